@@ -1,0 +1,99 @@
+"""The `gumshoe` command.
+
+Each subcommand is a module of its own, `gumshoe.<folder>.commands.<name>`, with `configure(parser)` and
+`run(arguments) -> exit code`. It is imported when it is called, so that `gumshoe --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from gumshoe import __version__
+from gumshoe.errors import GumshoeError
+
+__all__ = ["main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("gumshoe.eval.commands.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
+    "doctor": ("gumshoe.env.commands.doctor", "say which sandboxes work here; clean up after dead runs"),
+    "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
+    "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
+    "collect": ("gumshoe.collect.commands.collect", "roll out an agent on tasks and keep its trajectories"),
+    "status": ("gumshoe.collect.commands.status", "say how far a run is"),
+    "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
+    "preflight": ("gumshoe.train.commands.preflight", "show which tokens of a dataset would be trained, and check it"),
+    "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
+    "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
+    "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
+}
+
+EXAMPLES = """\
+examples:
+  gumshoe demo                                        everything, on bundled tasks, in a few minutes
+  gumshoe collect configs/collect/demo.yaml -p workers=4
+  gumshoe export runs/collect/demo --out datasets/demo
+  gumshoe train configs/train/tiny.yaml
+  gumshoe eval configs/eval/demo.yaml
+
+`gumshoe COMMAND --help` says more about each.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (default: the process's own) and returns its exit code.
+
+    0 is success, 1 a failure of ours or of the infrastructure, 2 a mistake that the user can mend, 130 Ctrl-C.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = next((argument for argument in arguments if not argument.startswith("-")), None)
+    parser = _parser(name if name in COMMANDS else None)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return int(options.run(options))
+    except GumshoeError as error:
+        print(f"gumshoe {options.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"gumshoe {options.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+class _OneLineParser(argparse.ArgumentParser):
+    """Answers a wrong command line with one line instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
+    parser = _OneLineParser(
+        prog="gumshoe",
+        description="Collect debugging traces, train an info-seeking model on them, measure what it is worth.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"gumshoe {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_OneLineParser)
+    for name, (module, summary) in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name == chosen:
+            loaded = importlib.import_module(module)
+            loaded.configure(command)
+            command.set_defaults(run=loaded.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

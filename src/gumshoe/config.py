@@ -1,0 +1,129 @@
+"""YAML plus dotted overrides, checked against a pydantic model.
+
+    config = load_config(CollectConfig, Path("configs/collect/demo.yaml"), ["policy.kind=human", "workers=4"])
+
+An override is `dotted.key=value`; the value is read as YAML, so `3` is a number, `[a, b]` a list and `{x: 1}` a
+mapping; anything behind the first `=` belongs to the value. Unknown keys are refused with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gumshoe.errors import ConfigError
+
+__all__ = ["Config", "ConfigT", "apply_overrides", "config_hash", "dump_config", "load_config", "read_yaml", "validate"]
+
+
+class Config(BaseModel):
+    """Base of every config section: frozen, closed to unknown keys; every field has a description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
+
+
+def load_config(model: type[ConfigT], path: Path, overrides: Sequence[str] = ()) -> ConfigT:
+    """Reads `path`, applies `overrides` in order and validates. Raises ConfigError."""
+    return validate(model, apply_overrides(read_yaml(path), overrides), origin=str(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping that a YAML file holds; an empty file is an empty mapping. Raises ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"no config file {path}: give the path of a YAML file (see the configs/ folder)") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        where = " ".join(str(error).split())
+        raise ConfigError(f"{path} is not valid YAML: {where}") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} must hold a mapping of keys to values, not a {type(data).__name__}")
+    return data
+
+
+def apply_overrides(data: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """A copy of `data` with each `dotted.key=value` set. Raises ConfigError."""
+    result: dict[str, Any] = yaml.safe_load(yaml.safe_dump(data)) or {}
+    for override in overrides:
+        key, separator, value = override.partition("=")
+        if not separator or not key:
+            raise ConfigError(f"override {override!r} is not of the form key=value")
+        try:
+            parsed = yaml.safe_load(value)
+        except yaml.YAMLError:
+            parsed = value
+        *parents, leaf = key.split(".")
+        node = result
+        for parent in parents:
+            child = node.setdefault(parent, {})
+            if not isinstance(child, dict):
+                raise ConfigError(f"override {override!r}: {parent} is a value, not a section")
+            node = child
+        node[leaf] = parsed
+    return result
+
+
+def validate(model: type[ConfigT], data: dict[str, Any], *, origin: str) -> ConfigT:
+    """`data` as a `model`. Raises ConfigError that names the first wrong key and, if unknown, the nearest known."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {_explain(model, error)}") from None
+
+
+def _explain(model: type[BaseModel], error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    first = next((item for item in problems if item["type"] == "extra_forbidden"), problems[0])
+    dotted = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = _known_keys(model, first["loc"][:-1])
+        nearest = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.0)
+        return f"unknown key {dotted!r}; did you mean {nearest[0]!r}?" if nearest else f"unknown key {dotted!r}"
+    if first["type"] == "missing":
+        return f"key {dotted!r} is missing"
+    return f"{dotted}: {first['msg']} (got {first['input']!r})" if dotted else str(first["msg"])
+
+
+def _known_keys(model: type[BaseModel], parents: tuple[int | str, ...]) -> list[str]:
+    """The fields of the section that `parents` leads to; every section of a union is looked through."""
+    sections: list[type[BaseModel]] = [model]
+    for part in parents:
+        found = [
+            section
+            for parent in sections
+            if isinstance(part, str) and part in parent.model_fields
+            for section in _sections(parent.model_fields[part].annotation)
+        ]
+        sections = found or sections
+    return sorted({name for section in sections for name in section.model_fields})
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [section for argument in get_args(annotation) for section in _sections(argument)]
+
+
+def dump_config(config: BaseModel) -> str:
+    """The config as YAML, in the order of its fields."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def config_hash(config: BaseModel) -> str:
+    """SHA-256 (hex) of the config's canonical JSON."""
+    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()

@@ -1,0 +1,279 @@
+"""The contracts, on one page. Each part of Gumshoe knows the others only through these.
+
+A call that the agent got wrong raises `ToolFailure`; anything else that goes wrong raises a `GumshoeError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import JsonValue
+
+from gumshoe.records import (
+    Completion,
+    Decision,
+    Edit,
+    ExecResult,
+    Message,
+    Observation,
+    Oracle,
+    Record,
+    Score,
+    Task,
+    TestOutcome,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+)
+
+__all__ = [
+    "Entry",
+    "Match",
+    "Policy",
+    "Sandbox",
+    "Scorer",
+    "Session",
+    "SessionReply",
+    "TestRun",
+    "Tool",
+    "Workspace",
+]
+
+
+class SessionReply(Record):
+    """What an interactive program did during one exchange.
+
+    `output` is what it printed on its terminal; `message` is its framed answer on the control channel, None if it
+    gave none. With `timed_out` the program is still there. `exit_code` is set once it has ended.
+    """
+
+    output: str = ""
+    message: dict[str, JsonValue] | None = None
+    timed_out: bool = False
+    truncated: bool = False
+    exit_code: int | None = None
+
+
+class Session(Protocol):
+    """An interactive program on a PTY inside a sandbox, with a control channel beside it.
+
+    The control channel is a socket whose file descriptor stands in the program's environment as `GUMSHOE_CONTROL`.
+    It carries one JSON object a line in each direction, so that nothing a program prints can be taken for an answer.
+    """
+
+    def send(self, data: str) -> None:
+        """Types `data` at the terminal. Raises SandboxError."""
+        ...
+
+    def read_until(self, marker: str, timeout: float) -> SessionReply:
+        """Reads the terminal until `marker` has been printed (it is left out of the output), the program has ended,
+        or `timeout` seconds have passed. Raises SandboxError."""
+        ...
+
+    def request(self, message: Mapping[str, JsonValue], timeout: float) -> SessionReply:
+        """Sends one message on the control channel and waits for the answer to it, collecting what is printed
+        meanwhile. Raises SandboxError."""
+        ...
+
+    def wait_message(self, timeout: float) -> SessionReply:
+        """Waits for the next message on the control channel without sending one. Raises SandboxError."""
+        ...
+
+    def interrupt(self) -> None:
+        """Sends SIGINT to the program in the foreground of the terminal."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program is still running."""
+        ...
+
+    def close(self) -> None:
+        """Kills the program and all it started. Idempotent."""
+        ...
+
+
+class Entry(Record):
+    """One path below a folder, relative to the sandbox's root."""
+
+    path: str
+    kind: str
+    size: int = 0
+
+
+class Match(Record):
+    """One line that a search found; `line` counts from 1, `text` has no line end and is shortened."""
+
+    path: str
+    line: int
+    text: str
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """A place where programs run. Paths are relative to `root` or absolute inside the sandbox.
+
+    Every method raises SandboxError when the sandbox itself broke and SandboxClosed after `close`; the file methods
+    raise FileNotFoundError, IsADirectoryError, NotADirectoryError or PermissionError as the file system answers,
+    PermissionError also for a path that leaves `root` (symbolic links followed) while `inside` is true.
+    """
+
+    backend: str
+    isolated: bool
+    root: str
+    """Absolute path of the workspace inside the sandbox."""
+    support: str
+    """Absolute path, inside the sandbox, of the folder with our injected modules (debugger, pytest plugin)."""
+    python: str
+    """The interpreter inside the sandbox that runs them."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        input: bytes | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> ExecResult:
+        """Runs a program to its end; at the timeout it and everything it started are killed. A program that does
+        not exist gives exit code 127."""
+        ...
+
+    def read_file(self, path: str, *, inside: bool = True) -> bytes: ...
+
+    def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
+        """Writes atomically (beside, then renamed), makes missing folders, keeps the mode of what was there."""
+        ...
+
+    def remove_file(self, path: str, *, inside: bool = True) -> None: ...
+
+    def walk(self, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), depth: int | None = None) -> list[Entry]:
+        """Everything below `path`, sorted, links not followed. `ignore` holds (hide or show, regular expression)
+        pairs in gitignore order, matched against the path relative to `root`; a hidden folder is not entered."""
+        ...
+
+    def grep(
+        self, pattern: str, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), limit: int = 200,
+        case_sensitive: bool = True,
+    ) -> tuple[list[Match], bool]:
+        """Lines that a regular expression matches in text files below `path`, and whether there were more."""
+        ...
+
+    def open_session(
+        self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> Session: ...
+
+    def snapshot(self) -> str:
+        """Keeps the workspace's files as they are now and returns a name for them."""
+        ...
+
+    def restore(self, name: str) -> None:
+        """Puts the workspace's files back to a snapshot, new files removed."""
+        ...
+
+    def changes(self, name: str) -> dict[str, tuple[bytes | None, bytes | None]]:
+        """Paths whose bytes differ from a snapshot, with their content then and now."""
+        ...
+
+    def close(self) -> None:
+        """Kills everything and removes what was made. Idempotent."""
+        ...
+
+
+class TestRun(Record):
+    """One run of the entrypoint: per-test outcomes where the runner is known, else none."""
+
+    __test__ = False
+
+    result: ExecResult
+    outcomes: tuple[TestOutcome, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Every test passed, and the program ended with 0 in time."""
+        return self.result.exit_code == 0 and not self.result.timed_out
+
+
+class Workspace(Protocol):
+    """The repository as the agent may see it. Its methods raise ToolFailure for what the agent may not or cannot do.
+
+    Paths are relative to the repository's root, with `/`, as the agent writes them.
+    """
+
+    task: Task
+    sandbox: Sandbox
+    edits: list[Edit]
+
+    def read_text(self, path: str) -> str:
+        """The file's text, undecodable bytes escaped (`surrogateescape`), newlines as they are."""
+        ...
+
+    def write_text(self, path: str, text: str) -> Edit:
+        """Replaces or makes a file, unless it is read-only, and records the edit."""
+        ...
+
+    def list(self, path: str = ".", depth: int | None = None) -> list[Entry]: ...
+
+    def grep(self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True) -> tuple[list[Match], bool]: ...
+
+    def run_tests(self, timeout: float | None = None) -> TestRun:
+        """Restores the read-only files, then runs the task's entrypoint."""
+        ...
+
+    def is_readonly(self, path: str) -> bool: ...
+
+    def patch(self) -> str:
+        """Everything that changed since the episode began, as a unified diff in git's format, without read-only
+        and ignored paths."""
+        ...
+
+
+class Tool(Protocol):
+    """Something an agent can do. One file a tool."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+    decision: Decision
+
+    def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
+        """Does it. Raises ToolFailure for what the agent got wrong."""
+        ...
+
+    def on_reset(self, workspace: Workspace) -> None: ...
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None: ...
+
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Policy(Protocol):
+    """Who decides: a model, a script, a person, a recording."""
+
+    kind: str
+    model: str
+    trusted: bool
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The next turn. Raises PolicyError."""
+        ...
+
+
+class Scorer(Protocol):
+    """Measures a finished trajectory. `sandbox` is a fresh one with the task's workspace, or None."""
+
+    name: str
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None) -> Score: ...
+
+
+def call_key(call: ToolCall) -> str:
+    """A canonical text of a call, equal for calls that ask for the same thing."""
+    import json
+
+    arguments: Any = call.arguments
+    return f"{call.name} {json.dumps(arguments, sort_keys=True)}"
