@@ -149,13 +149,20 @@ class Sandbox(Protocol):
 
     def remove_file(self, path: str, *, inside: bool = True) -> None: ...
 
-    def walk(self, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), depth: int | None = None) -> list[Entry]:
+    def walk(
+        self, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), depth: int | None = None
+    ) -> list[Entry]:
         """Everything below `path`, sorted, links not followed. `ignore` holds (hide or show, regular expression)
         pairs in gitignore order, matched against the path relative to `root`; a hidden folder is not entered."""
         ...
 
     def grep(
-        self, pattern: str, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), limit: int = 200,
+        self,
+        pattern: str,
+        path: str = ".",
+        *,
+        ignore: Sequence[tuple[bool, str]] = (),
+        limit: int = 200,
         case_sensitive: bool = True,
     ) -> tuple[list[Match], bool]:
         """Lines that a regular expression matches in text files below `path`, and whether there were more."""
@@ -216,7 +223,9 @@ class Workspace(Protocol):
 
     def list(self, path: str = ".", depth: int | None = None) -> list[Entry]: ...
 
-    def grep(self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True) -> tuple[list[Match], bool]: ...
+    def grep(
+        self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True
+    ) -> tuple[list[Match], bool]: ...
 
     def run_tests(self, timeout: float | None = None) -> TestRun:
         """Restores the read-only files, then runs the task's entrypoint."""

@@ -1,0 +1,192 @@
+"""`DebugEnv`: debugging one task as a Gymnasium environment.
+
+    env = DebugEnv(task, trusted=True)
+    observation, info = env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(ToolCall(id="1", name="eval"))
+    env.close()
+
+The environment owns the sandbox, the workspace and the tools of one episode and nothing else: scores, events and
+prompts live elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.spaces import ToolAction, action_space, observation_space, tool_call
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import SandboxError, ToolFailure
+from gumshoe.protocols import Sandbox, Tool
+from gumshoe.records import ContextPack, Failure, Observation, StopReason, Task, ToolCall
+from gumshoe.tools import make_tools
+from gumshoe.tools.toolbox import Toolbox
+
+__all__ = ["DEFAULT_TOOLS", "DebugEnv"]
+
+DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
+MAX_TEXT = 1_000_000
+
+
+class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
+    """An agent in front of one buggy repository.
+
+    Each `reset` gives a fresh copy of the repository in a fresh sandbox. An action is a `ToolCall`, or an element of
+    `action_space`: `(tool index, arguments)`. An observation is `{"text": str, "failed": 0 or 1}`. `info` holds
+    `observation` (the full `Observation` record), `stop` (a `StopReason` or None) and, once a report was made,
+    `context_pack`.
+
+    `submit` terminates, with a reward of 1.0 if the tests pass then and 0.0 otherwise; `report` terminates with 0.0.
+    Reaching a limit of the task truncates. Programs take time and print times, so an episode is not bit for bit
+    reproducible: the registered environment says `nondeterministic`.
+
+    Args:
+        task: what to debug.
+        tools: the tools in use, or their names; default `DEFAULT_TOOLS`.
+        sandbox: which sandbox, and its limits.
+        trusted: the actions come from a script of ours; without it the `local` backend refuses (see SandboxConfig).
+        render_mode: `ansi` makes `render` return the last observation's text.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        tools: Sequence[Tool | str] | None = None,
+        sandbox: SandboxConfig | None = None,
+        trusted: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        self.task = task
+        self.render_mode = render_mode
+        self.toolbox = Toolbox(_as_tools(DEFAULT_TOOLS if tools is None else tools))
+        self.action_space = action_space(self.toolbox.tools)
+        self.observation_space = observation_space(MAX_TEXT)
+        self._config = sandbox or SandboxConfig()
+        self._trusted = trusted
+        self._sandbox: Sandbox | None = None
+        self._workspace: Workspace | None = None
+        self._clear()
+
+    @property
+    def workspace(self) -> Workspace:
+        """The episode's workspace. Raises SandboxError before the first `reset` and after `close`."""
+        if self._workspace is None:
+            raise SandboxError("the environment has no workspace yet: call reset() first")
+        return self._workspace
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The episode's sandbox. Raises SandboxError before the first `reset` and after `close`."""
+        return self.workspace.sandbox
+
+    @property
+    def instructions(self) -> str:
+        """What the tools in use want the agent to be told beside their schemas."""
+        return self.toolbox.instructions
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Starts an episode in a fresh sandbox; the observation is the problem statement.
+
+        Raises:
+            SandboxError: the sandbox cannot be started.
+            TaskError: the task's repository is missing or its setup fails.
+            ConfigError: the sandbox does not take this policy.
+        """
+        super().reset(seed=seed)
+        del options
+        self._release()
+        self._clear()
+        self._sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
+        self._workspace = Workspace(self.task, self._sandbox)
+        self.toolbox.reset(self._workspace)
+        self._started = time.monotonic()
+        return self._answer(Observation(tool="reset", text=self.task.problem_statement))
+
+    def step(
+        self, action: ToolCall | ToolAction
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Carries out one call.
+
+        Raises:
+            SandboxError: the sandbox broke, or the episode is over.
+        """
+        if self.stop is not None:
+            raise SandboxError("the episode is over: call reset() before the next step")
+        observation = self._call(action)
+        self._steps += 1
+        reward = self._finish(observation)
+        text, info = self._answer(observation)
+        truncated = self.stop in {StopReason.STEP_LIMIT, StopReason.WALL_LIMIT}
+        return text, reward, self.stop is not None and not truncated, truncated, info
+
+    def patch(self) -> str:
+        """What the agent has changed so far, as a unified diff in git's format."""
+        return self.workspace.patch()
+
+    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The last observation's text in mode `ansi`, else None."""
+        return self._last_text if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        """Ends the episode and removes the sandbox. Idempotent."""
+        self._release()
+
+    def _call(self, action: ToolCall | ToolAction) -> Observation:
+        try:
+            call = tool_call(action, self.toolbox.tools, f"call_{next(self._ids)}")
+        except ToolFailure as failure:
+            told = Failure(kind=failure.kind, message=failure.message)
+            return Observation(tool="", text=failure.message, failure=told)
+        return self.toolbox.call(call, self.workspace)
+
+    def _finish(self, observation: Observation) -> float:
+        """Ends the episode where the call or a limit ends it; returns the reward of the step."""
+        if observation.failure is None and observation.tool == "submit":
+            self.stop = StopReason.SUBMITTED
+            return 1.0 if self.workspace.run_tests().passed else 0.0
+        if observation.failure is None and observation.tool == "report":
+            self.stop = StopReason.REPORTED
+            self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
+        elif self._steps >= self.task.limits.steps:
+            self.stop = StopReason.STEP_LIMIT
+        elif self.task.limits.wall_s is not None and time.monotonic() - self._started >= self.task.limits.wall_s:
+            self.stop = StopReason.WALL_LIMIT
+        return 0.0
+
+    def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._last_text = observation.text[:MAX_TEXT]
+        told = {"text": self._last_text, "failed": int(observation.failure is not None)}
+        info: dict[str, Any] = {"observation": observation, "stop": self.stop}
+        if self.context_pack is not None:
+            info["context_pack"] = self.context_pack
+        return told, info
+
+    def _clear(self) -> None:
+        self.stop: StopReason | None = None
+        self.context_pack: ContextPack | None = None
+        self._steps = 0
+        self._started = 0.0
+        self._last_text = ""
+        self._ids = itertools.count()
+
+    def _release(self) -> None:
+        sandbox, self._sandbox, self._workspace = self._sandbox, None, None
+        self.toolbox.close()
+        if sandbox is not None:
+            sandbox.close()
+
+
+def _as_tools(tools: Sequence[Tool | str]) -> list[Tool]:
+    """Names looked up, tools as they are, in the order given."""
+    return [make_tools([tool])[0] if isinstance(tool, str) else tool for tool in tools]
