@@ -18,7 +18,7 @@ from gumshoe.errors import GumshoeError
 __all__ = ["main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("gumshoe.eval.commands.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
+    "demo": ("gumshoe.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
     "doctor": ("gumshoe.env.commands.doctor", "say which sandboxes work here; clean up after dead runs"),
     "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),

@@ -1,0 +1,139 @@
+"""`gumshoe demo`: the whole loop on bundled tasks, each stage as the command that a user would type.
+
+Nothing is imported from the stages: each runs as a process of its own, so that what the demo shows is what the
+commands do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from gumshoe.errors import ConfigError, GumshoeError
+
+__all__ = ["configure", "run"]
+
+CONFIGS = Path(__file__).parent / "configs" / "demo"
+
+EXAMPLES = """\
+examples:
+  gumshoe demo                      everything, in a new folder below runs/demo/
+  gumshoe demo --short              fewer tasks and fewer training steps, to see that it all works
+  gumshoe demo --out /tmp/try --sandbox bubblewrap
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command of the loop: what it is for, its words, and its overrides in the short form."""
+
+    title: str
+    argv: tuple[str, ...]
+    short: tuple[str, ...] = ()
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the command line."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("--out", type=Path, help="folder to make (default: runs/demo/<date and time>)")
+    parser.add_argument("--short", action="store_true", help="fewer tasks and fewer training steps")
+    parser.add_argument(
+        "--sandbox",
+        default="auto",
+        choices=["auto", "docker", "bubblewrap", "local"],
+        help="where programs run; auto: Docker where a daemon answers, else bubblewrap, else a plain local copy",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs all stages; the first that fails ends the demo with its exit code."""
+    out: Path = arguments.out or Path("runs") / "demo" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    if out.exists() and any(out.iterdir()):
+        raise ConfigError(f"{out} is not empty: give --out a new folder")
+    out.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    for number, stage in enumerate(stages(out, arguments.sandbox), start=1):
+        _run_stage(number, stage, short=arguments.short)
+    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Everything it made:")
+    for label, path in products(out):
+        print(f"  {label:<22}{path}")
+    return 0
+
+
+def stages(out: Path, sandbox: str) -> list[Stage]:
+    """The commands of the loop, in order."""
+    box = ("-p", f"sandbox.kind={sandbox}")
+    return [
+        Stage(
+            "make bugs with known answers",
+            ("synth", f"{CONFIGS}/synth.yaml", "-p", f"out={out}/tasks", *box),
+            ("-p", "per_project=4"),
+        ),
+        Stage(
+            "collect traces of a scripted teacher",
+            ("collect", f"{CONFIGS}/collect.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/traces", *box),
+            ("-p", "tasks.limit=24"),
+        ),
+        Stage("write the dataset", ("export", f"{out}/traces", "--out", f"{out}/dataset")),
+        Stage(
+            "fine-tune a tiny model made on the spot",
+            ("train", f"{CONFIGS}/train.yaml", "-p", f"dataset={out}/dataset", "-p", f"out={out}/train"),
+            ("-p", "max_steps=20"),
+        ),
+        Stage(
+            "serve it, and let it look for information in bugs it has not seen",
+            (
+                *("eval", f"{CONFIGS}/eval.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/eval"),
+                *("-p", f"vars.train={out}/train", *box),
+            ),
+            ("-p", "tasks.limit=6"),
+        ),
+    ]
+
+
+def products(out: Path) -> list[tuple[str, Path]]:
+    """What the demo leaves behind."""
+    return [
+        ("bugs and answers", out / "tasks"),
+        ("traces", out / "traces" / "trajectories.jsonl"),
+        ("dataset", out / "dataset"),
+        ("fine-tuned model", out / "train" / "model"),
+        ("report", out / "eval" / "report.html"),
+    ]
+
+
+def _run_stage(number: int, stage: Stage, *, short: bool) -> None:
+    words = ["gumshoe", *stage.argv, *(stage.short if short else ())]
+    print(f"\n[{number}/5] {stage.title}\n$ {shlex.join(words)}", flush=True)
+    began = time.monotonic()
+    code = _call([sys.executable, "-m", *words])
+    if code:
+        raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: what it said stands above", code)
+    print(f"      {_clock(time.monotonic() - began)}", flush=True)
+
+
+def _call(argv: Sequence[str]) -> int:
+    """Runs a stage; nothing of it may look for the internet."""
+    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return subprocess.run(argv, env={**os.environ, **offline}, check=False).returncode  # noqa: S603 - our own command
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+class StageFailed(GumshoeError):
+    """A stage of the demo ended with an error; its exit code is passed on."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
