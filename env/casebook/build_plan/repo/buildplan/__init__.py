@@ -1,0 +1,1 @@
+"""Plan builds: which tasks run, in which order, on how many workers."""

@@ -1,0 +1,1 @@
+"""Accounts in several currencies, transfers between them, and statements."""
