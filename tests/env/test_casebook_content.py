@@ -19,7 +19,7 @@ import gumshoe.env
 
 CASEBOOK = Path(gumshoe.env.__file__).resolve().parent / "casebook"
 CASES = sorted(path.parent for path in CASEBOOK.glob("*/case.yaml"))
-OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR) (\S+::[^ ]+)", re.MULTILINE)
+OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR) (\S+::\S+)", re.MULTILINE)
 
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -37,9 +37,7 @@ def run_tests(project: Path) -> dict[str, str]:
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment.pop("PYTEST_ADDOPTS", None)
     argv = [sys.executable, "-m", "pytest", "-q", "-rA", "--color=no", "-p", "no:cacheprovider"]
-    done = subprocess.run(  # noqa: S603
-        argv, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run(argv, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False)
     return {node: outcome for outcome, node in OUTCOME.findall(done.stdout)}
 
 
