@@ -1,0 +1,87 @@
+# Every target sets itself up: the first one makes .venv and installs the versions that constraints.txt pins.
+#
+#   make demo          the whole loop on bundled tasks: collect, train, serve, evaluate, report
+#   make test          all tests            make lint          format, lint, types, layers
+#   make help          the rest
+#
+# Variables, given behind the target (`make demo PYTHON=python3.13`):
+#   PYTHON             the interpreter .venv is made from: 3.11 or newer
+#   TORCH_INDEX        package index to take torch from first, such as that of PyTorch's CPU builds. Without it pip
+#                      takes the default build, which on Linux brings CUDA libraries of some gigabytes.
+#   ARGS               more arguments for pytest, `gumshoe demo` or a benchmark
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell \
+	$(name) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $(name))))
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+TORCH_INDEX ?=
+ARGS ?=
+
+# Nothing that runs here asks a hub, a tracker or a telemetry endpoint for anything.
+export HF_HUB_OFFLINE := 1
+export HF_DATASETS_OFFLINE := 1
+export TRANSFORMERS_OFFLINE := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
+export HF_HUB_DISABLE_IMPLICIT_TOKEN := 1
+export DO_NOT_TRACK := 1
+export WANDB_MODE := disabled
+export TRACKIO_DISABLED := 1
+export TOKENIZERS_PARALLELISM := false
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help python install demo demo-short test coverage lint format image clean
+
+help:
+	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
+	@echo 'make demo-short   the same, a few tasks and a few training steps: shows that it runs, not how well'
+	@echo 'make test         all tests (make test ARGS="-k casebook" for some)'
+	@echo 'make coverage     all tests, failing under 90% branch coverage'
+	@echo 'make lint         format, lint, types and layers, changing nothing'
+	@echo 'make format       put the code in form'
+	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
+	@echo 'make install      only set up .venv'
+	@echo 'make clean        remove .venv, caches and builds; runs/ stays'
+
+install: $(STAMP)
+
+python:
+	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install one, or name it: make PYTHON=/path/to/python' >&2; exit 2; }
+	@echo '$(PYTHON)'
+
+$(STAMP): pyproject.toml constraints.txt | python
+	'$(PYTHON)' -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
+	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/gumshoe demo $(ARGS)
+
+demo-short: $(STAMP)
+	$(BIN)/gumshoe demo --short $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest $(ARGS)
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90 $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+image:
+	.ci/image.sh
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	find src collect env tools train eval tests -name __pycache__ -type d -prune -exec rm -rf {} +
