@@ -67,9 +67,9 @@ class WorkspaceSpec(Record):
     made by changing one line of a known project is its path plus one overlay entry.
     """
 
-    path: str | None = Field(None, description="folder on this machine that is copied into the sandbox")
-    image: str | None = Field(None, description="container image that holds the repository")
-    workdir: str = Field("/workspace", description="root of the repository inside the sandbox")
+    path: str | None = Field(default=None, description="folder on this machine that is copied into the sandbox")
+    image: str | None = Field(default=None, description="container image that holds the repository")
+    workdir: str = Field(default="/workspace", description="root of the repository inside the sandbox")
     overlay: dict[str, str | None] = Field(default_factory=dict, description="files laid over it; None deletes")
 
     @model_validator(mode="after")
@@ -82,10 +82,10 @@ class WorkspaceSpec(Record):
 class Limits(Record):
     """How much an episode may use. None means no limit."""
 
-    steps: int = Field(40, ge=1, description="turns of the agent")
-    command_timeout_s: float = Field(60.0, gt=0, description="seconds one tool call may take")
-    wall_s: float | None = Field(None, gt=0, description="seconds the whole episode may take")
-    tokens: int | None = Field(None, ge=1, description="tokens the policy may use, prompt and completion")
+    steps: int = Field(default=40, ge=1, description="turns of the agent")
+    command_timeout_s: float = Field(default=60.0, gt=0, description="seconds one tool call may take")
+    wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
+    tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
 
 
 class Task(Record):
@@ -96,12 +96,14 @@ class Task(Record):
     problem_statement: str
     workspace: WorkspaceSpec
     entrypoint: tuple[str, ...] = Field(min_length=1, description="argv that runs the tests")
-    debug_entrypoint: tuple[str, ...] | None = Field(None, description="argv to debug; None: the entrypoint")
-    setup: tuple[tuple[str, ...], ...] = Field((), description="commands run once before the episode")
-    ignore: tuple[str, ...] = Field((), description="gitignore patterns the agent cannot see")
-    readonly: tuple[str, ...] = Field((), description="gitignore patterns the agent cannot write")
+    debug_entrypoint: tuple[str, ...] | None = Field(default=None, description="argv to debug; None: the entrypoint")
+    setup: tuple[tuple[str, ...], ...] = Field(default=(), description="commands run once before the episode")
+    ignore: tuple[str, ...] = Field(default=(), description="gitignore patterns the agent cannot see")
+    readonly: tuple[str, ...] = Field(default=(), description="gitignore patterns the agent cannot write")
     limits: Limits = Limits()
-    regime: Literal["debug", "issue"] = Field("debug", description="debug: the failing tests are in the workspace")
+    regime: Literal["debug", "issue"] = Field(
+        default="debug", description="debug: the failing tests are in the workspace"
+    )
     tags: dict[str, str] = Field(default_factory=dict, description="facts to group by: project, operator, split")
 
     @property
@@ -164,8 +166,8 @@ class ToolCall(Record):
     id: str
     name: str
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    parse_error: str | None = Field(None, description="why the model's text could not be read as a call")
-    raw: str | None = Field(None, description="the text that could not be read, as the model wrote it")
+    parse_error: str | None = Field(default=None, description="why the model's text could not be read as a call")
+    raw: str | None = Field(default=None, description="the text that could not be read, as the model wrote it")
 
 
 class Failure(Record):
@@ -182,18 +184,18 @@ class Observation(Record):
     text: str
     data: dict[str, JsonValue] = Field(default_factory=dict)
     failure: Failure | None = None
-    truncated: bool = Field(False, description="the text was cut to its cap; head and tail were kept")
-    duration_s: float = Field(0.0, ge=0)
+    truncated: bool = Field(default=False, description="the text was cut to its cap; head and tail were kept")
+    duration_s: float = Field(default=0.0, ge=0)
 
 
 class Usage(Record):
     """Tokens, money and time of one or several completions. Cost is None where no price is known."""
 
-    prompt_tokens: int = Field(0, ge=0)
-    completion_tokens: int = Field(0, ge=0)
-    cached_tokens: int = Field(0, ge=0)
-    cost_usd: float | None = Field(None, ge=0)
-    duration_s: float = Field(0.0, ge=0)
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    cached_tokens: int = Field(default=0, ge=0)
+    cost_usd: float | None = Field(default=None, ge=0)
+    duration_s: float = Field(default=0.0, ge=0)
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; the cost is known where either side knows it."""
@@ -214,8 +216,8 @@ class Message(Record):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    name: str | None = Field(None, description="of a tool message: the tool that answered")
-    reasoning: str | None = Field(None, description="reasoning the provider gave apart from the answer")
+    name: str | None = Field(default=None, description="of a tool message: the tool that answered")
+    reasoning: str | None = Field(default=None, description="reasoning the provider gave apart from the answer")
 
     def as_openai(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
         """The message in the form of the OpenAI chat API.
@@ -318,7 +320,7 @@ class Location(Record):
     path: str
     start: LineNumber
     end: LineNumber
-    symbol: str | None = Field(None, description="qualified name of the function or class, if in one")
+    symbol: str | None = Field(default=None, description="qualified name of the function or class, if in one")
     why: str = ""
 
     @model_validator(mode="after")
@@ -378,8 +380,8 @@ class Step(Record):
     completion: Completion
     observations: tuple[Observation, ...] = ()
     reward: float = 0.0
-    started_at: float = Field(0.0, ge=0, description="seconds since the episode began")
-    duration_s: float = Field(0.0, ge=0)
+    started_at: float = Field(default=0.0, ge=0, description="seconds since the episode began")
+    duration_s: float = Field(default=0.0, ge=0)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -409,7 +411,7 @@ class PolicyInfo(Record):
 
     kind: str = Field(description="policy kind, such as teacher, openai or replay")
     model: str = ""
-    agent: str = Field("debug", description="agent configuration: debug, rewrite, debug_5, seeker")
+    agent: str = Field(default="debug", description="agent configuration: debug, rewrite, debug_5, seeker")
 
 
 class Provenance(Record):
@@ -421,7 +423,7 @@ class Provenance(Record):
     image_digest: str | None = None
     config_hash: str = ""
     seed: int = 0
-    created_at: str = Field("", description="UTC, ISO 8601")
+    created_at: str = Field(default="", description="UTC, ISO 8601")
 
 
 class Trajectory(Record):

@@ -1,0 +1,149 @@
+"""What every tool has in common, and how a function becomes one.
+
+A tool is a class with a `run` method:
+
+    class Wc(BaseTool):
+        name = "wc"
+
+        def run(self, workspace: Workspace, path: str) -> str:
+            '''Count the lines of a file.'''
+            return str(len(workspace.read_text(path).splitlines()))
+
+or, shorter, a function:
+
+    @tool
+    def wc(workspace: Workspace, path: str) -> str: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, overload
+
+from pydantic import JsonValue
+
+from gumshoe.protocols import TestRun, Workspace
+from gumshoe.records import Decision, Edit, Observation
+from gumshoe.tools.schema import CallSignature, read_signature
+
+__all__ = ["BaseTool", "Board", "FunctionTool", "tool"]
+
+
+class Board(Protocol):
+    """What the tools of one toolbox can tell each other, without knowing each other."""
+
+    def marks(self, path: str) -> frozenset[int]:
+        """Lines of a file that some tool has something on (breakpoints)."""
+        ...
+
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
+        """Tells every tool that the tests were run."""
+        ...
+
+
+class _AloneBoard:
+    """The board of a tool that is in no toolbox."""
+
+    def marks(self, path: str) -> frozenset[int]:
+        return frozenset()
+
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
+        return None
+
+
+class BaseTool:
+    """Base of the tools. Subclasses set `name`, perhaps `decision` and `instructions`, and write `run`.
+
+    The schema and the description come from the signature and the docstring of `run`, which returns the text of the
+    observation, or a whole `Observation`, and raises ToolFailure for what the agent got wrong.
+    """
+
+    name: str = ""
+    decision: Decision = Decision.SEEK
+    instructions: ClassVar[str] = ""
+    """What a prompt should say about the tool beyond its description."""
+
+    run: Callable[..., str | Observation]
+
+    def __init__(self) -> None:
+        self.signature: CallSignature = self._read_signature()
+        self.description: str = self.signature.description
+        self.parameters: dict[str, JsonValue] = self.signature.parameters
+        self.board: Board = _AloneBoard()
+
+    def _read_signature(self) -> CallSignature:
+        return read_signature(self.run, self.name, skip=1)
+
+    def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
+        """Checks the arguments and runs the tool. Raises ToolFailure."""
+        result = self.run(workspace, **self.signature.bind(arguments))
+        return result if isinstance(result, Observation) else self.observe(result)
+
+    def observe(self, text: str, data: Mapping[str, Any] | None = None, *, truncated: bool = False) -> Observation:
+        """An observation of this tool."""
+        return Observation(tool=self.name, text=text, data=dict(data or {}), truncated=truncated)
+
+    def attach(self, board: Board) -> None:
+        """Gives the tool the board of the toolbox it is in."""
+        self.board = board
+
+    def marks(self, path: str) -> frozenset[int]:
+        """Lines of `path` that this tool has something on."""
+        return frozenset()
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """A new episode begins."""
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """A file was changed."""
+
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
+        """The tests were run."""
+
+    def close(self) -> None:
+        """Ends what the tool started. Idempotent."""
+
+
+class FunctionTool(BaseTool):
+    """A function as a tool. It is given the workspace when its first parameter is called `workspace`."""
+
+    def __init__(self, function: Callable[..., str | Observation], name: str, decision: Decision) -> None:
+        self.name = name
+        self.decision = decision
+        self.function = function
+        self._wants_workspace = next(iter(inspect.signature(function).parameters), None) == "workspace"
+        super().__init__()
+
+    def _read_signature(self) -> CallSignature:
+        return read_signature(self.function, self.name, skip=1 if self._wants_workspace else 0)
+
+    def run(self, workspace: Workspace, **arguments: Any) -> str | Observation:
+        return self.function(workspace, **arguments) if self._wants_workspace else self.function(**arguments)
+
+
+@overload
+def tool(function: Callable[..., str | Observation], /) -> FunctionTool: ...
+@overload
+def tool(
+    *, name: str | None = None, decision: Decision = Decision.SEEK
+) -> Callable[[Callable[..., str | Observation]], FunctionTool]: ...
+def tool(
+    function: Callable[..., str | Observation] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    decision: Decision = Decision.SEEK,
+) -> FunctionTool | Callable[[Callable[..., str | Observation]], FunctionTool]:
+    """Turns a typed function with a docstring into a tool: `@tool`, or `@tool(name=..., decision=...)`.
+
+    Args:
+        function: returns the observation's text or a whole `Observation`; may raise ToolFailure.
+        name: the tool's name; the function's own unless given.
+        decision: what a turn that calls it is for.
+    """
+
+    def decorate(decorated: Callable[..., str | Observation]) -> FunctionTool:
+        return FunctionTool(decorated, name or decorated.__name__, decision)
+
+    return decorate(function) if function is not None else decorate

@@ -1,0 +1,179 @@
+"""From a typed function with a Google docstring to what a model reads, and from its arguments back to the function.
+
+The JSON schemas are compact (no titles, no references, no null branches), because every model pays for them in tokens
+on every turn.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast, get_type_hints
+
+from docstring_parser import DocstringStyle
+from docstring_parser import parse as parse_docstring
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from gumshoe.errors import ToolFailure
+
+__all__ = ["CallSignature", "Parameter", "compact_schema", "read_signature"]
+
+_NOISE = {"title", "$defs", "additionalProperties"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a tool. `default` means nothing when `required`."""
+
+    name: str
+    adapter: TypeAdapter[Any]
+    schema: dict[str, JsonValue]
+    required: bool
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class CallSignature:
+    """How a tool is called: what the model reads, and the check of what it answers."""
+
+    name: str
+    description: str
+    arguments: tuple[Parameter, ...]
+
+    @cached_property
+    def parameters(self) -> dict[str, JsonValue]:
+        """The JSON schema of the arguments."""
+        schema: dict[str, JsonValue] = {
+            "type": "object",
+            "properties": {argument.name: argument.schema for argument in self.arguments},
+        }
+        required: list[JsonValue] = [argument.name for argument in self.arguments if argument.required]
+        if required:
+            schema["required"] = required
+        return schema
+
+    @cached_property
+    def usage(self) -> str:
+        """The right call in one line, such as `view(path: string, start?: integer)`."""
+        shown = [
+            f"{argument.name}{'' if argument.required else '?'}: {argument.schema.get('type', 'any')}"
+            for argument in self.arguments
+        ]
+        return f"{self.name}({', '.join(shown)})"
+
+    def bind(self, arguments: Mapping[str, JsonValue]) -> dict[str, Any]:
+        """Every argument of the function, checked, defaults filled in.
+
+        Null and the empty string mean the default of an optional argument; a null argument that the tool does not
+        have is dropped (stored datasets pad with nulls).
+
+        Raises:
+            ToolFailure: an argument is missing, unknown or of the wrong type; the text shows the right call.
+        """
+        known = {argument.name for argument in self.arguments}
+        for name, value in arguments.items():
+            if name not in known and value is not None:
+                raise self._wrong(f"unknown argument {name!r}")
+        return {argument.name: self._value(argument, arguments.get(argument.name)) for argument in self.arguments}
+
+    def _value(self, argument: Parameter, value: JsonValue) -> Any:
+        if not argument.required and (value is None or value == ""):
+            return argument.default
+        if value is None:
+            raise self._wrong(f"argument {argument.name!r} is missing")
+        try:
+            return argument.adapter.validate_python(value)
+        except ValidationError as error:
+            raise self._wrong(f"argument {_explain(argument.name, error)}") from None
+
+    def _wrong(self, what: str) -> ToolFailure:
+        return ToolFailure("bad_arguments", f"{what}. Usage: {self.usage}")
+
+
+def _explain(name: str, error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{name + where!r}: {message[:1].lower()}{message[1:]}"
+
+
+def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) -> CallSignature:
+    """Reads how `function` is called.
+
+    Args:
+        function: typed in full; its docstring's text is the description, its `Args:` describe the arguments.
+        name: the tool's name.
+        skip: leading parameters that the model does not give (`self`, `workspace`).
+
+    Raises:
+        TypeError: a parameter has no type, or is one that JSON cannot carry.
+    """
+    documentation = parse_docstring(inspect.getdoc(function) or "", style=DocstringStyle.GOOGLE)
+    described = {item.arg_name: " ".join((item.description or "").split()) for item in documentation.params}
+    text = [part for part in (documentation.short_description, documentation.long_description) if part]
+    hints = get_type_hints(function, include_extras=True)
+    parameters = list(inspect.signature(function).parameters.values())[skip:]
+    arguments = tuple(_read_parameter(name, parameter, hints, described) for parameter in parameters)
+    return CallSignature(name, " ".join(" ".join(text).split()), arguments)
+
+
+def _read_parameter(
+    tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any], described: Mapping[str, str]
+) -> Parameter:
+    if parameter.name not in hints:
+        raise TypeError(f"tool {tool}: parameter {parameter.name!r} needs a type")
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
+        raise TypeError(f"tool {tool}: parameter {parameter.name!r} cannot be given by name")
+    adapter: TypeAdapter[Any] = TypeAdapter(hints[parameter.name])
+    schema = compact_schema(cast("dict[str, JsonValue]", adapter.json_schema()))
+    if described.get(parameter.name):
+        schema["description"] = described[parameter.name]
+    required = parameter.default is parameter.empty
+    if not required and parameter.default not in (None, "", False, ()):
+        schema["default"] = adapter.dump_python(parameter.default, mode="json")
+    return Parameter(parameter.name, adapter, schema, required, None if required else parameter.default)
+
+
+def compact_schema(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """A JSON schema without titles, references and null branches. Raises TypeError for one that contains itself."""
+    definitions = schema.get("$defs", {})
+    assert isinstance(definitions, dict)
+    result = _compact(dict(schema), definitions, ())
+    assert isinstance(result, dict)
+    return result
+
+
+def _compact(node: JsonValue, definitions: Mapping[str, JsonValue], inside: tuple[str, ...]) -> JsonValue:
+    if isinstance(node, list):
+        return [_compact(item, definitions, inside) for item in node]
+    if not isinstance(node, dict):
+        return node
+    reference = node.get("$ref")
+    if isinstance(reference, str):
+        target = reference.rpartition("/")[2]
+        if target in inside:
+            raise TypeError(f"type {target} contains itself, which a tool's schema cannot show")
+        return _compact(definitions[target], definitions, (*inside, target))
+    branches = node.get("anyOf")
+    if isinstance(branches, list) and {"type": "null"} in branches:
+        node = _without_null(node, branches)
+        return _compact(node, definitions, inside)
+    kept: dict[str, JsonValue] = {}
+    for key, value in node.items():
+        if key in _NOISE or (key == "default" and value is None):
+            continue
+        if key == "properties" and isinstance(value, dict):
+            kept[key] = {name: _compact(item, definitions, inside) for name, item in value.items()}
+        else:
+            kept[key] = _compact(value, definitions, inside)
+    return kept
+
+
+def _without_null(node: dict[str, JsonValue], branches: list[JsonValue]) -> dict[str, JsonValue]:
+    others = [branch for branch in branches if branch != {"type": "null"}]
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
+    if len(others) == 1 and isinstance(others[0], dict):
+        return {**others[0], **rest}
+    return {**rest, "anyOf": others}

@@ -1,0 +1,48 @@
+"""Cutting and cleaning of what a model reads."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pydantic import JsonValue
+
+__all__ = ["clean", "clean_json", "cut", "cut_line", "plural"]
+
+
+def cut(text: str, limit: int) -> tuple[str, bool]:
+    """`text` in at most about `limit` characters, head and tail kept and the cut marked, and whether it was cut."""
+    if len(text) <= limit:
+        return text, False
+    head = limit // 2
+    tail = limit - head
+    return f"{text[:head]}\n[... {len(text) - limit} characters cut ...]\n{text[len(text) - tail :]}", True
+
+
+def cut_line(line: str, limit: int = 240) -> str:
+    """One line in at most `limit` characters, its end replaced by an ellipsis."""
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def clean(text: str) -> str:
+    """`text` without lone surrogates, which neither UTF-8 nor JSON can carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
+
+
+def clean_json(value: JsonValue) -> JsonValue:
+    """`value` with every text in it cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [clean_json(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): clean_json(cast("JsonValue", item)) for key, item in value.items()}
+    return value
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

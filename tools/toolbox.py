@@ -1,0 +1,110 @@
+"""The tools of one episode: calls go in, observations come out."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Sequence
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import TestRun, Tool, Workspace
+from gumshoe.records import Edit, Failure, Observation, ToolCall, ToolSchema
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.text import clean, clean_json, cut
+
+__all__ = ["TEXT_LIMIT", "Toolbox"]
+
+TEXT_LIMIT = 8000
+"""Characters of an observation's text; what is longer loses its middle."""
+
+
+class Toolbox:
+    """Runs calls, and tells every tool of edits, test runs and new episodes.
+
+    Args:
+        tools: with distinct names.
+        text_limit: characters an observation's text may have.
+    """
+
+    def __init__(self, tools: Sequence[Tool], *, text_limit: int = TEXT_LIMIT) -> None:
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        if len(self.tools) != len(tools):
+            raise ValueError("two tools of one toolbox have the same name")
+        self.text_limit = text_limit
+        for tool in self._base_tools():
+            tool.attach(self)
+
+    @property
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """The tools as a model sees them."""
+        return tuple(
+            ToolSchema(name=tool.name, description=tool.description, parameters=tool.parameters)
+            for tool in self.tools.values()
+        )
+
+    @property
+    def instructions(self) -> str:
+        """What the tools want a prompt to say, one paragraph a tool."""
+        return "\n".join(tool.instructions for tool in self._base_tools() if tool.instructions)
+
+    def dispatch(self, call: ToolCall, workspace: Workspace) -> Observation:
+        """Runs one call. A ToolFailure becomes an observation; every other exception is passed on."""
+        started = time.perf_counter()
+        edits_before = len(workspace.edits)
+        try:
+            observation = self._find(call).call(call.arguments, workspace)
+        except ToolFailure as failure:
+            observation = _failed(call.name, failure)
+        for edit in workspace.edits[edits_before:]:
+            self.on_edit(edit, workspace)
+        return self._finish(observation, time.perf_counter() - started)
+
+    def _find(self, call: ToolCall) -> Tool:
+        if call.parse_error is not None:
+            raise ToolFailure("unreadable_call", f"the call could not be read: {call.parse_error}")
+        tool = self.tools.get(call.name)
+        if tool is None:
+            nearest = difflib.get_close_matches(call.name, self.tools, n=1, cutoff=0.0)
+            hint = f"Did you mean {nearest[0]!r}? " if nearest else ""
+            known = ", ".join(self.tools)
+            raise ToolFailure("unknown_tool", f"no tool {call.name!r}. {hint}Tools: {known}")
+        return tool
+
+    def _finish(self, observation: Observation, duration_s: float) -> Observation:
+        text, truncated = cut(clean(observation.text), self.text_limit)
+        data = {key: clean_json(value) for key, value in observation.data.items()}
+        truncated = truncated or observation.truncated
+        changes = {"text": text, "data": data, "truncated": truncated, "duration_s": duration_s}
+        return observation.model_copy(update=changes)
+
+    def marks(self, path: str) -> frozenset[int]:
+        """Lines of a file that some tool has something on."""
+        return frozenset[int]().union(*(tool.marks(path) for tool in self._base_tools()))
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Tells every tool that a new episode begins."""
+        for tool in self.tools.values():
+            tool.on_reset(workspace)
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Tells every tool that a file was changed."""
+        for tool in self.tools.values():
+            tool.on_edit(edit, workspace)
+
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
+        """Tells every tool that the tests were run."""
+        for tool in self.tools.values():
+            tool.on_eval(run, workspace)
+
+    def close(self) -> None:
+        """Closes every tool. Idempotent."""
+        for tool in self.tools.values():
+            tool.close()
+
+    def _base_tools(self) -> list[BaseTool]:
+        return [tool for tool in self.tools.values() if isinstance(tool, BaseTool)]
+
+
+def _failed(name: str, failure: ToolFailure) -> Observation:
+    message = clean(failure.message)
+    return Observation(tool=clean(name), text=f"error: {message}", failure=Failure(kind=failure.kind, message=message))

@@ -1,0 +1,58 @@
+"""`view`: lines of a file."""
+
+from __future__ import annotations
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import Observation
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.source import read_source
+from gumshoe.tools.text import cut_line, plural
+
+__all__ = ["View"]
+
+_LIMIT = 200
+
+
+class View(BaseTool):
+    """Shows numbered lines; a star stands before a line with a breakpoint."""
+
+    name = "view"
+
+    def run(self, workspace: Workspace, path: str, start: int = 1, end: int | None = None) -> Observation:
+        """Show lines of a file. `*` marks breakpoints.
+
+        Args:
+            path: file
+            start: first line
+            end: last line
+        """
+        lines = read_source(workspace.read_text(path)).shown
+        first, last = _range(path, len(lines), start, end)
+        marks = self.board.marks(path)
+        width = len(str(last))
+        shown = [
+            f"{'*' if number in marks else ' '}{number:>{width}} {cut_line(lines[number - 1])}"
+            for number in range(first, last + 1)
+        ]
+        title = f"{path} {first}-{last} of {plural(len(lines), 'line')}" if lines else f"{path} is empty"
+        return self.observe(
+            "\n".join([title, *shown]),
+            {
+                "path": path,
+                "start": first,
+                "end": last,
+                "total": len(lines),
+                "breakpoints": sorted(number for number in marks if first <= number <= last),
+            },
+        )
+
+
+def _range(path: str, total: int, start: int, end: int | None) -> tuple[int, int]:
+    """The lines to show: at most `_LIMIT`, and none past the end. An empty file has lines 1 to 0."""
+    first = max(start, 1)
+    if first > max(total, 1):
+        raise ToolFailure("no_such_line", f"{path} has only {plural(total, 'line')}")
+    if end is not None and end < first:
+        raise ToolFailure("bad_arguments", f"end {end} is before start {first}")
+    return first, min(total, first + _LIMIT - 1, end if end is not None else total)
