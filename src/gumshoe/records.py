@@ -16,8 +16,8 @@ __all__ = [
     "SCHEMA_VERSION",
     "Completion",
     "ContextPack",
-    "Decision",
     "DebugFrame",
+    "Decision",
     "Edit",
     "ExecResult",
     "Failure",
@@ -141,7 +141,7 @@ class StopReason(StrEnum):
     SUBMITTED = "submitted"
     REPORTED = "reported"
     STEP_LIMIT = "step_limit"
-    TOKEN_LIMIT = "token_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 - tokens of text
     WALL_LIMIT = "wall_limit"
     CONTEXT_OVERFLOW = "context_overflow"
     NO_TOOL_CALL = "no_tool_call"

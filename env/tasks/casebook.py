@@ -1,0 +1,87 @@
+"""The casebook: small projects of our own, each with one bug that reading alone hardly shows.
+
+A case is a folder with `case.yaml`, the clean project in `repo/` and, in `bug/`, the files that are laid over it to
+make the bug. The gold patch is the way back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from gumshoe.config import Config, load_config
+from gumshoe.env.tasks.diff import make_patch
+from gumshoe.env.tasks.projects import CASEBOOK, test_files
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+
+__all__ = ["CaseFile", "load_case", "load_casebook"]
+
+ENTRYPOINT = ("python", "-m", "pytest", "-q")
+
+
+class CaseFile(Config):
+    """What `case.yaml` says."""
+
+    title: str = Field(description="the complaint in one line")
+    problem_statement: str = Field(description="the complaint as a user would report it")
+    why_runtime: str = Field(
+        default="", description="the run-time value that gives the bug away; for people who read the case"
+    )
+    fail_to_pass: tuple[str, ...] = Field(min_length=1, description="tests that the bug breaks")
+    pass_to_pass: tuple[str, ...] = Field(default=(), description="tests that pass with the bug and without it")
+    readonly: tuple[str, ...] = Field(default=("tests/",), description="gitignore patterns the agent cannot write")
+    ignore: tuple[str, ...] = Field(default=(), description="gitignore patterns the agent cannot see")
+    limits: Limits = Field(default=Limits(), description="how much an episode may use")
+    tags: dict[str, str] = Field(default_factory=dict, description="further facts to group by")
+
+
+def load_casebook(path: str | Path = CASEBOOK) -> list[tuple[Task, Oracle]]:
+    """Every case below `path`, sorted by name. Raises TaskError that names the case."""
+    return [load_case(file.parent) for file in sorted(Path(path).glob("*/case.yaml"))]
+
+
+def load_case(folder: Path) -> tuple[Task, Oracle]:
+    """One case as a task and its oracle. Raises TaskError."""
+    name = folder.name
+    try:
+        case = load_config(CaseFile, folder / "case.yaml")
+    except ConfigError as error:
+        raise TaskError(f"case {name}: {error}") from None
+    repo = folder / "repo"
+    if not test_files(repo):
+        raise TaskError(f"case {name}: {repo} has no tests: add tests/test_*.py")
+    overlay = _texts(folder / "bug", name)
+    if not overlay:
+        raise TaskError(f"case {name}: {folder / 'bug'} is empty: put the buggy files there")
+    clean = {path: _text(repo / path, name) if (repo / path).is_file() else None for path in overlay}
+    patch = make_patch(overlay, clean)
+    if not patch:
+        raise TaskError(f"case {name}: the files in bug/ are the same as in repo/, so there is no bug")
+    task = Task(
+        id=f"casebook/{name}",
+        source="casebook",
+        problem_statement=f"{case.title}\n\n{case.problem_statement}".strip() + "\n",
+        workspace=WorkspaceSpec(path=str(repo), overlay=dict(overlay)),
+        entrypoint=ENTRYPOINT,
+        ignore=case.ignore,
+        readonly=case.readonly,
+        limits=case.limits,
+        tags={"project": name, **case.tags},
+    )
+    oracle = Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=case.fail_to_pass, pass_to_pass=case.pass_to_pass)
+    return task, oracle
+
+
+def _texts(folder: Path, case: str) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(folder).as_posix(): _text(path, case) for path in files}
+
+
+def _text(path: Path, case: str) -> str:
+    """The file's text with its line ends as they are."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"case {case}: {path} cannot be read: {error}") from None

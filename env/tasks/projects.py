@@ -1,0 +1,38 @@
+"""Projects that tasks are made from, and how a stored task names them so that it is read on any machine.
+
+Stored as `casebook:<name>`, or as a path relative to the folder of the task set; in memory always an absolute path.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gumshoe.errors import TaskError
+
+__all__ = ["CASEBOOK", "casebook_projects", "resolve_project", "test_files"]
+
+CASEBOOK = Path(__file__).resolve().parent.parent / "casebook"
+SCHEME = "casebook:"
+
+
+def casebook_projects() -> dict[str, Path]:
+    """The bundled clean projects by name, sorted."""
+    return {case.parent.name: case.parent / "repo" for case in sorted(CASEBOOK.glob("*/case.yaml"))}
+
+
+def resolve_project(stored: str, folder: Path) -> Path:
+    """The absolute path of a project as a task set in `folder` names it. Raises TaskError when it is not there."""
+    if stored.startswith(SCHEME):
+        path = CASEBOOK / stored.removeprefix(SCHEME) / "repo"
+        hint = "this version of Gumshoe does not bundle it"
+    else:
+        path = folder / stored
+        hint = "the task set is incomplete"
+    if not path.is_dir():
+        raise TaskError(f"no project {stored}: {hint}")
+    return path.resolve()
+
+
+def test_files(project: Path) -> list[Path]:
+    """The files that pytest would collect by its default names, sorted."""
+    return sorted(path for pattern in ("test_*.py", "*_test.py") for path in project.rglob(pattern) if path.is_file())

@@ -1,0 +1,101 @@
+"""A task set on disk: a folder with `tasks.jsonl` and, apart from it, `oracles.jsonl`, one record a line.
+
+Two files, so that handing someone the tasks does not hand them the answers. Workspaces are named in a way that
+another machine can resolve (see `projects`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import jsonlines
+from pydantic import ValidationError
+
+from gumshoe.env.tasks.projects import resolve_project
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Record, Task
+
+__all__ = ["is_taskset", "load_taskset", "write_taskset"]
+
+TASKS = "tasks.jsonl"
+ORACLES = "oracles.jsonl"
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+def is_taskset(folder: Path) -> bool:
+    """Whether `folder` holds a task set."""
+    return (folder / TASKS).is_file()
+
+
+def load_taskset(path: str | Path) -> list[tuple[Task, Oracle]]:
+    """The tasks in the folder `path`, in the order of tasks.jsonl.
+
+    Raises TaskError when a file is missing or damaged, an id stands twice, an oracle is missing, or a project is.
+    """
+    folder = Path(path)
+    tasks = _read(folder / TASKS, Task)
+    oracles = {oracle.task_id: oracle for oracle in _read(folder / ORACLES, Oracle)}
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise TaskError(f"{folder / TASKS} holds task {task.id} twice")
+        if task.id not in oracles:
+            raise TaskError(f"{folder / ORACLES} has no oracle for task {task.id}")
+        seen.add(task.id)
+    return [(_resolved(task, folder), oracles[task.id]) for task in tasks]
+
+
+def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
+    """Writes both files beside and renames them, so that a reader sees the old set or the new one.
+
+    Workspaces are written as they are given: name them relocatably. Equal tasks give equal bytes.
+    """
+    pairs = list(tasks)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / ORACLES, [oracle for _, oracle in pairs])
+    _write(folder / TASKS, [task for task, _ in pairs])
+
+
+def _resolved(task: Task, folder: Path) -> Task:
+    if task.workspace.path is None:
+        return task
+    try:
+        path = resolve_project(task.workspace.path, folder)
+    except TaskError as error:
+        raise TaskError(f"task {task.id}: {error}") from None
+    return task.model_copy(update={"workspace": task.workspace.model_copy(update={"path": str(path)})})
+
+
+def _read(path: Path, model: type[RecordT]) -> list[RecordT]:
+    try:
+        with jsonlines.open(path) as reader:
+            return [_record(model, row, path, number) for number, row in enumerate(reader, 1)]
+    except FileNotFoundError:
+        raise TaskError(f"no file {path}: a task set holds {TASKS} and {ORACLES}") from None
+    except jsonlines.InvalidLineError as error:
+        raise TaskError(f"{path}:{error.lineno} is not JSON: {error.args[0]}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{path} cannot be read: {error}") from None
+
+
+def _record(model: type[RecordT], row: object, path: Path, number: int) -> RecordT:
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise TaskError(f"{path}:{number} is not a {model.__name__}: {where}: {first['msg']}") from None
+
+
+def _write(path: Path, records: Iterable[Record]) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with jsonlines.open(beside, "w", compact=True) as writer:
+            writer.write_all(record.model_dump(mode="json", exclude_defaults=True) for record in records)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
