@@ -48,7 +48,6 @@ install: $(STAMP)
 
 python:
 	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install one, or name it: make PYTHON=/path/to/python' >&2; exit 2; }
-	@echo '$(PYTHON)'
 
 $(STAMP): pyproject.toml constraints.txt | python
 	'$(PYTHON)' -m venv $(VENV)
@@ -72,7 +71,7 @@ coverage: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 format: $(STAMP)

@@ -9,6 +9,7 @@
         ├── SandboxError       the sandbox broke, or could not be started (exit code 2)
         │   └── SandboxClosed  it was used after it had been closed
         ├── PolicyError        a policy or its provider gave no usable completion
+        │   ├── ContextOverflow  the conversation no longer fits the model; ends the episode as truncated
         │   └── ScriptExhausted  a scripted policy was asked for more than its script holds
         └── ServeError         a model server did not start, or died (exit code 2)
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 __all__ = [
     "ConfigError",
+    "ContextOverflow",
     "DatasetError",
     "GumshoeError",
     "PolicyError",
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 
-class ToolFailure(Exception):  # noqa: N818 - it reports a failed call to the agent, it is not an error of the program
+class ToolFailure(Exception):
     """A tool call that could not be carried out, told to the model.
 
     Args:
@@ -86,6 +88,10 @@ class SandboxClosed(SandboxError):
 
 class PolicyError(GumshoeError):
     """A policy or its provider gave no usable completion."""
+
+
+class ContextOverflow(PolicyError):
+    """The conversation no longer fits the model's context: the episode ends as truncated."""
 
 
 class ScriptExhausted(PolicyError):

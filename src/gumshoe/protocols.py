@@ -68,12 +68,14 @@ class Session(Protocol):
 
     def read_until(self, marker: str, timeout: float) -> SessionReply:
         """Reads the terminal until `marker` has been printed (it is left out of the output), the program has ended,
-        or `timeout` seconds have passed. Raises SandboxError."""
+        or `timeout` seconds have passed. Raises SandboxError.
+        """
         ...
 
     def request(self, message: Mapping[str, JsonValue], timeout: float) -> SessionReply:
         """Sends one message on the control channel and waits for the answer to it, collecting what is printed
-        meanwhile. Raises SandboxError."""
+        meanwhile. Raises SandboxError.
+        """
         ...
 
     def wait_message(self, timeout: float) -> SessionReply:
@@ -138,7 +140,8 @@ class Sandbox(Protocol):
         timeout: float | None = None,
     ) -> ExecResult:
         """Runs a program to its end; at the timeout it and everything it started are killed. A program that does
-        not exist gives exit code 127."""
+        not exist gives exit code 127.
+        """
         ...
 
     def read_file(self, path: str, *, inside: bool = True) -> bytes: ...
@@ -153,7 +156,8 @@ class Sandbox(Protocol):
         self, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), depth: int | None = None
     ) -> list[Entry]:
         """Everything below `path`, sorted, links not followed. `ignore` holds (hide or show, regular expression)
-        pairs in gitignore order, matched against the path relative to `root`; a hidden folder is not entered."""
+        pairs in gitignore order, matched against the path relative to `root`; a hidden folder is not entered.
+        """
         ...
 
     def grep(
@@ -235,7 +239,8 @@ class Workspace(Protocol):
 
     def patch(self) -> str:
         """Everything that changed since the episode began, as a unified diff in git's format, without read-only
-        and ignored paths."""
+        and ignored paths.
+        """
         ...
 
 

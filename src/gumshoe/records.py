@@ -141,7 +141,8 @@ class StopReason(StrEnum):
     SUBMITTED = "submitted"
     REPORTED = "reported"
     STEP_LIMIT = "step_limit"
-    TOKEN_LIMIT = "token_limit"  # noqa: S105 - tokens of text
+    TOKEN_LIMIT = "token_limit"
+    COST_LIMIT = "cost_limit"
     WALL_LIMIT = "wall_limit"
     CONTEXT_OVERFLOW = "context_overflow"
     NO_TOOL_CALL = "no_tool_call"
