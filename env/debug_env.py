@@ -67,8 +67,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     ) -> None:
         self.task = task
         self.render_mode = render_mode
-        self.toolbox = Toolbox(_as_tools(DEFAULT_TOOLS if tools is None else tools))
-        self.action_space = action_space(self.toolbox.tools)
+        self._tools = _as_tools(DEFAULT_TOOLS if tools is None else tools)
+        self.toolbox = Toolbox(self._tools)
+        self.action_space = action_space(self._tools)
         self.observation_space = observation_space(MAX_TEXT)
         self._config = sandbox or SandboxConfig()
         self._trusted = trusted
@@ -109,7 +110,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._clear()
         self._sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
         self._workspace = Workspace(self.task, self._sandbox)
-        self.toolbox.reset(self._workspace)
+        self.toolbox.on_reset(self._workspace)
         self._started = time.monotonic()
         return self._answer(Observation(tool="reset", text=self.task.problem_statement))
 
@@ -144,11 +145,11 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _call(self, action: ToolCall | ToolAction) -> Observation:
         try:
-            call = tool_call(action, self.toolbox.tools, f"call_{next(self._ids)}")
+            call = tool_call(action, self._tools, f"call_{next(self._ids)}")
         except ToolFailure as failure:
             told = Failure(kind=failure.kind, message=failure.message)
             return Observation(tool="", text=failure.message, failure=told)
-        return self.toolbox.call(call, self.workspace)
+        return self.toolbox.dispatch(call, self.workspace)
 
     def _finish(self, observation: Observation) -> float:
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""
