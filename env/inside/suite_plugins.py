@@ -1,0 +1,167 @@
+"""Pytest plugins that watch one run of a suite: outcomes, failures, and which test executes which line.
+
+Standard library and pytest only, Python 3.6 and later.
+"""
+
+import json
+import os
+import re
+import sys
+import threading
+import traceback
+
+import pytest
+
+ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
+MESSAGE_LIMIT = 2000
+FRAMES_LIMIT = 30
+
+
+class Recorder:
+    """A pytest plugin that keeps each test's outcome, and where and why it failed.
+
+    At the end of the session it writes all that to `writer`, at once and whole, and ends the process.
+    """
+
+    def __init__(self, root, temporary, writer, tracer):
+        self.root = root
+        self.temporary = temporary
+        self.writer = writer
+        self.tracer = tracer
+        self.outcomes = {}
+        self.failures = {}
+        self.collection_errors = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session):
+        seen = {
+            "outcomes": self.outcomes,
+            "failures": self.failures,
+            "collection_errors": self.collection_errors,
+        }
+        if self.tracer is not None:
+            seen["covered"] = self.tracer.covered
+            seen["modules"] = outside_modules(self.root)
+        answer = json.dumps(seen).encode("utf-8")
+        while answer:
+            answer = answer[os.write(self.writer, answer) :]
+        os._exit(0)
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.collection_errors.append(report.nodeid)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        result = yield
+        report = result.get_result()
+        if report.failed and call.excinfo is not None and report.nodeid not in self.failures:
+            self.failures[report.nodeid] = self.failure(report, call.excinfo)
+
+    def pytest_runtest_logreport(self, report):
+        outcome = outcome_of(report)
+        if outcome is not None:
+            self.outcomes[report.nodeid] = outcome
+
+    def failure(self, report, excinfo):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        message = crash.message if crash is not None else str(excinfo.value)
+        frames = [self.frame(entry) for entry in traceback.extract_tb(excinfo.tb)]
+        return {
+            "when": report.when,
+            "type": excinfo.typename,
+            "message": self.clean(message)[:MESSAGE_LIMIT],
+            "frames": [frame for frame in frames if frame is not None][-FRAMES_LIMIT:],
+        }
+
+    def frame(self, entry):
+        """[path, line, function] of a frame in the project, else None."""
+        path = inside(entry[0], self.root)
+        return None if path is None else [path, entry[1], entry[2]]
+
+    def clean(self, text):
+        """The text without what differs from run to run and from place to place."""
+        text = text.replace(self.temporary, "TMP").replace(self.root + os.sep, "")
+        return ADDRESS.sub("0x...", text)
+
+
+def outcome_of(report):
+    """The outcome of one phase, None where another phase tells more."""
+    if hasattr(report, "wasxfail"):
+        return {"skipped": "xfailed", "passed": "xpassed"}.get(report.outcome, "failed")
+    if report.when == "call":
+        return report.outcome
+    if report.failed:
+        return "error"
+    return "skipped" if report.skipped else None
+
+
+class Tracer:
+    """A pytest plugin that notes which lines of the project's own files each test executes.
+
+    It is started before collection; what runs until that is over, imports above all, counts for the test "".
+    """
+
+    def __init__(self, root):
+        self.root = root
+        self.names = {}
+        self.lines = set()
+        self.covered = {}
+
+    def pytest_collection_finish(self, session):
+        self.stop("")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        self.start()
+        yield
+        self.stop(item.nodeid)
+
+    def start(self):
+        self.lines = set()
+        threading.settrace(self.call)
+        sys.settrace(self.call)
+
+    def stop(self, nodeid):
+        sys.settrace(None)
+        threading.settrace(None)
+        for path, line in self.lines:
+            self.covered.setdefault(path, {}).setdefault(line, []).append(nodeid)
+
+    def call(self, frame, event, argument):
+        name = self.name(frame.f_code.co_filename)
+        if name is None:
+            return None
+        lines = self.lines
+
+        def line(frame, event, argument):
+            lines.add((name, frame.f_lineno))
+            return line
+
+        return line(frame, event, argument)
+
+    def name(self, filename):
+        if filename not in self.names:
+            self.names[filename] = inside(filename, self.root)
+        return self.names[filename]
+
+
+def outside_modules(root):
+    """What is imported from outside of the project."""
+    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
+    return sorted(name for name, path in files if isinstance(path, str) and inside(path, root) is None)
+
+
+def inside_modules(root):
+    """The project's own files that are imported, without conftests."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    paths = [inside(path, root) for path in files if isinstance(path, str)]
+    return sorted(path for path in paths if path is not None and os.path.basename(path) != "conftest.py")
+
+
+def inside(filename, root):
+    """The file's path relative to the project, None where it is not in it."""
+    if filename.startswith("<"):
+        return None
+    path = os.path.realpath(filename)
+    return os.path.relpath(path, root).replace(os.sep, "/") if path.startswith(root + os.sep) else None

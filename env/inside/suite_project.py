@@ -1,0 +1,90 @@
+"""The project that variants are made of: its files, and a clean copy to come back to.
+
+Standard library only, Python 3.6 and later.
+"""
+
+import os
+import shutil
+
+
+class Project:
+    """The project under test, the limits of a run, and a clean copy to come back to."""
+
+    def __init__(self, request):
+        self.root = os.path.realpath(request["root"])
+        self.keep = request["keep"]
+        self.clean = os.path.join(self.keep, "clean")
+        self.temporary = os.path.join(self.keep, "tmp")
+        self.cpu_s = int(request["cpu_s"])
+        self.wall_s = float(request["wall_s"])
+        self.memory = int(request["memory_mb"]) * 1024 * 1024
+        self.arguments = ["-q", "--tb=short", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+        self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
+        self.entries = {}
+
+    def save(self):
+        shutil.copytree(self.root, self.clean, symlinks=True)
+
+    def look(self):
+        """Reads what the clean copy holds."""
+        self.entries = dict(entries(self.clean))
+
+    def restore(self):
+        """Puts back what differs from the clean copy in kind, size or time."""
+        seen = dict(entries(self.root))
+        for path in sorted(set(seen) - set(self.entries), reverse=True) + changed(seen, self.entries):
+            remove(os.path.join(self.root, path))
+        for path in sorted(self.entries):
+            if seen.get(path) != self.entries[path]:
+                self.bring(path)
+
+    def bring(self, path):
+        source, target = os.path.join(self.clean, path), os.path.join(self.root, path)
+        if self.entries[path] is None:
+            os.makedirs(target, exist_ok=True)
+        else:
+            shutil.copy2(source, target, follow_symlinks=False)
+
+    def write(self, files):
+        for path, text in files.items():
+            target = os.path.join(self.root, path)
+            forget_byte_code(target)
+            with open(target, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+
+
+def entries(folder, prefix=""):
+    """(path, facts) of everything below `folder`; the facts of a folder are None."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            path = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield path, None
+                for item in entries(entry.path, path + "/"):
+                    yield item
+            else:
+                facts = entry.stat(follow_symlinks=False)
+                yield path, (facts.st_mode, facts.st_size, facts.st_mtime_ns)
+
+
+def changed(seen, entries):
+    """Paths that are a folder on one side and a file on the other."""
+    return [path for path in seen if path in entries and (seen[path] is None) != (entries[path] is None)]
+
+
+def remove(path):
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def forget_byte_code(path):
+    """Removes the byte code of a source: a variant may have its size, and be written in the same second."""
+    folder, name = os.path.split(path)
+    cache = os.path.join(folder, "__pycache__")
+    stem = os.path.splitext(name)[0] + "."
+    if os.path.isdir(cache):
+        for entry in os.listdir(cache):
+            if entry.startswith(stem):
+                os.unlink(os.path.join(cache, entry))
