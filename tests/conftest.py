@@ -1,0 +1,89 @@
+"""What all tests share: which sandboxes work on this machine, and what happens where one does not.
+
+`@pytest.mark.needs("docker")` (or "bubblewrap") skips a test, with the reason, where that backend does not work.
+With GUMSHOE_REQUIRE_DOCKER=1 no test may be skipped for want of one: such a skip is a failure.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parent.parent
+IMAGE = "gumshoe-python:latest"
+REQUIRED = os.environ.get("GUMSHOE_REQUIRE_DOCKER") == "1"
+ABOUT_SANDBOXES = re.compile(r"docker|bubblewrap|bwrap|daemon", re.IGNORECASE)
+
+# Examples take as long as the machine is busy: no deadline, and the same examples in every run.
+settings.register_profile("gumshoe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gumshoe")
+
+
+@functools.cache
+def why_not(backend: str) -> str | None:
+    """Why `backend` does not work on this machine; None where it does."""
+    return {"docker": _why_not_docker, "bubblewrap": _why_not_bubblewrap}[backend]()
+
+
+def _why_not_docker() -> str | None:
+    import docker
+    from docker.errors import DockerException, ImageNotFound
+
+    try:
+        client = docker.from_env(timeout=10)
+    except DockerException as error:
+        return f"no Docker daemon answers: {error}"
+    try:
+        client.images.get(IMAGE)
+    except ImageNotFound:
+        return f"the Docker image {IMAGE} is not here: make it with `make image`"
+    except DockerException as error:
+        return f"the Docker daemon refuses: {error}"
+    finally:
+        client.close()
+    return None
+
+
+def _why_not_bubblewrap() -> str | None:
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap is not installed"
+    argv = [program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    tried = subprocess.run([*argv, "true"], capture_output=True, text=True, timeout=30, check=False)
+    return None if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for backend in mark.args:
+            reason = why_not(backend)
+            if reason is not None:
+                pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turns the skip of a sandbox test into a failure where every sandbox must be there."""
+    report = yield
+    if REQUIRED and report.skipped and not hasattr(report, "wasxfail") and call.excinfo is not None:
+        reason = str(call.excinfo.value)
+        if ABOUT_SANDBOXES.search(reason):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, although GUMSHOE_REQUIRE_DOCKER=1: {reason}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
