@@ -1,0 +1,1 @@
+"""Shortest paths on maps made of characters."""

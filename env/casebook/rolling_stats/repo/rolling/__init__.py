@@ -1,0 +1,1 @@
+"""Statistics over the last values of a stream, and alarms made of them."""
