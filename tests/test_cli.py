@@ -1,0 +1,108 @@
+"""The `gumshoe` command: help for everything, one line and exit code 2 for every mistake of the user's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gumshoe import __version__
+from gumshoe.cli import COMMANDS, main
+
+
+def gumshoe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command as users run it, in a process of its own."""
+    argv = [sys.executable, "-m", "gumshoe", *arguments]
+    environment = {**os.environ, "COLUMNS": "120"}
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command complained about: one line, exit code 2, no traceback."""
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr.strip()
+
+
+def test_without_a_command_the_help_is_shown(tmp_path: Path):
+    done = gumshoe(cwd=tmp_path)
+    assert done.returncode == 0
+    assert "examples:" in done.stdout
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_the_help_imports_no_command(tmp_path: Path):
+    argv = [sys.executable, "-X", "importtime", "-m", "gumshoe", "--help"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert "commands" not in done.stderr
+    assert "pydantic" not in done.stderr
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as leaving:
+        main(["--version"])
+    assert leaving.value.code == 0
+    assert capsys.readouterr().out.strip() == f"gumshoe {__version__}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself_with_examples(command: str, tmp_path: Path):
+    done = gumshoe(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: gumshoe {command}")
+    assert f"gumshoe {command}" in done.stdout.partition("example")[2], "no examples in the epilog"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_command_is_answered_in_one_line(tmp_path: Path):
+    assert "invalid choice: 'colect'" in complaint(gumshoe("colect", cwd=tmp_path))
+
+
+def test_an_unknown_option_is_answered_in_one_line(tmp_path: Path):
+    assert "see gumshoe" in complaint(gumshoe("doctor", "--no-such-option", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("command", ["collect", "train", "eval"])
+def test_a_missing_config_file_is_answered_in_one_line(command: str, tmp_path: Path):
+    said = complaint(gumshoe(command, "nowhere.yaml", cwd=tmp_path))
+    assert said.startswith(f"gumshoe {command}: ")
+    assert "no config file nowhere.yaml" in said
+
+
+@pytest.mark.parametrize("command", ["collect", "train", "eval"])
+def test_an_unknown_key_is_answered_with_the_nearest_one(command: str, tmp_path: Path):
+    (tmp_path / "run.yaml").write_text("sede: 1\n", encoding="utf-8")
+    said = complaint(gumshoe(command, "run.yaml", cwd=tmp_path))
+    assert "unknown key 'sede'" in said
+    assert "did you mean" in said
+
+
+@pytest.mark.parametrize("command", ["collect", "train", "eval"])
+def test_an_override_without_a_value_is_answered_in_one_line(command: str, tmp_path: Path):
+    (tmp_path / "run.yaml").touch()
+    assert "key=value" in complaint(gumshoe(command, "run.yaml", "-p", "seed", cwd=tmp_path))
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):
+    """`gumshoe --help | head -1` ends without a traceback."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, "-m", "gumshoe", "--help"]
+    with os.fdopen(writing, "w") as closed:
+        done = subprocess.run(
+            argv, cwd=tmp_path, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert "Traceback" not in done.stderr

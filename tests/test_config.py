@@ -1,0 +1,198 @@
+"""YAML and dotted overrides become a checked config, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from gumshoe.config import Config, apply_overrides, config_hash, dump_config, load_config, read_yaml, validate
+from gumshoe.errors import ConfigError
+
+VALUES = st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="ascii", categories=["L", "N"]))
+
+
+class Server(Config):
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=1, le=65535)
+
+
+class Script(Config):
+    kind: Literal["script"] = "script"
+    lines: tuple[str, ...] = ()
+
+
+class Model(Config):
+    kind: Literal["model"] = "model"
+    temperature: float = 0.0
+    server: Server = Server()
+
+
+class Experiment(Config):
+    name: str
+    workers: int = 1
+    server: Server = Server()
+    policy: Annotated[Script | Model, Field(discriminator="kind")] = Script()
+    runs: tuple[Server, ...] = ()
+    notes: dict[str, Any] = Field(default_factory=dict)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "experiment.yaml"
+    path.write_text("name: first\nserver:\n  port: 9000\n", encoding="utf-8")
+    return path
+
+
+def refusal(data: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        validate(Experiment, data, origin="here")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert caught.value.exit_code == 2
+    return message
+
+
+def test_a_file_is_read_and_defaults_fill_the_rest(file: Path):
+    config = load_config(Experiment, file)
+    assert (config.name, config.workers, config.server.port, config.server.host) == ("first", 1, 9000, "127.0.0.1")
+
+
+def test_overrides_win_over_the_file_and_later_ones_over_earlier(file: Path):
+    config = load_config(Experiment, file, ["workers=2", "server.port=1", "workers=3"])
+    assert (config.workers, config.server.port) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("notes.a=3", 3),
+        ("notes.a=[1, x]", [1, "x"]),
+        ("notes.a={b: 2}", {"b": 2}),
+        ("notes.a=null", None),
+        ("notes.a=", None),
+        ("notes.a=x=y", "x=y"),
+        ("notes.a=--flag=1 --other=2", "--flag=1 --other=2"),
+        ("notes.a=[unclosed", "[unclosed"),
+    ],
+)
+def test_the_value_of_an_override_is_yaml_and_may_hold_equal_signs(file: Path, override: str, expected: object):
+    assert load_config(Experiment, file, [override]).notes["a"] == expected
+
+
+def test_an_override_makes_the_sections_it_needs():
+    assert apply_overrides({}, ["a.b.c=1", "a.b.d=2"]) == {"a": {"b": {"c": 1, "d": 2}}}
+
+
+def test_overrides_leave_the_data_they_were_given_alone():
+    data = {"a": {"b": 1}}
+    apply_overrides(data, ["a.b=2"])
+    assert data == {"a": {"b": 1}}
+
+
+@given(path=st.lists(st.sampled_from("abc"), min_size=1, max_size=3), value=VALUES)
+def test_any_plain_value_can_be_set_anywhere(path: list[str], value: object):
+    node: Any = apply_overrides({}, [f"{'.'.join(path)}={yaml.safe_dump(value)}"])
+    for part in path:
+        node = node[part]
+    assert node == value
+
+
+@pytest.mark.parametrize("override", ["workers", "=3", ""])
+def test_an_override_without_key_or_value_is_refused(override: str):
+    with pytest.raises(ConfigError, match="key=value"):
+        apply_overrides({}, [override])
+
+
+def test_an_override_below_a_plain_value_is_refused():
+    with pytest.raises(ConfigError, match="name is a value, not a section"):
+        apply_overrides({"name": "first"}, ["name.x=1"])
+
+
+@pytest.mark.parametrize(
+    ("data", "unknown", "nearest"),
+    [
+        ({"name": "x", "wrokers": 2}, "wrokers", "workers"),
+        ({"name": "x", "server": {"prot": 1}}, "server.prot", "port"),
+        ({"name": "x", "policy": {"kind": "model", "temprature": 1}}, "temprature", "temperature"),
+        ({"name": "x", "policy": {"kind": "model", "server": {"hots": 1}}}, "hots", "host"),
+        ({"name": "x", "runs": [{"hst": "a"}]}, "runs.0.hst", "host"),
+    ],
+)
+def test_an_unknown_key_is_answered_with_the_nearest_known_one(data: dict[str, Any], unknown: str, nearest: str):
+    message = refusal(data)
+    assert f"{unknown}'" in message
+    assert f"did you mean {nearest!r}?" in message
+
+
+def test_an_unknown_key_is_named_before_other_mistakes():
+    assert "wrokers" in refusal({"wrokers": 2, "server": {"port": "many"}})
+
+
+def test_a_missing_key_is_named():
+    assert refusal({}) == "here: key 'name' is missing"
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        ({"name": "x", "workers": "many"}, "workers: "),
+        ({"name": "x", "server": {"port": 70000}}, "server.port: "),
+        ({"name": "x", "server": 3}, "server: "),
+        ({"name": ["x"]}, "name: "),
+        ({"name": "x", "policy": {"kind": "oracle"}}, "policy: "),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place(data: dict[str, Any], where: str):
+    assert where in refusal(data)
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"no config file .*nowhere\.yaml"):
+        read_yaml(tmp_path / "nowhere.yaml")
+
+
+def test_a_folder_is_no_config_file(tmp_path: Path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_yaml(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"a: [1", "not valid YAML"),
+        (b"a: b: c", "not valid YAML"),
+        (b"- 1\n- 2\n", "must hold a mapping"),
+        (b"just words", "must hold a mapping"),
+        (b"\xff\xfe\x00", "cannot be read|not valid YAML"),
+    ],
+)
+def test_a_file_that_holds_no_mapping_is_refused_in_one_line(tmp_path: Path, content: bytes, complaint: str):
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        read_yaml(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_file_is_an_empty_config(tmp_path: Path):
+    path = tmp_path / "empty.yaml"
+    path.write_text("# nothing but words\n", encoding="utf-8")
+    assert read_yaml(path) == {}
+
+
+def test_what_is_written_reads_back_the_same(file: Path):
+    config = load_config(Experiment, file, ["policy={kind: model, temperature: 0.5}", "notes.ü=[1, 2]"])
+    file.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(Experiment, file) == config
+    assert list(yaml.safe_load(dump_config(config)))[0] == "name"
+
+
+def test_the_hash_changes_with_the_config_and_only_with_it():
+    first, same, other = Experiment(name="a"), Experiment(name="a"), Experiment(name="a", workers=2)
+    assert config_hash(first) == config_hash(same) != config_hash(other)

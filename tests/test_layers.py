@@ -1,0 +1,99 @@
+"""Who may import whom: the contracts in pyproject.toml hold, and they notice when they are broken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDERS = ("collect", "env", "eval", "tools", "train")
+IMPORT_LINTER = Path(sys.executable).with_name("lint-imports")
+RUFF = Path(sys.executable).with_name("ruff")
+
+
+def check_layers(repository: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [IMPORT_LINTER, "--no-cache"],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": "src", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def skeleton(root: Path, tmp_path: Path) -> Path:
+    """A repository with our links and contracts, the vocabulary, and no code in the five folders."""
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    shutil.copytree(root / "src", tmp_path / "src", symlinks=True, ignore=shutil.ignore_patterns("*.egg-info"))
+    (tmp_path / "configs").mkdir()
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    return tmp_path
+
+
+def test_the_layers_hold(root: Path):
+    checked = check_layers(root)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_an_empty_skeleton_keeps_the_layers(skeleton: Path):
+    assert check_layers(skeleton).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("importer", "statement"),
+    [
+        ("tools", "import gumshoe.env"),
+        ("tools", "def late():\n    from gumshoe.eval import report"),
+        ("env", "from gumshoe.collect import agent"),
+        ("collect", "import gumshoe.eval"),
+        ("collect", "import gumshoe.train"),
+        ("eval", "import gumshoe.train"),
+        ("train", "from gumshoe.tools import base"),
+        ("train", "import gumshoe.env"),
+        ("env", "import gumshoe.cli"),
+        ("env", "import torch"),
+        ("collect", "from transformers import AutoTokenizer"),
+    ],
+)
+def test_a_forbidden_import_is_noticed_through_the_links(skeleton: Path, importer: str, statement: str):
+    (skeleton / importer / "stray.py").write_text(statement + "\n", encoding="utf-8")
+    checked = check_layers(skeleton)
+    assert checked.returncode == 1, checked.stdout
+    assert f"gumshoe.{importer}.stray" in checked.stdout
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_folders_are_imported_by_their_full_name_only(root: Path, tmp_path: Path, folder: str):
+    stray = tmp_path / "stray.py"
+    stray.write_text(f"import {folder}\n", encoding="utf-8")
+    argv = [RUFF, "check", "--config", root / "pyproject.toml", "--select", "TID251", "--no-cache", stray]
+    checked = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert checked.returncode == 1
+    assert "TID251" in checked.stdout
+
+
+def test_every_folder_with_code_is_a_package(root: Path):
+    """The contracts look only into packages: code in a folder without `__init__.py` would escape them."""
+    missing = {
+        str(path.parent.relative_to(root))
+        for folder in FOLDERS
+        for path in (root / folder).rglob("*.py")
+        if "casebook" not in path.relative_to(root).parts and not (path.parent / "__init__.py").exists()
+    }
+    assert missing == set()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_links_are_relative_and_lead_to_the_folders(root: Path, folder: str):
+    link = root / "src" / "gumshoe" / folder
+    assert link.is_symlink()
+    assert link.readlink() == Path("../..") / folder
