@@ -190,7 +190,7 @@ def test_what_is_written_reads_back_the_same(file: Path):
     config = load_config(Experiment, file, ["policy={kind: model, temperature: 0.5}", "notes.ü=[1, 2]"])
     file.write_text(dump_config(config), encoding="utf-8")
     assert load_config(Experiment, file) == config
-    assert list(yaml.safe_load(dump_config(config)))[0] == "name"
+    assert next(iter(yaml.safe_load(dump_config(config)))) == "name"
 
 
 def test_the_hash_changes_with_the_config_and_only_with_it():

@@ -31,6 +31,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
 }
 
+EXTRAS = {
+    "accelerate": "train",
+    "matplotlib": "train",
+    "peft": "train",
+    "ray": "ray",
+    "torch": "train",
+    "transformers": "train",
+    "trl": "train",
+}
+
 EXAMPLES = """\
 examples:
   gumshoe demo                                        everything, on bundled tasks, in a few minutes
@@ -49,23 +59,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 is success, 1 a failure of ours or of the infrastructure, 2 a mistake that the user can mend, 130 Ctrl-C.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    name = next((argument for argument in arguments if not argument.startswith("-")), None)
-    parser = _parser(name if name in COMMANDS else None)
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help()
-        return 0
+    name = next((argument for argument in arguments if argument in COMMANDS), None)
     try:
-        return int(options.run(options))
+        return _run(arguments, name)
     except GumshoeError as error:
-        print(f"gumshoe {options.command}: {error}", file=sys.stderr)
+        print(f"gumshoe {name}: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        print(f"gumshoe {name}: {package} is missing: pip install 'gumshoe[{EXTRAS[package]}]'", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
-        print(f"gumshoe {options.command}: interrupted", file=sys.stderr)
+        print(f"gumshoe {name}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+
+
+def _run(arguments: Sequence[str], name: str | None) -> int:
+    parser = _parser(name)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    return int(options.run(options))
 
 
 class _OneLineParser(argparse.ArgumentParser):
