@@ -1,0 +1,1 @@
+"""Import delivery lists and add up what was delivered."""

@@ -1,0 +1,1 @@
+"""Calendars, free time, and meetings across time zones."""

@@ -1,0 +1,1 @@
+"""Who may do what: groups in groups, grants and denials."""
