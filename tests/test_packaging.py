@@ -67,7 +67,7 @@ def test_the_wheel_is_typed(names: set[str]):
     assert "gumshoe/py.typed" in names
 
 
-@pytest.mark.parametrize("folder", (*FOLDERS, "configs"))
+@pytest.mark.parametrize("folder", [*FOLDERS, "configs"])
 def test_the_wheel_has_every_file_of_the_folder(copy: Path, names: set[str], folder: str):
     """Modules, templates, configs and the casebook, with the files in it whose names begin with a dot."""
     wanted = {f"gumshoe/{path.relative_to(copy)}" for path in (copy / folder).rglob("*") if path.is_file()}
