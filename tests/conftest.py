@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
@@ -37,6 +38,13 @@ def _why_not_docker() -> str | None:
     import docker
     from docker.errors import DockerException, ImageNotFound
 
+    address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if address.startswith("unix://"):  # asked first by hand: the SDK leaves its socket open where nobody listens
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(address.removeprefix("unix://"))
+            except OSError as error:
+                return f"no Docker daemon answers at {address}: {error.strerror}"
     try:
         client = docker.from_env(timeout=10)
     except DockerException as error:
