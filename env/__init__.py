@@ -1,1 +1,36 @@
+"""Where agents debug: sandboxes, the workspace in them, and the Gymnasium environment.
 
+Names are imported when they are first used, so that `import gumshoe.env` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.debug_env import DebugEnv
+    from gumshoe.env.sandboxes.open import open_sandbox
+    from gumshoe.env.workspace import Workspace
+
+__all__ = ["DebugEnv", "SandboxConfig", "Workspace", "open_sandbox"]
+
+_HOMES = {
+    "DebugEnv": "gumshoe.env.debug_env",
+    "SandboxConfig": "gumshoe.env.config",
+    "Workspace": "gumshoe.env.workspace",
+    "open_sandbox": "gumshoe.env.sandboxes.open",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -99,7 +99,9 @@ def forked(child, wall_s):
 def enter_child(project):
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (project.cpu_s, project.cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (project.memory, project.memory))
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
+    memory = project.memory if allowed == resource.RLIM_INFINITY else min(project.memory, allowed)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -17,7 +17,7 @@ class Project:
         self.temporary = os.path.join(self.keep, "tmp")
         self.cpu_s = int(request["cpu_s"])
         self.wall_s = float(request["wall_s"])
-        self.memory = int(request["memory_mb"]) * 1024 * 1024
+        self.memory = int(request["memory_mb"]) << 20
         self.arguments = ["-q", "--tb=short", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
         self.entries = {}

@@ -129,6 +129,8 @@ class Sandbox(Protocol):
     """Absolute path, inside the sandbox, of the folder with our injected modules (debugger, pytest plugin)."""
     python: str
     """The interpreter inside the sandbox that runs them."""
+    environment: Mapping[str, str]
+    """The environment of every program that is run there, to which `env` is added."""
 
     def run(
         self,
@@ -142,6 +144,10 @@ class Sandbox(Protocol):
         """Runs a program to its end; at the timeout it and everything it started are killed. A program that does
         not exist gives exit code 127.
         """
+        ...
+
+    def real_path(self, path: str) -> str:
+        """The path with its symbolic links followed, relative to `root` (`.` for the root itself)."""
         ...
 
     def read_file(self, path: str, *, inside: bool = True) -> bytes: ...
@@ -180,11 +186,15 @@ class Sandbox(Protocol):
         """Keeps the workspace's files as they are now and returns a name for them."""
         ...
 
-    def restore(self, name: str) -> None:
-        """Puts the workspace's files back to a snapshot, new files removed."""
+    def restore(self, name: str, *, only: Sequence[tuple[bool, str]] | None = None) -> None:
+        """Puts the workspace's files back to a snapshot, new files removed; with `only`, just the paths that these
+        patterns (as in `walk`) match.
+        """
         ...
 
-    def changes(self, name: str) -> dict[str, tuple[bytes | None, bytes | None]]:
+    def changes(
+        self, name: str, *, ignore: Sequence[tuple[bool, str]] = ()
+    ) -> dict[str, tuple[bytes | None, bytes | None]]:
         """Paths whose bytes differ from a snapshot, with their content then and now."""
         ...
 

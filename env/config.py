@@ -1,0 +1,33 @@
+"""Config of the sandboxes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gumshoe.config import Config
+
+__all__ = ["SandboxConfig", "SandboxKind"]
+
+SandboxKind = Literal["auto", "docker", "bubblewrap", "local"]
+
+
+class SandboxConfig(Config):
+    """Where programs run, and how much they may use there."""
+
+    kind: SandboxKind = Field(
+        default="auto", description="auto takes the first of docker, bubblewrap and local that works for the task"
+    )
+    image: str = Field(default="gumshoe-python:latest", description="container image for tasks that come as a folder")
+    unsafe: bool = Field(
+        default=False,
+        description="let untrusted policies use the local sandbox, which does not isolate",
+    )
+    memory_mb: int = Field(default=2048, ge=64, description="memory of the container, else of each process")
+    pids: int = Field(default=512, ge=8, description="processes and threads at a time (docker, bubblewrap)")
+    cpus: float = Field(default=2.0, gt=0, description="processors (docker)")
+    disk_mb: int = Field(default=1024, ge=16, description="workspace and temporary files; also the largest single file")
+    output_kb: int = Field(default=256, ge=1, description="output kept of one program, half head and half tail")
+    setup_timeout_s: float = Field(default=600.0, gt=0, description="seconds one of the task's setup commands may take")
+    env: dict[str, str] = Field(default_factory=dict, description="environment variables set in the sandbox")

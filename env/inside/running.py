@@ -1,0 +1,102 @@
+"""One program from its start to its end, as the warden's `run` does it."""
+
+import errno
+import os
+import time
+
+from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, HangUp, Job, set_nonblocking, wait_readable
+from gumshoe.env.inside.tape import Tape
+
+
+class Run:
+    """Feeds a program, records what it prints and enforces its time.
+
+    A program may close its output, leave its input unread or put itself in the background: the run ends when the
+    program does, not when its streams do.
+    """
+
+    def __init__(self, make_launch, data, cap):
+        self.tape = Tape(cap)
+        self.started = time.monotonic()
+        self._data = memoryview(data or b"")
+        self._out, out_end = os.pipe()
+        set_nonblocking(self._out)
+        if data is None:
+            stdin, self._feed = os.open(os.devnull, os.O_RDONLY), CLOSED
+        else:
+            stdin, self._feed = os.pipe()
+            set_nonblocking(self._feed)
+        self.job = Job(make_launch(stdin, out_end))
+        os.close(out_end)
+        os.close(stdin)
+
+    def finish(self, timeout, hangup):
+        """Waits for the end and returns the reply. Raises HangUp when `hangup` becomes readable: the host sends
+        nothing while an exchange is under way, so that is its end.
+        """
+        try:
+            timed_out = self._attend(timeout, hangup)
+        finally:
+            self.job.close()
+            self._record()
+            self._close("_feed")
+            self._close("_out")
+        return {
+            "exit_code": None if timed_out else self.job.exit_code,
+            "timed_out": timed_out,
+            "duration_s": time.monotonic() - self.started,
+            "output": self.tape.dump(),
+        }
+
+    def _attend(self, timeout, hangup):
+        deadline = None if timeout is None else self.started + timeout
+        timed_out = False
+        while not self.job.over:
+            readers = [descriptor for descriptor in (self.job.status, self._out, hangup) if descriptor >= 0]
+            ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [])
+            if hangup in ready:
+                raise HangUp
+            if self._out in ready:
+                self._record(once=True)
+            if self._feed in ready:
+                self._hand_over()
+            if self.job.status in ready:
+                self.job.read_status()
+            elif deadline is not None and time.monotonic() >= deadline:
+                if timed_out:
+                    break
+                timed_out = True
+                deadline = time.monotonic() + GRACE_S
+                self.job.release()
+        return timed_out
+
+    def _record(self, once=False):
+        """Takes in what the program has printed: one piece, or all there is."""
+        while self._out >= 0:
+            try:
+                data = os.read(self._out, CHUNK)
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+                return
+            if not data:
+                self._close("_out")
+                return
+            self.tape.write(data)
+            if once:
+                return
+
+    def _hand_over(self):
+        """Gives the program the next piece of its input; a program that closed it wants no more."""
+        try:
+            self._data = self._data[os.write(self._feed, self._data[:CHUNK]) :]
+        except BrokenPipeError:
+            self._data = self._data[:0]
+        if not self._data:
+            self._close("_feed")
+
+    def _close(self, name):
+        descriptor = getattr(self, name)
+        if descriptor >= 0:
+            os.close(descriptor)
+            setattr(self, name, CLOSED)

@@ -1,0 +1,253 @@
+"""Interactive programs: a terminal and, beside it, a control channel of JSON lines."""
+
+import errno
+import json
+import os
+import pty
+import signal
+import socket
+import termios
+import time
+from contextlib import suppress
+
+from gumshoe.env.inside.processes import (
+    CHUNK,
+    CLOSED,
+    GRACE_S,
+    HangUp,
+    Job,
+    Launch,
+    send_signal,
+    set_nonblocking,
+    wait_readable,
+)
+from gumshoe.env.inside.tape import Scanner, Tape
+
+CONTROL = "GUMSHOE_CONTROL"
+MESSAGE_LIMIT = 32 << 20
+WRITE_TIMEOUT_S = 10.0
+
+
+class Session:
+    """A program on a terminal of its own.
+
+    What it prints stays in the terminal until somebody asks, so that a program nobody listens to waits. `hangup` is
+    the descriptor that becomes readable when the host goes away.
+    """
+
+    def __init__(self, argv, cwd, env, limits, cap, hangup):
+        self.cap = cap
+        self.hangup = hangup
+        self._pending = b""
+        self._messages = bytearray()
+        self._master, slave = pty.openpty()
+        set_nonblocking(self._master)
+        _make_plain(slave)
+        # Opened anew, so that the warden's own writing does not wait and the program's still does.
+        self._mark = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._control, theirs = socket.socketpair()
+        environment = dict(env)
+        environment[CONTROL] = str(theirs.fileno())
+        self.job = Job(Launch(argv, cwd, environment, limits, slave, slave, terminal=True, keep=theirs.fileno()))
+        os.close(slave)
+        theirs.close()
+
+    @property
+    def exit_code(self):
+        """None while the program runs."""
+        return self.job.exit_code if self.job.over else None
+
+    def poll(self):
+        """Takes in the news about the program without waiting."""
+        while not self.job.over and wait_readable([self.job.status], time.monotonic()):
+            self.job.read_status()
+        return self.exit_code
+
+    def send(self, data):
+        """Types at the terminal. What the program prints meanwhile is kept for the next reading."""
+        view = memoryview(data)
+        deadline = time.monotonic() + WRITE_TIMEOUT_S
+        while view and not self.job.over:
+            ready = wait_readable([self._master, self.job.status, self.hangup], deadline, [self._master])
+            if not ready:
+                raise OSError(errno.ETIMEDOUT, "the program does not read its terminal")
+            if self.hangup in ready:
+                raise HangUp
+            if self.job.status in ready:
+                self.job.read_status()
+            self._pending += _read(self._master)
+            try:
+                view = view[os.write(self._master, view[:CHUNK]) :]
+            except BlockingIOError:
+                continue
+
+    def read_until(self, marker, timeout):
+        """Reads the terminal until the marker has been printed, the program has ended or the time is up."""
+        return self._wait(marker, False, timeout)
+
+    def wait_message(self, timeout):
+        """Waits for a message on the control channel, the program's end or the time."""
+        return self._wait(None, True, timeout)
+
+    def request(self, message, timeout):
+        """Sends a message and waits for the next one."""
+        try:
+            self._control.settimeout(WRITE_TIMEOUT_S)
+            self._control.sendall(json.dumps(message).encode("ascii") + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return self._wait(None, True, 0 if timeout is None else min(timeout, GRACE_S))
+        except socket.timeout:
+            raise OSError(errno.ETIMEDOUT, "the program does not read its control channel") from None
+        return self._wait(None, True, timeout)
+
+    def signal(self, number):
+        """Signals the process group in the foreground of the terminal."""
+        if self.poll() is not None:
+            return
+        try:
+            os.killpg(os.tcgetpgrp(self._master), number)
+        except (OSError, ProcessLookupError):
+            if self.job.pid is not None:
+                send_signal(self.job.pid, number)
+
+    def close(self):
+        """Kills the program and all it started. Idempotent."""
+        self.job.close()
+        if self._master >= 0:
+            os.close(self._master)
+            os.close(self._mark)
+            self._control.close()
+            self._master = CLOSED
+
+    def _wait(self, marker, want_message, timeout):
+        tape = Tape(self.cap)
+        scanner = Scanner(tape, marker)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._feed(scanner)
+        message = None
+        timed_out = False
+        while not scanner.found:
+            if want_message:
+                message = self._next_message()
+                if message is not None:
+                    self._flush(scanner)
+                    break
+            if self.job.over:
+                break
+            ready = wait_readable(self._sources(), deadline)
+            if not ready:
+                timed_out = True
+                break
+            self._take(ready, scanner)
+        scanner.flush()
+        return {
+            "output": tape.dump(),
+            "message": message,
+            "timed_out": timed_out,
+            "exit_code": None if scanner.found else self.exit_code,
+        }
+
+    def _sources(self):
+        control = [] if self._control.fileno() < 0 else [self._control.fileno()]
+        return [self._master, self.job.status, self.hangup, *control]
+
+    def _take(self, ready, scanner):
+        """Takes in what is ready: news first from the program's end, since after it nothing more comes."""
+        if self.hangup in ready:
+            raise HangUp
+        if self._control.fileno() in ready:
+            self._receive()
+        if self._master in ready:
+            self._pending += _read(self._master)
+            self._feed(scanner)
+        if self.job.status in ready:
+            self.job.read_status()
+            if self.job.over:
+                self._receive()
+                self._flush(scanner)
+
+    def _feed(self, scanner):
+        data, self._pending = self._pending, b""
+        self._pending = scanner.feed(data)
+
+    def _receive(self):
+        """Reads what is there on the control channel; closes it when the program has."""
+        if self._control.fileno() < 0:
+            return
+        self._control.setblocking(False)
+        try:
+            while self._control.fileno() >= 0:
+                data = self._control.recv(CHUNK)
+                self._messages += data
+                if not data or len(self._messages) > MESSAGE_LIMIT:
+                    self._control.close()
+        except (BlockingIOError, ConnectionResetError):
+            return
+
+    def _next_message(self):
+        """The next message received; lines that are not JSON objects are passed over."""
+        while b"\n" in self._messages:
+            end = self._messages.index(b"\n")
+            line = bytes(self._messages[:end])
+            del self._messages[: end + 1]
+            try:
+                message = json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(message, dict):
+                return message
+        return None
+
+    def _flush(self, scanner):
+        """Takes in everything that was printed up to now.
+
+        A terminal hands over what was written to it with a delay, but in order: a mark that we write ourselves comes
+        out behind all that came before it.
+        """
+        mark = b"\x00" + os.urandom(16).hex().encode("ascii") + b"\x00"
+        unwritten = memoryview(mark)
+        behind = Scanner(_Relay(self, scanner), mark)
+        deadline = time.monotonic() + WRITE_TIMEOUT_S
+        while not behind.found:
+            ready = wait_readable([self._master], deadline, [self._mark] if unwritten else [])
+            if not ready:
+                break
+            if self._mark in ready:
+                with suppress(BlockingIOError):
+                    unwritten = unwritten[os.write(self._mark, unwritten) :]
+            if self._master in ready:
+                self._pending += behind.feed(_read(self._master))
+        behind.flush()
+
+
+class _Relay:
+    """Hands a stream on to a scanner; what stands behind its marker stays pending."""
+
+    def __init__(self, session, scanner):
+        self.session = session
+        self.scanner = scanner
+
+    def write(self, data):
+        if self.scanner.found:
+            self.session._pending += data
+        else:
+            self.session._pending += self.scanner.feed(data)
+
+
+def _read(terminal):
+    """One piece of what stands in a terminal; empty when there is nothing."""
+    try:
+        return os.read(terminal, CHUNK)
+    except BlockingIOError:
+        return b""
+
+
+def _make_plain(terminal):
+    """No echo, and a line end stays one byte."""
+    modes = termios.tcgetattr(terminal)
+    modes[1] &= ~termios.ONLCR
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, modes)
+
+
+SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "KILL": signal.SIGKILL, "HUP": signal.SIGHUP}

@@ -1,0 +1,256 @@
+"""The warden: the one process of ours inside a sandbox, which does everything there that the host asks for.
+
+It reads one JSON request a line from its terminal and answers each with
+
+    nonce + one line of ASCII JSON + nonce + newline
+
+where the nonce is the request's own. Whatever else appears on the terminal is noise that the host drops. Bytes travel
+as base64. An answer is `{"ok": ...}`, `{"errno": number, "text": ..., "path": ...}` for what the operating system
+refused, `{"invalid": text}` for a wrong pattern, or `{"broken": traceback}` for an error of our own.
+"""
+
+import base64
+import errno
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import tarfile
+import traceback
+
+from gumshoe.env.inside import system
+from gumshoe.env.inside.files import Files, Ignore
+from gumshoe.env.inside.processes import HangUp, Launch, kill_descendants
+from gumshoe.env.inside.running import Run
+from gumshoe.env.inside.searching import grep
+from gumshoe.env.inside.sessions import SIGNALS, Session
+from gumshoe.env.inside.snapshots import Snapshots
+
+CHUNK = 1 << 16
+
+
+class Terminal:
+    """The line to the host."""
+
+    def __init__(self, source, sink):
+        self.source = source
+        self.sink = sink
+        self._buffer = bytearray()
+
+    def read_request(self):
+        """The next request, or None when the host has gone."""
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\n", searched)
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                return json.loads(line.decode("ascii"))
+            searched = len(self._buffer)
+            try:
+                data = os.read(self.source, CHUNK)
+            except OSError:
+                return None
+            if not data:
+                return None
+            self._buffer += data
+
+    def answer(self, nonce, reply):
+        text = nonce + json.dumps(reply) + nonce + "\n"
+        view = memoryview(text.encode("ascii"))
+        while view:
+            view = view[os.write(self.sink, view) :]
+
+
+class Warden:
+    """Holds what lasts between requests: the root, the limits of programs, the sessions and the snapshots."""
+
+    def __init__(self, hangup):
+        self.hangup = hangup
+        self.files = Files("/")
+        self.snapshots = Snapshots(self.files, "/")
+        self.limits = {}
+        self.environment = dict(os.environ)
+        self.cap = 1 << 18
+        self.disposable = None
+        self.sessions = {}
+        self.opened = 0
+
+    def configure(self, root, state, limits, cap, environment, disposable=None):
+        """Says where the workspace is and what programs may use; makes both folders.
+
+        `disposable` is a folder to remove when the host goes away without a word.
+        """
+        os.makedirs(root, exist_ok=True)
+        os.makedirs(state, mode=0o700, exist_ok=True)
+        self.files = Files(os.path.realpath(root))
+        state = os.path.realpath(state)
+        self.snapshots = Snapshots(self.files, os.path.join(state, "snapshots"))
+        self.limits = limits
+        self.cap = cap
+        self.disposable = disposable
+        self.environment = dict(os.environ)
+        self.environment.update(environment)
+        return {"root": self.files.root, "state": state, "environment": self.environment}
+
+    def ping(self):
+        return {"pid": os.getpid()}
+
+    def run(self, argv, input=None, cwd=None, env=None, timeout_s=None):
+        def launch(stdin, stdout):
+            return self._launch(argv, cwd, env, stdin, stdout)
+
+        run = Run(launch, None if input is None else base64.b64decode(input), self.cap)
+        reply = run.finish(timeout_s, self.hangup)
+        if run.job.orphaned:
+            self._kill_strays()
+        return reply
+
+    def read(self, path, inside=True):
+        return base64.b64encode(self.files.read(path, inside)).decode("ascii")
+
+    def real_path(self, path):
+        return self.files.real(path)
+
+    def write(self, path, data, inside=True, mode=None):
+        self.files.write(path, base64.b64decode(data), inside, mode)
+
+    def remove(self, path, inside=True):
+        self.files.remove(path, inside)
+
+    def walk(self, path, ignore=(), depth=None):
+        return list(self.files.walk(path, Ignore(ignore), depth))
+
+    def grep(self, pattern, path, ignore=(), limit=200, case_sensitive=True):
+        matches, more = grep(self.files, pattern, path, Ignore(ignore), limit, case_sensitive)
+        return {"matches": matches, "more": more}
+
+    def unpack(self, archive, folder):
+        """Unpacks a tar archive made by the host below a folder."""
+        folder = os.path.join(self.files.root, folder)
+        os.makedirs(folder, exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive))) as tar:
+            if hasattr(tarfile, "fully_trusted_filter"):
+                tar.extraction_filter = tarfile.fully_trusted_filter
+            tar.extractall(folder)
+
+    def snapshot(self):
+        return self.snapshots.take()
+
+    def restore(self, name, only=None):
+        self.snapshots.restore(name, None if only is None else Ignore(only))
+
+    def changes(self, name, ignore=()):
+        encoded = {}
+        for path, sides in self.snapshots.changes(name, Ignore(ignore)).items():
+            encoded[path] = [None if side is None else base64.b64encode(side).decode("ascii") for side in sides]
+        return encoded
+
+    def session_open(self, argv, cwd=None, env=None):
+        self.opened += 1
+        name = str(self.opened)
+        environment = self._environment(env)
+        self.sessions[name] = Session(argv, self._folder(cwd), environment, self.limits, self.cap, self.hangup)
+        return name
+
+    def session_write(self, session, data):
+        self.sessions[session].send(base64.b64decode(data))
+
+    def session_read_until(self, session, marker, timeout_s):
+        return self.sessions[session].read_until(base64.b64decode(marker), timeout_s)
+
+    def session_request(self, session, message, timeout_s):
+        return self.sessions[session].request(message, timeout_s)
+
+    def session_wait_message(self, session, timeout_s):
+        return self.sessions[session].wait_message(timeout_s)
+
+    def session_signal(self, session, name):
+        self.sessions[session].signal(SIGNALS[name])
+
+    def session_poll(self, session):
+        return self.sessions[session].poll()
+
+    def session_close(self, session):
+        ended = self.sessions.pop(session, None)
+        if ended is not None:
+            ended.close()
+            if ended.job.orphaned:
+                self._kill_strays()
+
+    def stop_all(self):
+        """Kills every session and everything else below this process."""
+        for name in list(self.sessions):
+            self.session_close(name)
+        self._kill_strays()
+
+    def bye(self):
+        """Ends the warden, after the answer."""
+        self.stop_all()
+        self.disposable = None
+
+    def _launch(self, argv, cwd, env, stdin, stdout):
+        return Launch(argv, self._folder(cwd), self._environment(env), self.limits, stdin, stdout)
+
+    def _folder(self, cwd):
+        return os.path.join(self.files.root, cwd or "")
+
+    def _environment(self, env):
+        environment = dict(self.environment)
+        environment.update(env or {})
+        return environment
+
+    def _kill_strays(self):
+        """Kills what a killed nanny left behind and the warden has adopted."""
+        kill_descendants(spare={session.job.nanny for session in self.sessions.values()})
+
+
+OPERATIONS = {name for name in vars(Warden) if not name.startswith("_")}
+
+
+def answer_to(warden, request):
+    """Carries out one request; the reply without the nonce."""
+    operation = request.pop("op")
+    if operation not in OPERATIONS:
+        return {"broken": "no operation {}".format(operation)}
+    try:
+        return {"ok": getattr(warden, operation)(**request)}
+    except HangUp:
+        raise
+    except OSError as error:
+        return {"errno": error.errno or errno.EIO, "text": error.strerror or str(error), "path": error.filename}
+    except re.error as error:
+        return {"invalid": str(error)}
+    except UnicodeEncodeError:
+        return {"errno": errno.ENOENT, "text": "the path cannot be written in the file system's encoding", "path": None}
+    except Exception:
+        return {"broken": traceback.format_exc()}
+
+
+def serve(source, sink):
+    """Answers requests until the host says goodbye or goes away, then kills all there is."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.chdir("/")
+    system.adopt_orphans()
+    system.hide_memory()
+    terminal = Terminal(source, sink)
+    warden = Warden(source)
+    try:
+        while True:
+            request = terminal.read_request()
+            if request is None:
+                break
+            nonce = request.pop("nonce")
+            leaving = request["op"] == "bye"
+            terminal.answer(nonce, answer_to(warden, request))
+            if leaving:
+                break
+    except (HangUp, OSError):
+        pass
+    finally:
+        warden.stop_all()
+        if warden.disposable is not None:
+            shutil.rmtree(warden.disposable, ignore_errors=True)

@@ -1,0 +1,58 @@
+"""What a backend has to know: how to start a warden, and what the programs there may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pexpect.spawnbase import SpawnBase
+
+from gumshoe.env.config import SandboxConfig
+
+__all__ = ["Backend", "Place", "resource_limits"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things are in a sandbox, and what holds there.
+
+    Attributes:
+        root: the workspace, absolute.
+        state: a folder of ours beside it: injected modules, snapshots.
+        python: the interpreter that runs the warden and the injected modules.
+        environment: variables set for every program.
+        limits: names of the `resource` module to their value.
+        disposable: a folder that the warden removes when the host dies without closing the sandbox.
+    """
+
+    root: str
+    state: str
+    python: str
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    disposable: str | None = None
+
+
+class Backend(Protocol):
+    """A kind of sandbox, started once."""
+
+    name: str
+    isolated: bool
+    place: Place
+
+    def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
+        """Starts a program in the sandbox on a terminal of its own. Raises SandboxError."""
+        ...
+
+    def close(self) -> None:
+        """Removes everything, running programs included. Idempotent."""
+        ...
+
+
+def resource_limits(config: SandboxConfig, *, memory: bool) -> dict[str, int]:
+    """Limits of each single process; `memory` also limits its address space."""
+    limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.disk_mb << 20}
+    if memory:
+        limits["RLIMIT_AS"] = config.memory_mb << 20
+    return limits

@@ -1,0 +1,99 @@
+"""The line to a warden: one JSON request out, one answer back, closed by a nonce nobody can guess."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import threading
+from typing import Any
+
+from pexpect.exceptions import EOF, TIMEOUT
+from pexpect.spawnbase import SpawnBase
+
+from gumshoe.env.sandboxes.bootstrap import payload
+from gumshoe.errors import SandboxError
+
+__all__ = ["Channel", "WardenGone"]
+
+START_TIMEOUT_S = 60.0
+
+
+class WardenGone(SandboxError):
+    """The warden died or stopped answering."""
+
+
+class Channel:
+    """Exchanges with one warden over a terminal that pexpect drives. Safe to use from several threads in turn."""
+
+    def __init__(self, terminal: SpawnBase[bytes]) -> None:
+        self._terminal = terminal
+        self._lock = threading.Lock()
+
+    def start(self, word: str) -> None:
+        """Sends the sources to the interpreter that has been started with `bootstrap_argv(..., word)`.
+
+        Raises WardenGone, with what the interpreter printed, when it does not come up.
+        """
+        with self._lock:
+            self._expect(f"{word}\n".encode(), START_TIMEOUT_S)
+            self._send(payload())
+
+    def exchange(self, op: str, timeout: float | None = 60.0, **arguments: Any) -> Any:
+        """Has the warden carry out one operation and returns its result.
+
+        Args:
+            timeout: seconds after which a warden that does not answer is given up; None waits for ever.
+
+        Raises:
+            OSError: what the operating system in the sandbox refused, as its own subclass.
+            ValueError: a regular expression is wrong.
+            WardenGone: there was no answer.
+            SandboxError: the warden failed.
+        """
+        nonce = secrets.token_hex(16)
+        request = json.dumps({"nonce": nonce, "op": op, **arguments})
+        with self._lock:
+            self._send(request.encode("ascii") + b"\n")
+            self._expect(nonce.encode(), timeout)
+            answer = self._expect(f"{nonce}\n".encode(), timeout)
+        return _result(json.loads(answer))
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[self._terminal.send(bytes(view)) :]  # pyright: ignore[reportAttributeAccessIssue]
+        except OSError as error:
+            raise WardenGone(f"the sandbox is gone: {error.strerror or error}") from None
+
+    def _expect(self, marker: bytes, timeout: float | None) -> bytes:
+        """What came before the marker."""
+        try:
+            self._terminal.expect_exact(marker, timeout=timeout)  # pyright: ignore[reportArgumentType]
+        except EOF:
+            raise WardenGone(f"the sandbox is gone{_last_words(self._terminal.before)}") from None
+        except TIMEOUT:
+            raise WardenGone(f"the sandbox gave no answer for {timeout:g} s") from None
+        except OSError as error:
+            raise WardenGone(f"the sandbox is gone: {error.strerror or error}") from None
+        before = self._terminal.before
+        return before if isinstance(before, bytes) else b""
+
+
+def _result(answer: dict[str, Any]) -> Any:
+    if "ok" in answer:
+        return answer["ok"]
+    if "errno" in answer:
+        raise OSError(answer["errno"], answer["text"], answer["path"])
+    if "invalid" in answer:
+        raise ValueError(answer["invalid"])
+    raise SandboxError(f"the warden failed: {answer['broken']}")
+
+
+def _last_words(before: object) -> str:
+    """The last line that was printed, as `: line`, or nothing."""
+    if not isinstance(before, bytes):
+        return ""
+    lines = [line for line in re.split(r"[\r\n]+", before.decode("utf-8", "replace")) if line.strip()]
+    return f": {lines[-1].strip()}" if lines else ""

@@ -1,0 +1,85 @@
+"""The local sandbox: a private copy of the workspace, and no isolation.
+
+What it does: programs run in a temporary copy, with an environment of their own (nothing of the host's is passed on),
+with limits on memory, file size and time, and everything that they start is killed with them. All is removed at the
+end, also when the host process is killed.
+
+What it does not do: isolate. Programs run as the same user on the same machine; they can read and change any file
+that this user can, reach the network and see other processes. It is for scripts and tasks that are trusted. Use
+`docker` or `bubblewrap` for whatever a model may decide to run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pexpect
+from pexpect.spawnbase import SpawnBase
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.env.sandboxes.terminal import spawn, stop
+from gumshoe.errors import SandboxError
+
+__all__ = ["LocalBackend", "program_environment"]
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class LocalBackend:
+    """Runs programs on this machine. See the module for what that does not protect from."""
+
+    name = "local"
+    isolated = False
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="gumshoe-"))
+        self._process: pexpect.spawn[bytes] | None = None
+        for name in ("home", "tmp"):
+            (self._folder / name).mkdir()
+        path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
+        environment = program_environment(path, home=f"{self._folder}/home", temporary=str(self._folder / "tmp"))
+        self.place = Place(
+            root=str(self._folder / "workspace"),
+            state=str(self._folder / "state"),
+            python=sys.executable,
+            environment={**environment, **config.env},
+            limits=resource_limits(config, memory=True),
+            disposable=str(self._folder),
+        )
+
+    def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
+        """Starts a program on a terminal with the sandbox's environment."""
+        try:
+            self._process = spawn(argv, self.place.environment)
+        except (OSError, pexpect.ExceptionPexpect) as error:
+            raise SandboxError(f"the local sandbox could not be started: {error}") from None
+        return self._process
+
+    def close(self) -> None:
+        """Kills the warden, and with it everything else, and removes the copy."""
+        if self._process is not None:
+            stop(self._process, kill=True)
+            self._process = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def program_environment(path: str, *, home: str, temporary: str) -> dict[str, str]:
+    """The environment of programs in a sandbox without an image of its own.
+
+    Bytecode is not written: a file that is changed twice within a second without changing its size would be run as it
+    was before. Hashes are fixed, so that a program that is run again prints its sets in the same order.
+    """
+    return {
+        "PATH": path,
+        "HOME": home,
+        "TMPDIR": temporary,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }

@@ -1,0 +1,101 @@
+"""Opening a sandbox for a task: picking the backend, starting it, putting the repository in."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.backend import Backend
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.staging import stage
+from gumshoe.errors import ConfigError, SandboxError
+from gumshoe.records import Task
+
+__all__ = ["Choice", "choose", "open_sandbox", "why_not"]
+
+log = logging.getLogger(__name__)
+
+ORDER = ("docker", "bubblewrap", "local")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The backend that was picked, and a sentence that says so and why."""
+
+    kind: str
+    sentence: str
+
+
+def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bool) -> WardenSandbox:
+    """Starts a sandbox with the task's repository in it.
+
+    Args:
+        trusted: what will be run there is decided by a script of ours, not by a model.
+
+    Raises:
+        ConfigError: the only sandbox there is does not isolate, and the policy is not trusted.
+        SandboxError: the sandbox does not work here, or could not be started.
+        TaskError: the task's repository is missing, or its setup fails.
+    """
+    config = config or SandboxConfig()
+    choice = choose(task, config, trusted=trusted)
+    log.debug("%s", choice.sentence)
+    sandbox = WardenSandbox(_BACKENDS[choice.kind](task, config), config.output_kb << 10)
+    try:
+        stage(sandbox, task, config)
+    except BaseException:
+        sandbox.close()
+        raise
+    return sandbox
+
+
+def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:
+    """Picks the backend for a task. Raises ConfigError and SandboxError as `open_sandbox` does."""
+    if config.kind == "auto":
+        choice = _first_that_works(task, config)
+    else:
+        reason = why_not(config.kind, task, config)
+        if reason is not None:
+            raise SandboxError(f"sandbox {config.kind}: {reason}")
+        choice = Choice(config.kind, f"sandbox {config.kind}, as configured")
+    if choice.kind == "local" and not trusted and not config.unsafe:
+        raise ConfigError(
+            "the local sandbox does not isolate, so it takes only trusted scripts: use sandbox.kind=docker or "
+            f"bubblewrap, or set sandbox.unsafe=true if you accept that ({choice.sentence})"
+        )
+    return choice
+
+
+def why_not(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
+    """Why a backend cannot take this task (None: any task) on this machine; None when it can."""
+    if kind != "docker" and task is not None and task.workspace.path is None:
+        return f"task {task.id} comes as the image {task.workspace.image}, which needs docker"
+    return _REASONS[kind](task, config)
+
+
+def _first_that_works(task: Task | None, config: SandboxConfig) -> Choice:
+    passed_over: list[str] = []
+    for kind in ORDER:
+        reason = why_not(kind, task, config)
+        if reason is None:
+            because = f" ({'; '.join(passed_over)})" if passed_over else ""
+            return Choice(kind, f"sandbox {kind}, picked automatically{because}")
+        passed_over.append(f"{kind}: {reason}")
+    raise SandboxError("; ".join(passed_over))
+
+
+def _local(task: Task, config: SandboxConfig) -> Backend:
+    from gumshoe.env.sandboxes.local import LocalBackend
+
+    del task
+    return LocalBackend(config)
+
+
+_BACKENDS: Mapping[str, Callable[[Task, SandboxConfig], Backend]] = {"local": _local}
+_REASONS: Mapping[str, Callable[[Task | None, SandboxConfig], str | None]] = {
+    "docker": lambda task, config: "not there yet",
+    "bubblewrap": lambda task, config: "not there yet",
+    "local": lambda task, config: None,
+}

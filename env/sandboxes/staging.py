@@ -1,0 +1,115 @@
+"""Putting a task's repository and our modules into a sandbox."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.errors import TaskError
+from gumshoe.records import Task
+
+__all__ = ["stage", "support_modules"]
+
+ARCHIVE_BYTES = 8 << 20
+LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+
+
+def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
+    """Copies the repository in, lays the overlay over it, adds our modules and runs the setup commands.
+
+    Raises TaskError when the repository is missing or a setup command fails.
+    """
+    overlay = _checked_overlay(task)
+    if task.workspace.path is not None:
+        for archive in _archives(_repository(task), frozenset(overlay)):
+            sandbox.unpack(archive, sandbox.root)
+    for path, text in overlay.items():
+        if text is not None:
+            sandbox.write_file(path, text.encode("utf-8", "surrogateescape"))
+        elif task.workspace.path is None:
+            _remove(sandbox, path)
+    stage_support(sandbox)
+    for argv in task.setup:
+        result = sandbox.run(argv, timeout=config.setup_timeout_s)
+        if result.exit_code != 0:
+            how = "took too long" if result.timed_out else f"ended with exit code {result.exit_code}"
+            last = result.output.strip().splitlines()[-1:] or ["no output"]
+            raise TaskError(f"task {task.id}: setup command {' '.join(argv)!r} {how}: {last[0]}")
+
+
+def stage_support(sandbox: WardenSandbox) -> None:
+    """Writes our modules into the sandbox's support folder, whatever has happened to it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, data in support_modules().items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    sandbox.unpack(buffer.getvalue(), sandbox.support)
+
+
+def support_modules() -> dict[str, bytes]:
+    """The modules that are injected into sandboxes, by file name."""
+    folder = Path(__file__).parent.parent.parent / "tools" / "inside"
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("gumshoe_*.py"))}
+
+
+def _checked_overlay(task: Task) -> dict[str, str | None]:
+    overlay: dict[str, str | None] = {}
+    for path, text in task.workspace.overlay.items():
+        clean = PurePosixPath(path)
+        if clean.is_absolute() or ".." in clean.parts or not clean.parts:
+            raise TaskError(f"task {task.id}: overlay path {path!r} leads out of the workspace")
+        overlay[str(clean)] = text
+    return overlay
+
+
+def _repository(task: Task) -> Path:
+    folder = Path(str(task.workspace.path))
+    if not folder.is_dir():
+        raise TaskError(f"task {task.id}: its repository {folder} is not a folder on this machine")
+    return folder
+
+
+def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
+    """The repository as tar archives of some megabytes each; owners are left out."""
+    buffer = io.BytesIO()
+    archive = tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closed by turns
+    for path in _paths(folder, without):
+        archive.add(path, arcname=path.relative_to(folder).as_posix(), recursive=False, filter=_without_owner)
+        if buffer.tell() > ARCHIVE_BYTES:
+            archive.close()
+            yield buffer.getvalue()
+            buffer = io.BytesIO()
+            archive = tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+    archive.close()
+    yield buffer.getvalue()
+
+
+def _paths(folder: Path, without: frozenset[str]) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        for name in [*folders, *sorted(files)]:
+            path = Path(parent, name)
+            if path.relative_to(folder).as_posix() not in without and path.suffix != ".pyc":
+                yield path
+
+
+def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
+        return None
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
+
+
+def _remove(sandbox: WardenSandbox, path: str) -> None:
+    try:
+        sandbox.remove_file(path)
+    except FileNotFoundError:
+        return

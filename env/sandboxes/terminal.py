@@ -1,0 +1,53 @@
+"""Starting a program on a terminal of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pexpect
+
+__all__ = ["spawn", "stop"]
+
+READ_BYTES = 1 << 16
+
+
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], preexec: Callable[[], None] | None = None
+) -> pexpect.spawn[bytes]:
+    """Starts `argv` on a terminal without echo, without the pauses that pexpect makes for people at keyboards.
+
+    Raises pexpect.ExceptionPexpect or OSError.
+    """
+    process: Any = pexpect.spawn(
+        argv[0],
+        list(argv[1:]),
+        env=dict(env),  # pyright: ignore[reportArgumentType]
+        echo=False,
+        timeout=None,
+        maxread=READ_BYTES,
+        preexec_fn=preexec,
+        use_poll=True,
+    )
+    process.delaybeforesend = None
+    process.delayafterread = None
+    process.delayafterclose = 0
+    process.delayafterterminate = 0
+    process.ptyproc.delayafterclose = 0
+    process.ptyproc.delayafterterminate = 0
+    return process
+
+
+def stop(process: pexpect.spawn[bytes], *, kill: bool) -> None:
+    """Waits for a process that is ending, or kills it first, and closes its terminal. Idempotent."""
+    if process.closed or process.pid is None:
+        return
+    if kill:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+    with contextlib.suppress(pexpect.ExceptionPexpect):
+        process.wait()
+    process.close(force=True)

@@ -1,0 +1,198 @@
+"""The repository as the agent may see it: `protocols.Workspace`."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from gumshoe.env.ignore import Patterns
+from gumshoe.env.outcomes import parse_unittest, read_outcomes
+from gumshoe.env.patch import make_patch
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Entry, Match, Sandbox, TestRun
+from gumshoe.records import Edit, ExecResult, Task, TestOutcome
+
+__all__ = ["Workspace"]
+
+HIDE_FILE, READONLY_FILE = ".debugignore", ".debugreadonly"
+ALWAYS_HIDDEN = (
+    ".git/",
+    "__pycache__/",
+    "*.py[cod]",
+    ".pytest_cache/",
+    ".hypothesis/",
+    f"/{HIDE_FILE}",
+    f"/{READONLY_FILE}",
+)
+
+
+class Workspace:
+    """A task's repository in a sandbox, from the moment this object is made.
+
+    What the agent sees and may write is decided by the gitignore patterns of the task and of the files `.debugignore`
+    and `.debugreadonly` in the repository's root, as they were when the episode began. Hidden paths are hidden from
+    the tools that read and list; programs that the agent runs can still open them.
+    """
+
+    def __init__(self, task: Task, sandbox: Sandbox) -> None:
+        self.task = task
+        self.sandbox: Sandbox = sandbox
+        self.edits: list[Edit] = []
+        self._hidden = Patterns([*ALWAYS_HIDDEN, *self._pattern_file(HIDE_FILE), *task.ignore])
+        self._readonly = Patterns([*self._pattern_file(READONLY_FILE), *task.readonly])
+        self._untracked = Patterns(self._pattern_file(".gitignore"))
+        self._base = sandbox.snapshot()
+
+    def read_text(self, path: str) -> str:
+        """The file's text; bytes that are not UTF-8 are kept as surrogate escapes."""
+        return self._read(self._visible(path)).decode("utf-8", "surrogateescape")
+
+    def write_text(self, path: str, text: str) -> Edit:
+        """Replaces or makes a file and records the edit. Raises ToolFailure for a read-only path."""
+        clean = self._visible(path)
+        if self.is_readonly(clean):
+            raise ToolFailure("read_only", f"{clean} is read-only.")
+        try:
+            data = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ToolFailure("bad_text", "The text holds characters that cannot be written as UTF-8.") from None
+        before = self._read_if_there(clean)
+        with _failures(clean):
+            self.sandbox.write_file(clean, data)
+        edit = Edit(path=clean, before=before, after=text)
+        self.edits.append(edit)
+        return edit
+
+    def list(self, path: str = ".", depth: int | None = None) -> list[Entry]:
+        """Everything below a folder that is not hidden, sorted."""
+        clean = self._visible(path)
+        with _failures(clean):
+            return self.sandbox.walk(clean, ignore=self._hidden.pairs, depth=depth)
+
+    def grep(
+        self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True
+    ) -> tuple[list[Match], bool]:
+        """Lines of visible text files that a regular expression matches, and whether there were more."""
+        clean = self._visible(path)
+        with _failures(clean):
+            try:
+                return self.sandbox.grep(
+                    pattern, clean, ignore=self._hidden.pairs, limit=limit, case_sensitive=case_sensitive
+                )
+            except ValueError as error:
+                raise ToolFailure("bad_pattern", f"{pattern!r} is not a regular expression: {error}.") from None
+
+    def run_tests(self, timeout: float | None = None) -> TestRun:
+        """Puts the read-only files back, then runs the entrypoint; per-test outcomes for pytest and `unittest -v`.
+
+        Args:
+            timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
+        """
+        sandbox = self.sandbox
+        if self._readonly.pairs:
+            sandbox.restore(self._base, only=self._readonly.pairs)
+        record = posixpath.join(posixpath.dirname(sandbox.support), "outcomes.jsonl")
+        sandbox.write_file(record, b"", inside=False)
+        known = sandbox.environment
+        result = sandbox.run(
+            self.task.entrypoint,
+            env={
+                "GUMSHOE_OUTCOMES": record,
+                "PYTEST_ADDOPTS": f"{known.get('PYTEST_ADDOPTS', '')} -p gumshoe_outcomes".strip(),
+                "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
+            },
+            timeout=self.task.limits.command_timeout_s if timeout is None else timeout,
+        )
+        return TestRun(result=result, outcomes=self._outcomes(record, result))
+
+    def is_readonly(self, path: str) -> bool:
+        """Whether the agent may not write there."""
+        return self._readonly.match(self._clean(path))
+
+    def is_hidden(self, path: str) -> bool:
+        """Whether the agent may not see it."""
+        return self._hidden.match(self._clean(path))
+
+    def patch(self) -> str:
+        """What has changed since the episode began, in git's format: without hidden and read-only paths, and without
+        new files that the repository's `.gitignore` leaves out.
+        """
+        changes = self.sandbox.changes(self._base, ignore=self._hidden.pairs)
+        return make_patch(
+            {
+                path: (before, after)
+                for path, (before, after) in changes.items()
+                if not self._readonly.match(path) and not (before is None and self._untracked.match(path))
+            }
+        )
+
+    def _outcomes(self, record: str, result: ExecResult) -> tuple[TestOutcome, ...]:
+        try:
+            written = read_outcomes(self.sandbox.read_file(record, inside=False))
+        except OSError:
+            written = ()  # The program removed or replaced it.
+        return written or parse_unittest(result.output)
+
+    def _pattern_file(self, name: str) -> Sequence[str]:
+        try:
+            return self.sandbox.read_file(name).decode("utf-8", "replace").splitlines()
+        except OSError:
+            return ()
+
+    def _clean(self, path: str) -> str:
+        """The path relative to the root, without dots. Raises ToolFailure when it leads out."""
+        relative = path.strip() or "."
+        if relative.startswith("/"):
+            inside = relative == self.sandbox.root or relative.startswith(f"{self.sandbox.root}/")
+            if not inside:
+                raise _outside(path)
+            relative = posixpath.relpath(relative, self.sandbox.root)
+        clean = posixpath.normpath(relative)
+        if clean == ".." or clean.startswith("../"):
+            raise _outside(path)
+        return clean
+
+    def _visible(self, path: str) -> str:
+        """The cleaned path, if the agent may see it and what it leads to. Raises ToolFailure."""
+        clean = self._clean(path)
+        with _failures(clean):
+            real = self.sandbox.real_path(clean)
+        if self._hidden.match(clean) or self._hidden.match(real):
+            raise ToolFailure("no_such_file", f"There is no {clean}.")
+        return clean
+
+    def _read(self, clean: str) -> bytes:
+        with _failures(clean):
+            return self.sandbox.read_file(clean)
+
+    def _read_if_there(self, clean: str) -> str | None:
+        try:
+            return self._read(clean).decode("utf-8", "surrogateescape")
+        except ToolFailure as failure:
+            if failure.kind == "no_such_file":
+                return None
+            raise
+
+
+def _outside(path: str) -> ToolFailure:
+    return ToolFailure("outside_workspace", f"{path} is outside the repository; use a path relative to its root.")
+
+
+@contextmanager
+def _failures(path: str) -> Generator[None]:
+    """Tells the agent what the file system refused."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ToolFailure("no_such_file", f"There is no {path}.") from None
+    except IsADirectoryError:
+        raise ToolFailure("is_a_folder", f"{path} is a folder.") from None
+    except NotADirectoryError:
+        raise ToolFailure("not_a_folder", f"{path} is not a folder.") from None
+    except PermissionError as error:
+        raise ToolFailure("not_allowed", f"{path}: {error.strerror}.") from None
+    except TimeoutError as error:
+        raise ToolFailure("too_slow", f"{error.strerror}.") from None
+    except OSError as error:
+        raise ToolFailure("refused", f"{path}: {error.strerror}.") from None
