@@ -17,6 +17,7 @@ from docstring_parser import parse as parse_docstring
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from gumshoe.errors import ToolFailure
+from gumshoe.tools.text import clean_json
 
 __all__ = ["CallSignature", "Parameter", "compact_schema", "read_signature"]
 
@@ -84,7 +85,7 @@ class CallSignature:
         if value is None:
             raise self._wrong(f"argument {argument.name!r} is missing")
         try:
-            return argument.adapter.validate_python(value)
+            return argument.adapter.validate_python(clean_json(value))
         except ValidationError as error:
             raise self._wrong(f"argument {_explain(argument.name, error)}") from None
 

@@ -1,0 +1,104 @@
+"""Runs the debugger that goes into sandboxes on its own, over a plain socket pair."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gumshoe.tools
+
+__all__ = ["DEBUGGER", "Driver"]
+
+DEBUGGER = Path(gumshoe.tools.__file__).parent / "inside" / "gumshoe_debugger.py"
+
+
+class Driver:
+    """A debugged program in a folder. What it prints goes to a file, so that it can never block."""
+
+    def __init__(self, python: str, folder: Path, *program: str, env: dict[str, str] | None = None) -> None:
+        ours, theirs = socket.socketpair()
+        self.printed_file = tempfile.TemporaryFile()
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        environment["GUMSHOE_CONTROL"] = str(theirs.fileno())
+        environment.pop("PYTEST_CURRENT_TEST", None)
+        self.process = subprocess.Popen(
+            [python, str(DEBUGGER), "--", *program],
+            cwd=folder,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdout=self.printed_file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        theirs.close()
+        self.socket = ours
+        self.lines = ours.makefile("r", encoding="utf-8")
+        self.count = 0
+
+    def send(self, op: str, **fields: Any) -> int:
+        """Sends a request and returns its id."""
+        self.count += 1
+        request = {"id": self.count, "op": op, **fields}
+        self.socket.sendall(json.dumps(request).encode() + b"\n")
+        return self.count
+
+    def receive(self, timeout: float = 30) -> dict[str, Any]:
+        """The next answer."""
+        self.socket.settimeout(timeout)
+        line = self.lines.readline()
+        if not line:
+            raise EOFError(f"the debugger has gone: {self.printed}")
+        return json.loads(line)
+
+    def request(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Sends a request and waits for its answer."""
+        number = self.send(op, **fields)
+        reply = self.receive()
+        assert reply["id"] == number
+        return reply
+
+    def do(self, *lines: str) -> dict[str, Any]:
+        """Runs pdb command lines."""
+        return self.request("commands", lines=list(lines))
+
+    def outputs(self, *lines: str) -> list[str]:
+        """What each command answers."""
+        return [result["output"] for result in self.do(*lines)["results"]]
+
+    def where(self, reply: dict[str, Any]) -> tuple[str, str, int, str]:
+        """Reason, path, line and function of the stop in an answer."""
+        stop = reply["stop"]
+        return stop["reason"], stop["path"], stop["line"], stop["function"]
+
+    @property
+    def printed(self) -> str:
+        """What the program has printed."""
+        self.printed_file.seek(0)
+        return self.printed_file.read().decode("utf-8", "replace")
+
+    def interrupt(self) -> None:
+        """Sends SIGINT as a terminal does: to the whole group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def close(self) -> None:
+        """Kills everything."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.lines.close()
+        self.socket.close()
+        self.printed_file.close()
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

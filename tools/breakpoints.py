@@ -1,0 +1,53 @@
+"""The breakpoints of a pdb session, kept outside of it: they outlive the program and move with the code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gumshoe.tools.source import split_lines
+
+__all__ = ["BreakpointTable", "moved_line"]
+
+
+@dataclass
+class BreakpointTable:
+    """Breakpoints as the debugger describes them: `number, path, line, condition, temporary, ignore, enabled, ...`."""
+
+    items: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def marks(self, path: str) -> frozenset[int]:
+        """Lines of a file with a breakpoint that is switched on."""
+        clean = path.removeprefix("./")
+        return frozenset(int(item["line"]) for item in self.items if item["path"] == clean and item["enabled"])
+
+    def follow(self, path: str, before: str | None, after: str | None) -> list[str]:
+        """Moves the breakpoints of a file that was changed. Returns a word for each that was dropped."""
+        if not any(item["path"] == path for item in self.items):
+            return []
+        old, new = split_lines(before or ""), split_lines(after or "")
+        dropped: list[str] = []
+        kept: list[dict[str, Any]] = []
+        for item in self.items:
+            line = moved_line(old, new, item["line"]) if item["path"] == path else item["line"]
+            if line is None:
+                dropped.append(f"breakpoint {item['number']} dropped: line {path}:{item['line']} is gone")
+            else:
+                kept.append({**item, "line": line})
+        self.items = kept
+        return dropped
+
+
+def moved_line(before: Sequence[str], after: Sequence[str], line: int) -> int | None:
+    """Where `line` (from 1) of `before` is in `after`; None when it is gone.
+
+    A line inside a block that was rewritten stays at its place in the block, if the new block is long enough.
+    """
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if old_start <= line - 1 < old_end:
+            place = new_start + (line - 1 - old_start)
+            return place + 1 if place < new_end else None
+    return None

@@ -1,0 +1,160 @@
+"""`pdb`: run the tests under a debugger and look at what the program does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import DebugFrame, Edit, Observation
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.breakpoints import BreakpointTable
+from gumshoe.tools.debug_session import DebugSession, Exchange
+from gumshoe.tools.debug_text import describe_results, program_output
+
+__all__ = ["Debug"]
+
+
+class Debug(BaseTool):
+    """A pdb whose session begins on demand, outlives timeouts and keeps its breakpoints outside the program.
+
+    An edit ends the session, since the program would run stale code; the next command begins a new one. Test runs
+    (`eval`) happen beside it and leave it as it is.
+    """
+
+    name = "pdb"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: DebugSession | None = None
+        self._table = BreakpointTable()
+        self._texts: dict[str, str] = {}
+        self._notes: list[str] = []
+
+    def run(self, workspace: Workspace, command: str) -> Observation:
+        """Debug the tests. Stops at breakpoints and failing tests.
+
+        Args:
+            command: pdb commands, one a line: b FILE:LINE[, CONDITION], c, n, s, r, p EXPR, locals, w, u, d, cl,
+                checkpoint NAME, restore NAME, restart, q
+        """
+        if not command.strip():
+            raise ToolFailure("bad_arguments", f"command is empty. Usage: {self.signature.usage}")
+        exchange = self._exchange(workspace, [command])
+        return self._observe(exchange)
+
+    def _exchange(self, workspace: Workspace, lines: list[str]) -> Exchange:
+        """Runs commands; `restart` among them ends the program and runs the rest in a new one."""
+        timeout = workspace.task.limits.command_timeout_s
+        results: list[dict[str, Any]] = []
+        while True:
+            session = self._running(workspace)
+            exchange = session.request("commands", timeout, lines=lines)
+            answer = exchange.answer
+            if answer is None:
+                break
+            self._keep(workspace, answer["breakpoints"])
+            results += answer["results"]
+            answer["results"] = results
+            if answer["state"] != "restart":
+                break
+            lines = answer["rest"]
+            self._end()
+        if session.ended:
+            self._end()
+        return exchange
+
+    def _running(self, workspace: Workspace) -> DebugSession:
+        """The session; a new one where there is none."""
+        if self._session is None:
+            self._catch_up(workspace)
+            self._session = DebugSession(workspace, self._table.items)
+            assert self._session.start.answer is not None
+            self._keep(workspace, self._session.start.answer["breakpoints"])
+        return self._session
+
+    def _keep(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
+        """Takes over the debugger's table, and remembers the text of the files in it."""
+        self._table.items = breakpoints
+        paths = {str(item["path"]) for item in breakpoints}
+        for path in paths - set(self._texts):
+            self._texts[path] = _text(workspace, path)
+        for path in set(self._texts) - paths:
+            del self._texts[path]
+
+    def _catch_up(self, workspace: Workspace) -> None:
+        """Moves breakpoints with code that was changed since they were set."""
+        for path, before in list(self._texts.items()):
+            after = _text(workspace, path)
+            if after != before:
+                self._notes += self._table.follow(path, before, after)
+                self._texts[path] = after
+
+    def _observe(self, exchange: Exchange) -> Observation:
+        answer = exchange.answer or {"results": [], "state": "exited", "frames": [], "stop": None}
+        printed = program_output(exchange.output)
+        lines = [*self._notes, *describe_results(answer["results"]), *_ending(exchange, answer)]
+        self._notes = []
+        if printed:
+            lines += ["output:", printed]
+        data = {
+            "state": answer["state"],
+            "results": answer["results"],
+            "stop": answer["stop"],
+            "frames": [DebugFrame.model_validate(frame).model_dump() for frame in answer["frames"]],
+            "index": answer.get("index"),
+            "breakpoints": self._table.items,
+            "checkpoints": answer.get("checkpoints", []),
+            "program_output": printed,
+            "exit_code": exchange.exit_code,
+            "timed_out": exchange.timed_out,
+        }
+        return self.observe("\n".join(lines) or "done", data)
+
+    def marks(self, path: str) -> frozenset[int]:
+        """Lines with breakpoints."""
+        return self._table.marks(path)
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets everything."""
+        self._end()
+        self._table = BreakpointTable()
+        self._texts, self._notes = {}, []
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Moves the breakpoints of the file, and ends a program that would run stale code."""
+        if edit.path in self._texts:
+            self._notes += self._table.follow(edit.path, edit.before, edit.after)
+            self._texts[edit.path] = edit.after or ""
+        if self._session is not None and edit.path.endswith(".py"):
+            self._end()
+            self._notes.append(f"restarted: {edit.path} was changed")
+
+    def close(self) -> None:
+        """Ends the program."""
+        self._end()
+
+    def _end(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def _text(workspace: Workspace, path: str) -> str:
+    """The text of a file; empty where it cannot be read any more."""
+    try:
+        return workspace.read_text(path)
+    except ToolFailure:
+        return ""
+
+
+def _ending(exchange: Exchange, answer: dict[str, Any]) -> list[str]:
+    """How the exchange ended, where that is not plain from the stop."""
+    lines: list[str] = []
+    if exchange.killed:
+        lines.append("timed out, and could not be interrupted: the program was killed; breakpoints are kept")
+    elif exchange.timed_out:
+        lines.append("timed out: interrupted")
+    elif answer["state"] == "exited":
+        lines.append(f"program ended with exit code {exchange.exit_code}")
+    return lines

@@ -1,0 +1,66 @@
+"""What a model reads of an exchange with the debugger: where it stopped, what commands said, what was printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gumshoe.tools.text import cut, cut_line
+
+__all__ = ["describe_results", "describe_stop", "program_output"]
+
+_OUTPUT_LIMIT = 800
+_LINE_LIMIT = 200
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b-\x1f\x7f]")
+_PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\])?\s*")
+
+
+def describe_results(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each command said, in order; only the last stop is shown with its source."""
+    stops = [index for index, result in enumerate(results) if "stop" in result]
+    lines: list[str] = []
+    for index, result in enumerate(results):
+        if result["output"]:
+            lines.append(str(result["output"]))
+        if "stop" in result:
+            lines += describe_stop(result["stop"], brief=index != stops[-1])
+    return lines
+
+
+def describe_stop(stop: Mapping[str, Any], *, brief: bool = False) -> list[str]:
+    """`> path:line in function (why)`, then the exception, the returned value, and the lines around."""
+    lines = [f"> {stop['path']}:{stop['line']} in {stop['function']}{_why(stop)}"]
+    if stop.get("note"):
+        lines.append(str(stop["note"]))
+    if stop.get("exception"):
+        lines.append(str(stop["exception"]))
+    if "value" in stop:
+        lines.append(f"returns {stop['value']}")
+    if not brief:
+        lines += _source(stop["source"], stop["line"])
+    return lines
+
+
+def _why(stop: Mapping[str, Any]) -> str:
+    reason = stop["reason"]
+    if reason == "breakpoint":
+        return f" (breakpoint {stop['breakpoint']})"
+    if reason == "post-mortem":
+        return f" (post-mortem of {stop['test']})" if "test" in stop else " (post-mortem)"
+    return "" if reason in ("step", "return") else f" ({reason})"
+
+
+def _source(source: Sequence[Sequence[Any]], current: int) -> list[str]:
+    width = len(str(source[-1][0])) if source else 1
+    return [
+        f"{'->' if number == current else '  '}{number:>{width}} {cut_line(str(text), _LINE_LIMIT)}".rstrip()
+        for number, text in source
+    ]
+
+
+def program_output(printed: str) -> str:
+    """What the program printed, without terminal codes and progress dots, cut to its head and tail."""
+    lines = [line.rstrip() for line in _ESCAPES.sub("", printed).split("\n")]
+    kept = [line for line in lines if line and not _PROGRESS.fullmatch(line)]
+    return cut("\n".join(kept), _OUTPUT_LIMIT)[0]

@@ -1,0 +1,131 @@
+"""A pytest plugin that writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line a finished test,
+`{"id", "outcome", "message"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable. Each
+line is written at once, so that what is known survives when the run is killed.
+
+`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception and the frames of the
+project it went through: the test's own and the innermost ones.
+"""
+
+import json
+import linecache
+import os
+import traceback
+
+import pytest
+
+MESSAGE_LINES = 6
+MESSAGE_LIMIT = 700
+INNER_FRAMES = 3
+_FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox")
+
+
+class Outcomes:
+    """Gathers the phases of each test and writes the result after its last one."""
+
+    def __init__(self, path, root):
+        self.path = path
+        self.root = root
+        self._results = {}
+        self._messages = {}
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        """Keeps what is known about an exception while it is at hand."""
+        result = yield
+        report = result.get_result()
+        if call.excinfo is not None and report.outcome == "failed":
+            self._messages[report.nodeid] = self._describe(call.excinfo, report)
+
+    def pytest_runtest_logreport(self, report):
+        """Takes in one phase (setup, call, teardown) of a test."""
+        known = self._results.get(report.nodeid)
+        outcome = _outcome(report)
+        if known in (None, "passed") or (outcome == "failed" and known != "error"):
+            self._results[report.nodeid] = outcome
+        if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
+            self._messages[report.nodeid] = _plain_message(report)
+        if report.when == "teardown":
+            self._write(report.nodeid, self._results.pop(report.nodeid), self._messages.pop(report.nodeid, ""))
+
+    def pytest_exception_interact(self, node, call, report):
+        """A file that could not be collected."""
+        if report.when == "collect":
+            self._messages[report.nodeid] = self._describe(call.excinfo, report)
+
+    def pytest_collectreport(self, report):
+        """Writes a file that could not be collected as an error."""
+        if report.failed:
+            self._write(report.nodeid, "error", self._messages.pop(report.nodeid, "") or _plain_message(report))
+
+    def _write(self, name, outcome, message):
+        line = json.dumps({"id": name or "collection", "outcome": outcome, "message": message})
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, line.encode("ascii") + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def _describe(self, excinfo, report):
+        try:
+            text = "".join(traceback.format_exception_only(excinfo.type, excinfo.value)).strip()
+        except Exception:  # the exception's own code may raise anything
+            text = excinfo.type.__name__
+        frames = self._frames(excinfo.tb)
+        return "\n".join([_short(text)] + frames) if frames else _short(_plain_message(report) or text)
+
+    def _frames(self, trace):
+        """Frames of the project, outermost first: the first one and the innermost ones."""
+        shown = []
+        while trace is not None:
+            filename, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+            name = self._name(filename)
+            if name is not None:
+                code = linecache.getline(filename, line).strip()[:120]
+                shown.append("{}:{} in {}: {}".format(name, line, trace.tb_frame.f_code.co_name, code))
+            trace = trace.tb_next
+        return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
+
+    def _name(self, filename):
+        """The path relative to the project; None for a file that is not part of it."""
+        full = os.path.normpath(os.path.join(self.root, filename))
+        if filename.startswith("<") or not full.startswith(self.root + os.sep):
+            return None
+        name = full[len(self.root) + 1 :]
+        return None if any(part in _FOREIGN for part in name.split(os.sep)[:-1]) else name
+
+
+def _outcome(report):
+    if hasattr(report, "wasxfail"):
+        return "xfailed" if report.outcome == "skipped" else "xpassed"
+    if report.outcome == "failed" and report.when != "call":
+        return "error"
+    return report.outcome
+
+
+def _plain_message(report):
+    """What pytest would print last about a report."""
+    text = report.longrepr
+    if isinstance(text, tuple):
+        return _short(str(text[-1]))
+    crash = getattr(text, "reprcrash", None)
+    if crash is not None:
+        return _short(str(crash.message))
+    lines = [line for line in str(text or "").strip().splitlines() if line.strip()]
+    marked = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return _short("\n".join(marked or lines[-MESSAGE_LINES:]))
+
+
+def _short(text):
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    if len(lines) > MESSAGE_LINES:
+        lines = lines[: MESSAGE_LINES - 1] + ["..."]
+    return "\n".join(lines)[:MESSAGE_LIMIT]
+
+
+def pytest_configure(config):
+    """Registers the plugin where it is wanted; with xdist each worker writes for itself."""
+    path = os.environ.get("GUMSHOE_OUTCOMES")
+    if path and not config.pluginmanager.hasplugin("dsession"):
+        config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
