@@ -1,0 +1,105 @@
+"""The agents: one loop, told apart by configuration only.
+
+| kind    | tools                                        | ends with |
+|---------|----------------------------------------------|-----------|
+| debug   | all                                          | submit    |
+| rewrite | all but the debugger                         | submit    |
+| debug_5 | all; the debugger appears after five rewrites | submit    |
+| seeker  | information tools                            | report    |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import jinja2
+
+from gumshoe.collect.config import AgentConfig
+from gumshoe.errors import ConfigError
+from gumshoe.records import Message, Task, ToolSchema
+
+__all__ = ["Agent", "make_agent", "nudge"]
+
+PROMPTS = Path(__file__).parent / "prompts"
+SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "report")
+REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "rewrite", "submit")
+DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What an agent may do and how it is asked.
+
+    `unlocked_by` maps a tool to `(other tool, count)`: it is offered once the other was called so often.
+    """
+
+    kind: str
+    tools: tuple[str, ...]
+    template: str
+    nudges: int
+    unlocked_by: Mapping[str, tuple[str, int]]
+
+    def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str) -> str:
+        """The system message: the same for every task, so that servers can keep it cached."""
+        return _render(
+            self.template, kind=self.kind, tools=[schema.name for schema in schemas], instructions=instructions
+        )
+
+    def opening(self, task: Task, schemas: Sequence[ToolSchema], instructions: str) -> tuple[Message, Message]:
+        """The system message and the user message that every episode begins with."""
+        return (
+            Message(role="system", content=self.system_prompt(schemas, instructions)),
+            Message(role="user", content=task.problem_statement.strip()),
+        )
+
+    def offered(self, schemas: Sequence[ToolSchema], used: Mapping[str, int]) -> tuple[ToolSchema, ...]:
+        """The tools that may be called now, where `used` counts the calls so far by tool."""
+        return tuple(schema for schema in schemas if self._unlocked(schema.name, used))
+
+    def _unlocked(self, tool: str, used: Mapping[str, int]) -> bool:
+        needed, count = self.unlocked_by.get(tool, ("", 0))
+        return used.get(needed, 0) >= count
+
+
+def make_agent(config: AgentConfig) -> Agent:
+    """The agent that a config describes. Raises ConfigError for a template that cannot be read."""
+    tools = {"seeker": SEEKER_TOOLS, "rewrite": REWRITE_TOOLS}.get(config.kind, DEBUG_TOOLS)
+    return Agent(
+        kind=config.kind,
+        tools=config.tools or tools,
+        template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind)),
+        nudges=config.nudges,
+        unlocked_by={"pdb": ("rewrite", 5)} if config.kind == "debug_5" else {},
+    )
+
+
+def nudge(schemas: Sequence[ToolSchema], reason: str) -> str:
+    """What an agent is told that called no tool: why, and how to call one."""
+    return _render(_template(PROMPTS / "nudge.jinja"), reason=reason, tools=[schema.name for schema in schemas])
+
+
+def _bundled(kind: str) -> Path:
+    return PROMPTS / ("seeker.jinja" if kind == "seeker" else "debug.jinja")
+
+
+def _template(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the prompt template {path} cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _compiled(source: str) -> jinja2.Template:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(source)
+
+
+def _render(source: str, **values: object) -> str:
+    try:
+        return _compiled(source).render(**values).strip()
+    except jinja2.TemplateError as error:
+        raise ConfigError(f"the prompt template is wrong: {error}") from None

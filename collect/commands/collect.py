@@ -1,0 +1,123 @@
+"""`gumshoe collect`: roll out an agent on tasks and keep its trajectories."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.control import Control
+from gumshoe.collect.progress import ProgressShow
+from gumshoe.collect.runner import Runner, RunResult, plan_episodes
+from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.config import load_config
+
+__all__ = ["collect", "configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe collect configs/collect/demo.yaml
+  gumshoe collect configs/collect/demo.yaml -p workers=8 -p tasks.limit=20 -p out=runs/try
+  gumshoe collect RUN/config.yaml            goes on where a stopped run was
+
+Ctrl-C once finishes the episodes at hand, twice stops at once. Both can be resumed with the same command.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("config", type=Path, help="YAML file (see configs/collect)")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command. 0: all done; 1: episodes were given up; 130: interrupted."""
+    config = load_config(CollectConfig, arguments.config, arguments.param)
+    result = collect(config, verbose=arguments.verbose)
+    where = f"{result.finished} of {result.planned} episodes in {config.out}"
+    if result.stopped == "interrupted":
+        print(f"{where}: stopped; the same command goes on")
+        return 130
+    if result.stopped is not None:
+        print(f"{where}: {result.stopped}; the same command with a larger budget goes on")
+        return 0
+    if result.gave_up:
+        print(f"{where}; {result.gave_up} given up, see {Path(config.out) / 'failures.jsonl'}")
+        return 1
+    print(where)
+    return 0
+
+
+def collect(config: CollectConfig, *, verbose: int = 0) -> RunResult:
+    """Plays all episodes of `config` that its run folder does not hold yet.
+
+    Raises:
+        GumshoeError: the config, the tasks or the run folder are wrong, or nothing works any more.
+    """
+    path = Path(config.out)
+    with RunFolder(path, config) as folder, _logging(path / "run.log", verbose):
+        episodes = plan_episodes(config, folder.identity)
+        folder.plan(len(episodes))
+        control = Control(config.budget)
+        for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():
+            control.spend(trajectory.usage)
+        before = sum(episode.id in folder.finished for episode in episodes)
+        logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
+        with ProgressShow(len(episodes), before, control) as show, _signals(control):
+            return Runner(config, folder, control, show.done).run(episodes, show.tick)
+
+
+def _limits_whole_run(config: CollectConfig) -> bool:
+    return config.budget.tokens is not None or config.budget.cost_usd is not None
+
+
+@contextmanager
+def _signals(control: Control) -> Generator[None]:
+    """Ctrl-C once finishes, twice stops; so does the terminator, at once."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        if control.finishing or number == signal.SIGTERM:
+            control.abort()
+        else:
+            control.finish()
+
+    try:
+        earlier = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:
+        # Not the main thread: whoever called us handles signals.
+        earlier = {}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _logging(path: Path, verbose: int) -> Generator[None]:
+    """Everything that gumshoe logs goes to run.log, and with -v to the terminal."""
+    root = logging.getLogger("gumshoe")
+    to_file = logging.FileHandler(path, encoding="utf-8")
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handlers: list[logging.Handler] = [to_file]
+    if verbose:
+        handlers.append(logging.StreamHandler())
+    level, root_level = (logging.DEBUG if verbose > 1 else logging.INFO), root.level
+    root.setLevel(level)
+    for handler in handlers:
+        root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.setLevel(root_level)
+        for handler in handlers:
+            root.removeHandler(handler)
+            handler.close()

@@ -1,0 +1,55 @@
+"""`gumshoe export`: turn runs into a Hugging Face dataset."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gumshoe.collect.export.export import VIEWS, export_runs
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe export runs/collect/demo --out datasets/demo
+  gumshoe export runs/a runs/b --out datasets/ab --view seeker --test-share 0.2
+
+It loads with  datasets.load_dataset("datasets/demo", "seeker").
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders")
+    parser.add_argument("--out", type=Path, required=True, help="dataset folder; an earlier export is replaced")
+    parser.add_argument("--view", action="append", choices=VIEWS, help="only this view (default: both)")
+    parser.add_argument("--test-share", type=_share, default=0.1, help="share of projects in the test split (0.1)")
+    parser.add_argument("--unresolved", action="store_true", help="also seeker samples of unsolved episodes")
+    parser.add_argument("--held-out-bugs", action="store_true", help="also bugs that are held out for evaluation")
+    parser.add_argument("--licence", default="mit", help="licence on the card (mit)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exports and prints the counts."""
+    result = export_runs(
+        arguments.runs,
+        arguments.out,
+        views=tuple(dict.fromkeys(arguments.view or VIEWS)),
+        test_share=arguments.test_share,
+        unresolved=arguments.unresolved,
+        held_out_bugs=arguments.held_out_bugs,
+        licence=arguments.licence,
+    )
+    print(arguments.out)
+    for view, rows in result.rows.items():
+        dropped = "".join(f"; left out: {count} {reason}" for reason, count in result.dropped[view].items())
+        print(f"  {view:<7} {rows['train']} train, {rows['test']} test{dropped}")
+    return 0
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value

@@ -1,0 +1,81 @@
+"""`gumshoe status`: how far a run is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.store import read_failures, read_state, read_trajectories
+from gumshoe.records import Usage
+
+__all__ = ["configure", "run", "summarise"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = "examples:\n  gumshoe status runs/collect/demo\n  gumshoe status runs/collect/demo --json"
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the summary."""
+    summary = summarise(arguments.run)
+    print(json.dumps(summary) if arguments.json else _text(arguments.run, summary))
+    return 0
+
+
+def summarise(path: Path) -> dict[str, Any]:
+    """Counts of a run folder. Raises DatasetError where it is none."""
+    stops: Counter[str] = Counter()
+    resolved: Counter[bool | None] = Counter()
+    usage, steps = Usage(), 0
+    for trajectory in read_trajectories(path):
+        stops[trajectory.stop.value] += 1
+        resolved[trajectory.resolved] += 1
+        usage = usage + trajectory.usage
+        steps += len(trajectory.steps)
+    state = read_state(path)
+    failures = Counter(entry["kind"] for entry in read_failures(path))
+    return {
+        "running": state["running"],
+        "pid": state.get("pid") if state["running"] else None,
+        "planned": state.get("planned"),
+        "finished": stops.total(),
+        "resolved": resolved[True],
+        "not_resolved": resolved[False],
+        "in_flight": len(list((path / "journal").glob("*.jsonl"))),
+        "stops": dict(stops.most_common()),
+        "failures": dict(failures.most_common()),
+        "steps": steps,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def _text(path: Path, summary: dict[str, Any]) -> str:
+    state = f"running (process {summary['pid']})" if summary["running"] else "not running"
+    planned = summary["planned"] if summary["planned"] is not None else "?"
+    lines = [
+        f"{path}: {state}",
+        f"  episodes   {summary['finished']} of {planned} finished, {summary['in_flight']} in flight or left open",
+        f"  resolved   {summary['resolved']} yes, {summary['not_resolved']} no",
+        f"  stops      {_counts(summary['stops'])}",
+        f"  failures   {_counts(summary['failures'])}",
+        f"  steps      {summary['steps']}",
+    ]
+    if summary["prompt_tokens"]:
+        cached = f" ({summary['cached_tokens']} cached)" if summary["cached_tokens"] else ""
+        lines.append(f"  tokens     {summary['prompt_tokens']} read{cached}, {summary['completion_tokens']} written")
+    if summary["cost_usd"] is not None:
+        lines.append(f"  cost       ${summary['cost_usd']:.2f}")
+    return "\n".join(lines)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"

@@ -1,0 +1,200 @@
+"""The config of `gumshoe collect` and its sections."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from gumshoe.config import Config
+from gumshoe.env.config import SandboxConfig
+from gumshoe.records import Usage
+
+__all__ = [
+    "AgentConfig",
+    "BudgetConfig",
+    "CollectConfig",
+    "HumanConfig",
+    "LimitsConfig",
+    "OpenAIConfig",
+    "PolicyConfig",
+    "Prices",
+    "ReplayConfig",
+    "RetryConfig",
+    "ScriptedConfig",
+    "TasksConfig",
+    "TeacherConfig",
+    "TracebackConfig",
+]
+
+
+class TasksConfig(Config):
+    """Which tasks are worked on."""
+
+    source: str = Field(description="task source, such as casebook or synth")
+    options: dict[str, JsonValue] = Field(default_factory=dict, description="what the source wants, such as a path")
+    ids: tuple[str, ...] = Field(default=(), description="only these tasks; empty: all")
+    tags: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict, description="only tasks with this tag value, or one of these, such as split: train"
+    )
+    shuffle: bool = Field(default=False, description="take them in an order drawn from the run's seed")
+    limit: int | None = Field(default=None, ge=1, description="at most so many, after the filters; null: all")
+    samples: int = Field(default=1, ge=1, description="episodes for each task")
+
+
+class LimitsConfig(Config):
+    """How much one episode may use. null keeps the task's own limit."""
+
+    steps: int | None = Field(default=None, ge=1, description="turns of the agent")
+    command_timeout_s: float | None = Field(default=None, gt=0, description="seconds one tool call may take")
+    wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
+    tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
+    cost_usd: float | None = Field(default=None, gt=0, description="money the policy may use; needs policy.prices")
+
+
+class BudgetConfig(Config):
+    """How much the whole run may use. Reaching it stops cleanly; a larger one resumes the run."""
+
+    tokens: int | None = Field(default=None, ge=1, description="tokens of all episodes, prompt and completion")
+    cost_usd: float | None = Field(default=None, gt=0, description="money of all episodes; needs policy.prices")
+    wall_s: float | None = Field(default=None, gt=0, description="seconds since this process began")
+
+
+class AgentConfig(Config):
+    """What the agent may do and how it is asked."""
+
+    kind: Literal["debug", "rewrite", "debug_5", "seeker"] = Field(
+        default="debug",
+        description="debug: all tools; rewrite: no debugger; debug_5: debugger after five rewrites; "
+        "seeker: information tools and report",
+    )
+    tools: tuple[str, ...] | None = Field(default=None, description="tools instead of the kind's own; null: the kind's")
+    prompt: str | None = Field(
+        default=None, description="path of a Jinja template instead of the bundled system prompt"
+    )
+    nudges: int = Field(default=3, ge=1, description="turns in a row without a tool call after which the episode ends")
+
+
+class TeacherConfig(Config):
+    """The scripted teacher: knows the answer, works through the real environment."""
+
+    kind: Literal["teacher"] = "teacher"
+    explore: float = Field(
+        default=0.25, ge=0, le=1, description="how often it takes a look that is not strictly needed"
+    )
+
+
+class TracebackConfig(Config):
+    """The heuristic that runs the tests once and reports the last line of the traceback."""
+
+    kind: Literal["traceback"] = "traceback"
+
+
+class ScriptedConfig(Config):
+    """A fixed list of completions."""
+
+    kind: Literal["scripted"] = "scripted"
+    script: str = Field(description="JSON-lines file with one completion a line")
+
+
+class ReplayConfig(Config):
+    """What another run's agent did on the same tasks, done again."""
+
+    kind: Literal["replay"] = "replay"
+    run: str = Field(description="run folder whose trajectories are replayed")
+
+
+class HumanConfig(Config):
+    """A person at the terminal."""
+
+    kind: Literal["human"] = "human"
+
+
+class RetryConfig(Config):
+    """How often a failing server is asked again."""
+
+    attempts: int = Field(default=6, ge=1, description="tries of one completion, the first included")
+    first_s: float = Field(
+        default=1.0, ge=0, description="wait after the first failure; doubles each time, with jitter"
+    )
+    longest_s: float = Field(default=60.0, ge=0, description="longest wait of our own making")
+    longest_retry_after_s: float = Field(
+        default=300.0, ge=0, description="longest wait that a server's Retry-After may ask"
+    )
+
+
+class Prices(Config):
+    """Dollars for a million tokens."""
+
+    prompt: float = Field(ge=0, description="tokens read")
+    cached: float | None = Field(default=None, ge=0, description="tokens read from the prefix cache; null: as prompt")
+    completion: float = Field(ge=0, description="tokens written")
+
+    def cost(self, usage: Usage) -> float:
+        """Dollars for `usage`."""
+        cached = self.prompt if self.cached is None else self.cached
+        fresh = max(0, usage.prompt_tokens - usage.cached_tokens)
+        return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
+
+
+class OpenAIConfig(Config):
+    """A model behind an OpenAI-compatible server."""
+
+    kind: Literal["openai"] = "openai"
+    model: str = Field(description="name of the model, as the server knows it")
+    base_url: str | None = Field(
+        default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
+    )
+    endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
+    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
+    syntax: Literal["native", "text", "template"] = Field(
+        default="native",
+        description="native: the server parses tool calls; text: <tool_call> blocks in the text; template: tools go "
+        "to the server's chat template, calls are <tool_call> blocks in the text, as in training",
+    )
+    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
+    parallel_tool_calls: bool | None = Field(
+        default=None, description="several calls in one turn; null: the server's way"
+    )
+    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
+    top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="tokens of one completion; null: the server's default"
+    )
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = Field(
+        default="max_tokens", description="what the server calls that limit"
+    )
+    send_seed: bool = Field(default=False, description="send the episode's seed for sampling")
+    stream: bool = Field(default=False, description="receive the answer in pieces")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
+    prices: Prices | None = Field(default=None, description="prices to reckon cost with; null: cost unknown")
+    retry: RetryConfig = Field(default=RetryConfig(), description="how often a failing server is asked again")
+
+
+PolicyConfig = Annotated[
+    TeacherConfig | TracebackConfig | ScriptedConfig | ReplayConfig | HumanConfig | OpenAIConfig,
+    Field(discriminator="kind"),
+]
+
+
+class CollectConfig(Config):
+    """One run of `gumshoe collect`."""
+
+    out: str = Field(description="run folder; made if missing, resumed if there")
+    tasks: TasksConfig = Field(description="which tasks")
+    agent: AgentConfig = Field(default=AgentConfig(), description="what the agent may do")
+    policy: PolicyConfig = Field(description="who decides")
+    sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
+    limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
+    budget: BudgetConfig = Field(default=BudgetConfig(), description="how much the whole run may use")
+    workers: int = Field(default=2, ge=1, description="episodes at the same time")
+    seed: int = Field(default=0, ge=0, description="every random choice follows from it")
+    attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
+
+    @model_validator(mode="after")
+    def _money_needs_prices(self) -> Self:
+        priced = isinstance(self.policy, OpenAIConfig) and self.policy.prices is not None
+        if not priced and (self.limits.cost_usd is not None or self.budget.cost_usd is not None):
+            raise ValueError("a limit on cost_usd needs policy.prices")
+        return self

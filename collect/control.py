@@ -1,0 +1,99 @@
+"""What the workers of a run share: whether to stop, what was spent, what each is doing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from gumshoe.collect.config import BudgetConfig
+from gumshoe.records import Usage
+
+__all__ = ["Control", "Interrupted"]
+
+
+class Interrupted(Exception):
+    """The run stops before the episode is over."""
+
+
+class Control:
+    """Thread-safe switches and counters of one run.
+
+    Args:
+        budget: how much the run may use.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, budget: BudgetConfig | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._budget = budget or BudgetConfig()
+        self._clock = clock
+        self._started = clock()
+        self._guard = threading.Lock()
+        self._spent = Usage()
+        self._finish = threading.Event()
+        self._abort = threading.Event()
+        self.steps = 0
+        self.doing: dict[str, str] = {}
+
+    @property
+    def spent(self) -> Usage:
+        """What all episodes have used so far."""
+        with self._guard:
+            return self._spent
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began in this process."""
+        return self._clock() - self._started
+
+    @property
+    def finishing(self) -> bool:
+        """No further episode is begun."""
+        return self._finish.is_set() or self.exhausted is not None
+
+    @property
+    def aborting(self) -> bool:
+        """Episodes at hand are left where they are."""
+        return self._abort.is_set()
+
+    @property
+    def exhausted(self) -> str | None:
+        """Which part of the budget is used up; None while all of it lasts."""
+        spent = self.spent
+        if self._budget.tokens is not None and spent.prompt_tokens + spent.completion_tokens >= self._budget.tokens:
+            return "tokens"
+        if self._budget.cost_usd is not None and (spent.cost_usd or 0.0) >= self._budget.cost_usd:
+            return "cost_usd"
+        if self._budget.wall_s is not None and self.elapsed_s >= self._budget.wall_s:
+            return "wall_s"
+        return None
+
+    def spend(self, usage: Usage) -> None:
+        """Counts one completion."""
+        with self._guard:
+            self._spent = self._spent + usage
+
+    def step(self, worker: str, doing: str) -> None:
+        """Counts one turn and notes what the worker is at."""
+        with self._guard:
+            self.steps += 1
+            self.doing[worker] = doing
+
+    def finish(self) -> None:
+        """Asks to begin no further episode."""
+        self._finish.set()
+
+    def abort(self) -> None:
+        """Asks to stop now."""
+        self._finish.set()
+        self._abort.set()
+
+    def check(self) -> None:
+        """Raises Interrupted when the episode at hand must not go on."""
+        if self.aborting or self.exhausted is not None:
+            raise Interrupted
+
+    def pause(self, seconds: float) -> None:
+        """Waits, unless the run is aborted meanwhile. Raises Interrupted."""
+        if self._abort.wait(seconds):
+            raise Interrupted

@@ -1,0 +1,119 @@
+"""The dataset card: what is in the dataset, where it comes from, under which licence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from gumshoe import __version__
+from gumshoe.collect.export.rows import COLUMNS
+from gumshoe.records import Trajectory
+
+__all__ = ["Statistics", "render_card"]
+
+MEANINGS = {
+    "messages": "the conversation in the form of chat templates and TRL; arguments of calls are objects",
+    "tools": "the tools that were offered, as JSON schemas",
+    "steps": "one entry a call: decision, confidence, rationale, tool, arguments, observation, reward",
+    "context_pack": "what was handed over: locations, findings with quotes, hypothesis",
+    "resolved": "whether the tests pass with the patch; null where that was not measured",
+    "project": "the repository; splits are by project",
+}
+
+
+@dataclass
+class Statistics:
+    """Counts of one view, gathered row by row."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    projects: dict[str, set[str]] = field(default_factory=dict)
+    stops: Counter[str] = field(default_factory=Counter)
+    policies: Counter[str] = field(default_factory=Counter)
+    tools: Counter[str] = field(default_factory=Counter)
+    turns: Counter[int] = field(default_factory=Counter)
+    characters: int = 0
+
+    def add(self, split: str, row: Mapping[str, object], trajectory: Trajectory) -> None:
+        """Counts one row."""
+        self.rows[split] += 1
+        self.projects.setdefault(split, set()).add(str(row["project"]))
+        self.stops[trajectory.stop.value] += 1
+        self.policies[f"{trajectory.policy.kind} {trajectory.policy.model}".strip()] += 1
+        messages = row["messages"]
+        assert isinstance(messages, list)
+        self.turns[sum(message["role"] == "assistant" for message in messages)] += 1
+        self.characters += sum(len(message["content"]) for message in messages)
+        self.tools.update(call["function"]["name"] for message in messages for call in message.get("tool_calls", ()))
+
+
+def render_card(
+    views: Mapping[str, Statistics], *, licence: str, runs: Mapping[str, str], sandboxes: Counter[str]
+) -> str:
+    """The text of README.md, its YAML header included.
+
+    Args:
+        views: view to its counts, in the order of the configs.
+        licence: identifier of the licence, such as `mit`.
+        runs: run folder's name to the identity of its config.
+        sandboxes: backends the traces were made in.
+    """
+    header = {
+        "license": licence,
+        "task_categories": ["text-generation"],
+        "tags": ["gumshoe", "agent-traces", "debugging", "tool-use"],
+        "configs": [_config(name, statistics) for name, statistics in views.items()],
+    }
+    parts = [
+        f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
+        "# Debugging traces\n",
+        "Each row is an episode of an agent that debugs a Python repository in a sandbox: what it saw, what it decided "
+        "and why, which tool it called, what came back. All observations are real tool output.\n",
+        "- `agent`: whole episodes.\n- `seeker`: information seeking up to the first edit, closed by a `report` whose "
+        "findings quote the observations.\n",
+        '```python\nimport datasets\n\nrows = datasets.load_dataset(PATH, "seeker", split="train")\n```\n',
+        *(_view(name, statistics) for name, statistics in views.items()),
+        "## Columns\n",
+        "\n".join(f"- `{name}` ({kind}){_meaning(name)}" for name, kind in COLUMNS.items()) + "\n",
+        "## Where it comes from\n",
+        f"Made with gumshoe {__version__}. Sandboxes: {_counts(sandboxes)}.\n",
+        "| run | config |\n|---|---|\n" + "\n".join(f"| {name} | `{run[:16]}` |" for name, run in runs.items()) + "\n",
+        f"Licence: {licence}.\n",
+    ]
+    return "\n".join(parts)
+
+
+def _config(name: str, statistics: Statistics) -> dict[str, object]:
+    splits = [split for split in ("train", "test") if statistics.rows[split]]
+    return {
+        "config_name": name,
+        "data_files": [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in splits],
+    }
+
+
+def _view(name: str, statistics: Statistics) -> str:
+    total = statistics.rows.total()
+    lines = [f"## View `{name}`\n", "| split | rows | projects |", "|---|---|---|"]
+    lines += [
+        f"| {split} | {statistics.rows[split]} | {len(statistics.projects.get(split, ()))} |"
+        for split in ("train", "test")
+    ]
+    lines += ["", f"- policies: {_counts(statistics.policies)}", f"- stops: {_counts(statistics.stops)}"]
+    lines += [f"- calls: {_counts(statistics.tools)}"]
+    if total:
+        turns = sorted(statistics.turns.elements())
+        lines.append(f"- turns an episode: {turns[0]} to {turns[-1]}, median {turns[len(turns) // 2]}")
+        lines.append(f"- characters an episode, on average: {statistics.characters // total}")
+    lines.append(f"- left out: {_counts(statistics.dropped)}")
+    return "\n".join(lines) + "\n"
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "none"
+
+
+def _meaning(name: str) -> str:
+    return f": {MEANINGS[name]}" if name in MEANINGS else ""

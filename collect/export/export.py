@@ -1,0 +1,150 @@
+"""Run folders in, a dataset folder out."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.export.seeker import Dropped, SeekerView
+
+from gumshoe.collect.export.card import Statistics, render_card
+from gumshoe.collect.export.rows import agent_row, project_of
+from gumshoe.collect.export.splits import held_out_projects, is_held_out_bug, split_of
+from gumshoe.collect.export.writer import ShardWriter
+from gumshoe.collect.store import read_trajectories
+from gumshoe.errors import DatasetError
+from gumshoe.records import Trajectory
+
+__all__ = ["VIEWS", "ExportResult", "export_runs"]
+
+VIEWS = ("agent", "seeker")
+RowMaker = Callable[[Trajectory], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """Rows by view and split, and what each view left out, by reason."""
+
+    rows: dict[str, dict[str, int]]
+    dropped: dict[str, dict[str, int]]
+
+
+def export_runs(
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    views: Sequence[str] = VIEWS,
+    test_share: float = 0.1,
+    unresolved: bool = False,
+    held_out_bugs: bool = False,
+    licence: str = "mit",
+) -> ExportResult:
+    """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
+
+    Reads each run twice, a trajectory at a time: memory does not grow with the runs.
+
+    Args:
+        runs: run folders.
+        out: the dataset folder.
+        views: `agent`, `seeker` or both.
+        test_share: share of the projects whose rows make the test split.
+        unresolved: keep seeker samples of episodes that did not solve the task.
+        held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
+        licence: identifier for the card.
+
+    Raises:
+        DatasetError: a run is missing or broken, no row is left, or `out` is something else than an export.
+    """
+    _check_target(out)
+    projects = {project_of(trajectory) for trajectory in _all(runs)}
+    held_out = held_out_projects(projects, test_share)
+    makers: dict[str, RowMaker] = {"agent": agent_row, "seeker": SeekerView(unresolved=unresolved).row}
+    statistics = {view: Statistics() for view in views}
+    identities: dict[str, str] = {}
+    sandboxes: Counter[str] = Counter()
+    fresh = out.with_name(f".{out.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    try:
+        with ExitStack() as stack:
+            writers = {
+                (view, split): stack.enter_context(ShardWriter(fresh / view, split))
+                for view in views
+                for split in ("train", "test")
+            }
+            for run, trajectory in _with_run(runs):
+                identities[run.name] = trajectory.provenance.config_hash
+                sandboxes[trajectory.provenance.sandbox] += 1
+                split = split_of(trajectory, held_out)
+                for view in views:
+                    _add(view, split, trajectory, makers[view], writers, statistics[view], held_out_bugs)
+        if not any(counts.rows.total() for counts in statistics.values()):
+            raise DatasetError(f"no row is left of {', '.join(map(str, runs))}: {_reasons(statistics)}")
+        card = render_card(statistics, licence=licence, runs=identities, sandboxes=sandboxes)
+        (fresh / "README.md").write_text(card, encoding="utf-8")
+        _put_in_place(fresh, out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return ExportResult(
+        rows={view: {split: counts.rows[split] for split in ("train", "test")} for view, counts in statistics.items()},
+        dropped={view: dict(counts.dropped) for view, counts in statistics.items()},
+    )
+
+
+def _add(
+    view: str,
+    split: str,
+    trajectory: Trajectory,
+    make: RowMaker,
+    writers: dict[tuple[str, str], ShardWriter],
+    counts: Statistics,
+    held_out_bugs: bool,
+) -> None:
+    try:
+        if is_held_out_bug(trajectory) and not held_out_bugs:
+            raise Dropped("held-out bug")
+        row = make(trajectory)
+    except Dropped as dropped:
+        counts.dropped[dropped.reason] += 1
+        return
+    writers[view, split].write(row)
+    counts.add(split, row, trajectory)
+
+
+def _with_run(runs: Sequence[Path]) -> Iterator[tuple[Path, Trajectory]]:
+    for run in runs:
+        for trajectory in read_trajectories(run):
+            yield run, trajectory
+
+
+def _all(runs: Sequence[Path]) -> Iterator[Trajectory]:
+    return (trajectory for _, trajectory in _with_run(runs))
+
+
+def _reasons(statistics: dict[str, Statistics]) -> str:
+    dropped: Counter[str] = sum((counts.dropped for counts in statistics.values()), Counter())
+    return ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "the runs hold no trajectory"
+
+
+def _check_target(out: Path) -> None:
+    if not out.exists():
+        return
+    earlier = out / "README.md"
+    if out.is_dir() and (not any(out.iterdir()) or (earlier.is_file() and "- gumshoe\n" in earlier.read_text("utf-8"))):
+        return
+    raise DatasetError(f"{out} is there and is no export of gumshoe: give another --out")
+
+
+def _put_in_place(fresh: Path, out: Path) -> None:
+    """Renames the new folder to `out`; the old one goes last."""
+    old = out.with_name(f".{out.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if out.exists():
+        out.rename(old)
+    fresh.rename(out)
+    shutil.rmtree(old, ignore_errors=True)

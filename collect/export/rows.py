@@ -1,0 +1,105 @@
+"""From a trajectory to a dataset row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from gumshoe.records import ContextPack, Message, Step, ToolSchema, Trajectory
+
+__all__ = ["COLUMNS", "agent_row", "make_row"]
+
+COLUMNS: dict[str, str] = {
+    "id": "string",
+    "task_id": "string",
+    "project": "string",
+    "source": "string",
+    "agent": "string",
+    "policy": "string",
+    "model": "string",
+    "resolved": "bool",
+    "stop": "string",
+    "messages": "list of json",
+    "tools": "list of json",
+    "steps": "list of json",
+    "patch": "string",
+    "context_pack": "json",
+    "task_tags": "json",
+    "usage": "json",
+    "provenance": "json",
+}
+"""Every column of both views with its type. `json` columns hold any JSON, kept as it is."""
+
+
+def agent_row(trajectory: Trajectory) -> dict[str, Any]:
+    """The whole episode as a row."""
+    return make_row(
+        trajectory,
+        messages=trajectory.messages,
+        tools=trajectory.tools,
+        steps=trajectory.steps,
+        pack=trajectory.context_pack,
+        patch=trajectory.patch,
+    )
+
+
+def make_row(
+    trajectory: Trajectory,
+    *,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema],
+    steps: Sequence[Step],
+    pack: ContextPack | None,
+    patch: str,
+) -> dict[str, Any]:
+    """A row with the given conversation; who, what and how come from the trajectory."""
+    return {
+        "id": trajectory.id,
+        "task_id": trajectory.task.id,
+        "project": project_of(trajectory),
+        "source": trajectory.task.source,
+        "agent": trajectory.policy.agent,
+        "policy": trajectory.policy.kind,
+        "model": trajectory.policy.model,
+        "resolved": trajectory.resolved,
+        "stop": trajectory.stop.value,
+        "messages": [message.as_openai(arguments_as_text=False) for message in messages],
+        "tools": [tool.as_openai() for tool in tools],
+        "steps": [entry for step in steps for entry in _step_entries(step)],
+        "patch": patch,
+        "context_pack": None if pack is None else pack.model_dump(mode="json"),
+        "task_tags": trajectory.task.tags,
+        "usage": trajectory.usage.model_dump(mode="json"),
+        "provenance": trajectory.provenance.model_dump(mode="json"),
+    }
+
+
+def project_of(trajectory: Trajectory) -> str:
+    """The repository that the task is about; a task without one is its own."""
+    return trajectory.task.tags.get("project") or trajectory.task.id
+
+
+def _step_entries(step: Step) -> list[dict[str, JsonValue]]:
+    """One entry a call, with what came back from it; one without a tool where the turn called none."""
+    turn: dict[str, JsonValue] = {
+        "step": step.index,
+        "decision": step.decision.value if step.decision else None,
+        "stated": step.stated.value if step.stated else None,
+        "confidence": step.confidence,
+        "rationale": step.rationale,
+        "reward": step.reward,
+    }
+    if not step.tool_calls:
+        return [{**turn, "tool": None, "arguments": None, "observation": None, "failure": None}]
+    return [
+        {
+            **turn,
+            "tool": call.name,
+            "arguments": call.arguments,
+            "observation": observation.text,
+            "failure": observation.failure.kind if observation.failure else None,
+        }
+        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+    ]

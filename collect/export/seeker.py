@@ -1,0 +1,138 @@
+"""The seeker view: information seeking up to the first edit, closed by a report.
+
+What is trained is what is served: system prompt, user message, tools and their order are those of the seeker agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.evidence import build_pack, pack_arguments
+from gumshoe.collect.export.rows import make_row
+from gumshoe.collect.grounding import is_grounded, observation_texts
+from gumshoe.collect.observed import observed
+from gumshoe.env.tasks import gold_lines
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Decision,
+    Message,
+    Step,
+    StopReason,
+    ToolCall,
+    Trajectory,
+)
+from gumshoe.tools import Toolbox, make_tools
+
+__all__ = ["Dropped", "SeekerView"]
+
+REPORT_CONFIDENCE = 0.9
+
+
+class Dropped(Exception):
+    """A trajectory gives no row; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class SeekerView:
+    """Makes seeker rows.
+
+    Args:
+        unresolved: also of episodes that did not solve the task.
+    """
+
+    def __init__(self, *, unresolved: bool = False) -> None:
+        self._unresolved = unresolved
+        agent = make_agent(AgentConfig(kind="seeker"))
+        toolbox = Toolbox(make_tools(agent.tools))
+        self._tools = toolbox.schemas
+        self._system = agent.system_prompt(self._tools, toolbox.instructions)
+
+    def row(self, trajectory: Trajectory) -> dict[str, Any]:
+        """The row of one trajectory. Raises Dropped."""
+        if trajectory.policy.agent == "seeker":
+            return _own_row(trajectory)
+        if trajectory.resolved is not True and not self._unresolved:
+            raise Dropped("not resolved")
+        steps = self._seeking(trajectory)
+        pack = self._pack(trajectory, steps)
+        closing = _closing(trajectory, steps, pack)
+        answer_index = steps[-1].message_index + 1 + len(steps[-1].observations)
+        head = Message(role="system", content=self._system)
+        messages = (head, *trajectory.messages[1:answer_index], closing.completion.as_message())
+        return make_row(trajectory, messages=messages, tools=self._tools, steps=(*steps, closing), pack=pack, patch="")
+
+    def _seeking(self, trajectory: Trajectory) -> list[Step]:
+        """The steps before the first edit. Raises Dropped where a seeker could not have taken them."""
+        known = {tool.name for tool in self._tools}
+        steps: list[Step] = []
+        for step in trajectory.steps:
+            if any(call.name in {"rewrite", "submit"} for call in step.tool_calls):
+                break
+            if not step.tool_calls:
+                raise Dropped("a turn without a call before the first edit")
+            if not all(call.name in known for call in step.tool_calls):
+                raise Dropped("a tool that the seeker lacks")
+            steps.append(step)
+        if not steps:
+            raise Dropped("no information step before the first edit")
+        return steps
+
+    def _pack(self, trajectory: Trajectory, steps: Sequence[Step]) -> ContextPack:
+        """The evidence for what was edited then, re-checked. Raises Dropped."""
+        cause = gold_lines(trajectory.patch)
+        last = steps[-1].message_index + 1 + len(steps[-1].observations)
+        seen = observed(trajectory.messages[:last])
+        pack = build_pack(seen, cause, _hypothesis(trajectory, steps))
+        if pack is None:
+            raise Dropped("the edited code was never seen")
+        texts = observation_texts(steps)
+        if not pack.findings or not all(is_grounded(finding, texts) for finding in pack.findings):
+            raise Dropped("no grounded finding")
+        return pack
+
+
+def _own_row(trajectory: Trajectory) -> dict[str, Any]:
+    """An episode of the seeker agent is a row as it is, if it was ended by a report."""
+    if trajectory.stop is not StopReason.REPORTED or trajectory.context_pack is None:
+        raise Dropped("no report")
+    return make_row(
+        trajectory,
+        messages=trajectory.messages[: trajectory.steps[-1].message_index + 1],
+        tools=trajectory.tools,
+        steps=trajectory.steps,
+        pack=trajectory.context_pack,
+        patch="",
+    )
+
+
+def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
+    """What the agent thought when it began to edit; else what it thought last."""
+    following = trajectory.steps[len(steps) : len(steps) + 1]
+    thoughts = [step.rationale for step in (*following, *reversed(steps)) if step.rationale]
+    return thoughts[0] if thoughts else ""
+
+
+def _closing(trajectory: Trajectory, steps: Sequence[Step], pack: ContextPack) -> Step:
+    """The turn in which a seeker hands the pack over."""
+    place = pack.locations[0]
+    where = f"{place.symbol} in {place.path}" if place.symbol else place.path
+    index = steps[-1].index + 1
+    call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack))
+    text = format_decision(Decision.REPORT, REPORT_CONFIDENCE, f"The cause is in {where}; I hand it over.")
+    return Step(
+        index=index,
+        message_index=steps[-1].message_index + 1 + len(steps[-1].observations),
+        decision=Decision.REPORT,
+        stated=Decision.REPORT,
+        rationale=f"The cause is in {where}; I hand it over.",
+        confidence=REPORT_CONFIDENCE,
+        completion=Completion(text=text, tool_calls=(call,), finish_reason="tool_calls"),
+    )

@@ -1,0 +1,34 @@
+"""Whether a finding's quote stands in the observation of the step that it cites.
+
+Used where seeker samples are built and where a seeker is scored, so that both mean the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gumshoe.records import ContextPack, Finding, Step
+
+__all__ = ["grounded_share", "is_grounded", "observation_texts"]
+
+
+def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
+    """What each step's tools answered, joined, by the step's index."""
+    return {step.index: "\n".join(observation.text for observation in step.observations) for step in steps}
+
+
+def is_grounded(finding: Finding, observations: Mapping[int, str]) -> bool:
+    """Whether the quote is in the cited step's observation. White space counts as one space; an empty quote is not."""
+    quote = _normalised(finding.quote)
+    return bool(quote) and quote in _normalised(observations.get(finding.step, ""))
+
+
+def grounded_share(pack: ContextPack, observations: Mapping[int, str]) -> float | None:
+    """The share of findings that are grounded; None where there are no findings."""
+    if not pack.findings:
+        return None
+    return sum(is_grounded(finding, observations) for finding in pack.findings) / len(pack.findings)
+
+
+def _normalised(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,152 @@
+"""The journal of an episode in flight: what was decided is on disk before it is acted on.
+
+One JSON-lines file an episode. Its first line says which episode it is; then a line for each completion and for what
+came back. After a crash the recorded completions are replayed into a fresh sandbox. Where the same observations come
+back the episode goes on from there; where they do not, `Diverged` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gumshoe.records import Completion, Observation
+
+__all__ = ["Diverged", "Journal", "comparable"]
+
+_VARYING = (
+    (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
+    (re.compile(r"\d+(?:\.\d+)?\s?(?:µs|us|ms|seconds?|secs?|s)\b"), "T"),
+    (re.compile(r"/(?:var/)?tmp/[^\s'\":,)]+"), "T"),
+    (re.compile(r"\b(pid|PID)[ =:]+\d+"), "pid"),
+)
+
+
+class Diverged(Exception):
+    """A replayed call gave another observation than the journal holds."""
+
+
+class Journal:
+    """The file of one episode.
+
+    Args:
+        path: where it is kept; an earlier one of the same `identity` is replayed, any other is started over.
+        identity: what must agree for a replay to make sense: task hash, config hash, seed.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, Any]) -> None:
+        self._path = path
+        self._turns = _read(path, identity)
+        self._next = 0
+        _rewrite(path, identity, self._turns)
+        self._file = path.open("ab")
+
+    @property
+    def replayable(self) -> int:
+        """How many completions an earlier process left behind."""
+        return len(self._turns)
+
+    def recorded(self) -> Completion | None:
+        """The completion that was recorded for the coming turn; None where a new one is needed."""
+        if self._next >= len(self._turns):
+            return None
+        return self._turns[self._next][0]
+
+    def decide(self, completion: Completion) -> None:
+        """Puts a new completion on disk. Returns only when it is there."""
+        self._append({"completion": completion.model_dump(mode="json")})
+        self._turns.append((completion, None))
+
+    def observe(self, observations: Sequence[Observation]) -> None:
+        """Checks or records what came back in this turn. Raises Diverged."""
+        completion, known = self._turns[self._next]
+        seen = [observation.text for observation in observations]
+        if known is None:
+            self._append({"observations": seen})
+            self._turns[self._next] = (completion, seen)
+        elif [comparable(text) for text in known] != [comparable(text) for text in seen]:
+            raise Diverged(f"turn {self._next} was answered differently than before the crash")
+        self._next += 1
+
+    def close(self) -> None:
+        """Closes the file and keeps it. Idempotent."""
+        self._file.close()
+
+    def discard(self) -> None:
+        """Removes it: the episode is in the trajectories."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def set_aside(self) -> None:
+        """Keeps it under another name: it has diverged and is not replayed any more."""
+        self.close()
+        number = sum(1 for _ in self._path.parent.glob(f"{self._path.stem}.diverged-*"))
+        self._path.rename(self._path.with_name(f"{self._path.stem}.diverged-{number}"))
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        self._file.write(json.dumps(entry).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+Turn = tuple[Completion, list[str] | None]
+
+
+def comparable(text: str) -> str:
+    """The observation without what differs from run to run: durations, addresses, temporary paths, process ids."""
+    for pattern, stand_in in _VARYING:
+        text = pattern.sub(stand_in, text)
+    return text
+
+
+def _read(path: Path, identity: dict[str, Any]) -> list[Turn]:
+    """The turns of an earlier journal; none where there is none, or it belongs to something else."""
+    if not path.exists():
+        return []
+    entries = _entries(path.read_bytes())
+    if not entries or entries[0].get("episode") != identity:
+        return []
+    turns: list[Turn] = []
+    for entry in entries[1:]:
+        if "completion" in entry:
+            try:
+                turns.append((Completion.model_validate(entry["completion"]), None))
+            except ValidationError:
+                break
+        elif turns and isinstance(entry.get("observations"), list):
+            turns[-1] = (turns[-1][0], entry["observations"])
+    return turns
+
+
+def _entries(data: bytes) -> list[dict[str, Any]]:
+    """The lines that are whole; a torn one ends the journal."""
+    entries: list[dict[str, Any]] = []
+    for line in data.split(b"\n")[:-1]:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(entry, dict):
+            break
+        entries.append(entry)
+    return entries
+
+
+def _rewrite(path: Path, identity: dict[str, Any], turns: list[Turn]) -> None:
+    """Writes what is kept beside and renames it, so that no torn line stays in the middle."""
+    lines: list[dict[str, Any]] = [{"episode": identity}]
+    for completion, observations in turns:
+        lines.append({"completion": completion.model_dump(mode="json")})
+        lines.extend([{"observations": observations}] if observations is not None else [])
+    beside = path.with_suffix(".new")
+    with beside.open("wb") as file:
+        file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

@@ -1,0 +1,79 @@
+"""The gold patch as the teacher uses it: lines to look at, calls of `rewrite` that make exactly its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from unidiff.patch import Hunk, PatchedFile, PatchSet
+
+from gumshoe.env.tasks import gold_lines
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle
+
+__all__ = ["Change", "Gold", "read_gold"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Lines `start` to `end` of a file become `code`. `end` is `start - 1` where lines are only put in.
+
+    `start` is None for a new file.
+    """
+
+    path: str
+    start: int | None
+    end: int | None
+    code: str
+
+
+@dataclass(frozen=True)
+class Gold:
+    """`lines` of the buggy files that matter, by path; `changes`, last line first within a file."""
+
+    lines: Mapping[str, frozenset[int]]
+    changes: tuple[Change, ...]
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The first line that matters in each file, in the patch's order."""
+        return [(path, min(numbers)) for path, numbers in self.lines.items() if numbers]
+
+
+def read_gold(oracle: Oracle) -> Gold:
+    """The gold patch taken apart. Raises TaskError for one that edits cannot make, because it deletes files."""
+    lines = {path: frozenset(numbers) for path, numbers in gold_lines(oracle.gold_patch).items()}
+    changes = [change for file in PatchSet(oracle.gold_patch) for change in _changes(file, oracle.task_id)]
+    if not changes:
+        raise TaskError(f"task {oracle.task_id} has an empty gold patch: the teacher has nothing to teach")
+    return Gold(lines, tuple(changes))
+
+
+def _changes(file: PatchedFile, task_id: str) -> list[Change]:
+    if file.is_removed_file or file.is_rename or file.is_binary_file:
+        raise TaskError(f"the gold patch of {task_id} removes, renames or replaces {file.path} as a whole")
+    if file.is_added_file:
+        return [Change(file.path, None, None, "".join(line.value for hunk in file for line in hunk))]
+    found = [change for hunk in file for change in _runs(file.path, hunk)]
+    return found[::-1]
+
+
+def _runs(path: str, hunk: Hunk) -> Iterator[Change]:
+    """Each run of changed lines between context lines."""
+    following = hunk.source_start + (1 if hunk.source_length == 0 else 0)
+    start, removed, added = following, 0, ""
+    for line in hunk:
+        if line.is_removed:
+            start = start if removed or added else following
+            removed += 1
+            following += 1
+        elif line.is_added:
+            start = start if removed or added else following
+            added += line.value
+        elif line.is_context:
+            if removed or added:
+                yield Change(path, start, start + removed - 1, added)
+            removed, added = 0, ""
+            following += 1
+    if removed or added:
+        yield Change(path, start, start + removed - 1, added)

@@ -1,0 +1,99 @@
+"""A person at the terminal who types what a model would."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+import yaml
+
+from gumshoe.errors import PolicyError
+from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+
+__all__ = ["HumanPolicy", "parse_command"]
+
+HELP = """\
+one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3
+a decision first: [seek 0.8] why               kept for the next call
+tools             lists them                   quit  ends the episode"""
+
+
+class HumanPolicy:
+    """Prints what is new in the conversation and reads the next call.
+
+    Args:
+        stdin: where lines are read; default the process's own.
+        stdout: where the conversation is shown.
+    """
+
+    kind = "human"
+    model = ""
+    trusted = True
+
+    def __init__(self, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
+        self._stdin = stdin or sys.stdin
+        self._stdout = stdout or sys.stdout
+        self._shown = 0
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """Asks until a call was typed. Raises PolicyError at the end of the input or on `quit`."""
+        if self._shown == 0:
+            self._say(HELP)
+        for message in messages[self._shown :]:
+            if message.role != "assistant":
+                self._say(f"--- {message.role}\n{message.content}")
+        self._shown = len(messages)
+        turn = sum(message.role == "assistant" for message in messages)
+        text = ""
+        while True:
+            line = self._read()
+            if line.startswith("["):
+                text = line
+            elif line == "tools":
+                self._say("\n".join(f"{tool.name}: {tool.description}" for tool in tools))
+            elif line:
+                call = parse_command(line, f"call-{turn}")
+                return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+
+    def _read(self) -> str:
+        self._stdout.write("> ")
+        self._stdout.flush()
+        line = self._stdin.readline()
+        if not line or line.strip() == "quit":
+            raise PolicyError("the person at the terminal ended the episode")
+        return line.strip()
+
+    def _say(self, text: str) -> None:
+        self._stdout.write(f"{text}\n")
+        self._stdout.flush()
+
+
+def parse_command(line: str, call_id: str) -> ToolCall:
+    """`tool key=value key=value` as a call; a value is read as YAML. What cannot be read becomes a parse error."""
+    name, *words = _words(line)
+    arguments: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            why = f"{word!r} is not of the form argument=value"
+            return ToolCall(id=call_id, name=name, parse_error=why, raw=line)
+        arguments[key] = _value(value)
+    return ToolCall(id=call_id, name=name, arguments=arguments)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line) or [""]
+    except ValueError:
+        return line.split() or [""]
+
+
+def _value(text: str) -> Any:
+    """Numbers, booleans, null, lists and mappings as YAML has them; all else is text."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return value if isinstance(value, (int, float, bool, list, dict)) or (value is None and text == "null") else text

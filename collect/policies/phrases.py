@@ -1,0 +1,71 @@
+"""What the teacher says. Every sentence is filled with what it has seen; the wording varies with the seed."""
+
+from __future__ import annotations
+
+import random
+
+from gumshoe.records import Location
+
+__all__ = ["Phrases", "shorten"]
+
+
+class Phrases:
+    """Picks among a few wordings."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def layout(self) -> str:
+        """Before a look at the folder."""
+        return self._pick("I look at what is there.", "First the layout.", "Which files are there?")
+
+    def run_tests(self) -> str:
+        """Before the first run of the tests."""
+        return self._pick("I run the tests to see what fails.", "What fails?", "The tests first.")
+
+    def where_is(self, symbol: str) -> str:
+        """Before a search for a function."""
+        return self._pick(f"Where is {symbol} defined?", f"I look for {symbol}.")
+
+    def read(self, path: str, symbol: str | None, failure: str) -> str:
+        """Before reading code."""
+        what = symbol.rpartition(".")[2] if symbol else path
+        plain = self._pick(f"I read {what}.", f"The code of {what}.")
+        return f"`{failure}`. {plain}" if failure else plain
+
+    def stop(self, path: str, line: int, code: str) -> str:
+        """Before the debugger."""
+        return self._pick(
+            f"Which values reach `{code}`? I stop at {path}:{line}.",
+            f"I stop at {path}:{line} and look at the values.",
+        )
+
+    def hypothesis(self, path: str, line: int, symbol: str | None, code: str, value: str | None) -> str:
+        """What is wrong, as the reason of the edit or in the report."""
+        where = f"{symbol} ({path}:{line})" if symbol else f"{path}:{line}"
+        if value is None:
+            return f"`{code}` in {where} is wrong."
+        return f"`{code}` in {where} is wrong: there {shorten(value, 60)}."
+
+    def report(self, place: Location) -> str:
+        """Before the report."""
+        where = f"{place.symbol} in {place.path}" if place.symbol else place.path
+        return f"The cause is in {where}; I hand it over."
+
+    def verify(self) -> str:
+        """Before running the tests after an edit."""
+        return self._pick("Do the tests pass now?", "I run the tests again.")
+
+    def submit(self, failing: int) -> str:
+        """Before submitting."""
+        if failing:
+            return f"{failing} tests still fail; I know no more."
+        return self._pick("All tests pass.", "The tests pass: done.")
+
+    def _pick(self, *wordings: str) -> str:
+        return self._rng.choice(wordings)
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """`text` in at most `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,75 @@
+"""From a policy's config to the policy of one episode."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol, assert_never, runtime_checkable
+
+from gumshoe.collect.config import (
+    HumanConfig,
+    OpenAIConfig,
+    PolicyConfig,
+    ReplayConfig,
+    ScriptedConfig,
+    TeacherConfig,
+    TracebackConfig,
+)
+from gumshoe.collect.policies.replay import Recordings
+from gumshoe.errors import ConfigError
+from gumshoe.protocols import Policy
+from gumshoe.records import Oracle, Task
+
+__all__ = ["close_policy", "make_policy"]
+
+
+@runtime_checkable
+class _Closeable(Protocol):
+    def close(self) -> None: ...
+
+
+def close_policy(policy: Policy) -> None:
+    """Closes what a policy holds open, such as connections; most hold nothing."""
+    if isinstance(policy, _Closeable):
+        policy.close()
+
+
+def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) -> Policy:
+    """The policy of one episode of `task`. Only the scripted teacher gets the oracle.
+
+    Raises:
+        ConfigError: the teacher lacks an oracle, a key is missing, a script cannot be read.
+        PolicyError: a replayed run has no episode of the task.
+    """
+    match config:
+        case TeacherConfig():
+            from gumshoe.collect.policies.teacher import TeacherPolicy
+
+            if oracle is None:
+                raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source gives none")
+            return TeacherPolicy(task, oracle, seed=seed, explore=config.explore)
+        case TracebackConfig():
+            from gumshoe.collect.policies.traceback import TracebackPolicy
+
+            return TracebackPolicy()
+        case ScriptedConfig():
+            from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
+
+            return ScriptedPolicy(load_script(Path(config.script)))
+        case ReplayConfig():
+            return _recordings(config.run).policy(task.id)
+        case HumanConfig():
+            from gumshoe.collect.policies.human import HumanPolicy
+
+            return HumanPolicy()
+        case OpenAIConfig():
+            from gumshoe.collect.policies.openai import OpenAIPolicy
+
+            return OpenAIPolicy(config, seed=seed)
+        case _:
+            assert_never(config)
+
+
+@lru_cache(maxsize=4)
+def _recordings(run: str) -> Recordings:
+    return Recordings(Path(run))

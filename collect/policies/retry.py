@@ -1,0 +1,66 @@
+"""Trying again: exponential backoff with full jitter, a server's `Retry-After` honoured."""
+
+from __future__ import annotations
+
+import email.utils
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from gumshoe.collect.config import RetryConfig
+from gumshoe.errors import PolicyError
+
+__all__ = ["Transient", "parse_retry_after", "with_retries"]
+
+T = TypeVar("T")
+
+
+class Transient(Exception):
+    """A failure that may pass. `retry_after` is the wait in seconds that the server asked for."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+def with_retries(
+    attempt: Callable[[], T], config: RetryConfig, *, what: str, rng: random.Random, pause: Callable[[float], None]
+) -> T:
+    """Calls `attempt` until it returns. Raises PolicyError after `config.attempts` failures.
+
+    Args:
+        attempt: raises Transient for what is worth another try.
+        config: how often, and how long to wait between tries.
+        what: what was tried, for the error.
+        rng: source of the jitter.
+        pause: waits so many seconds; may raise to give up early.
+    """
+    for number in range(1, config.attempts + 1):
+        try:
+            return attempt()
+        except Transient as error:
+            if number == config.attempts:
+                raise PolicyError(f"{what} failed {number} times, last with: {error}") from None
+            pause(_wait(number, error.retry_after, config, rng))
+    raise AssertionError("attempts is at least 1")
+
+
+def parse_retry_after(value: str | None, *, now: float | None = None) -> float | None:
+    """Seconds that a `Retry-After` header asks for, in either of its forms; None where it says nothing readable."""
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        date = email.utils.parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, date.timestamp() - (time.time() if now is None else now))
+
+
+def _wait(number: int, asked: float | None, config: RetryConfig, rng: random.Random) -> float:
+    backoff = min(config.longest_s, config.first_s * 2.0 ** (number - 1)) * rng.uniform(0.5, 1.0)
+    return backoff if asked is None else max(backoff, min(asked, config.longest_retry_after_s))

@@ -1,0 +1,54 @@
+"""A fixed list of completions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gumshoe.errors import ConfigError, ScriptExhausted
+from gumshoe.records import Completion, Message, ToolSchema
+
+__all__ = ["ScriptedPolicy", "load_script"]
+
+
+class ScriptedPolicy:
+    """Gives the completion of the turn that the conversation is at, so that a replayed episode finds its place.
+
+    Args:
+        script: one completion a turn.
+        kind: what the trajectory calls the policy.
+        trusted: the script is our own, or a recording of a policy that was trusted.
+    """
+
+    model = ""
+
+    def __init__(self, script: Sequence[Completion], *, kind: str = "scripted", trusted: bool = True) -> None:
+        self.kind = kind
+        self.trusted = trusted
+        self._script = tuple(script)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The next completion. Raises ScriptExhausted after the last."""
+        del tools
+        turn = sum(message.role == "assistant" for message in messages)
+        if turn >= len(self._script):
+            raise ScriptExhausted(f"the script has {len(self._script)} completions, and turn {turn + 1} was asked for")
+        return self._script[turn]
+
+
+def load_script(path: Path) -> tuple[Completion, ...]:
+    """The completions in a JSON-lines file. Raises ConfigError."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the script {path} cannot be read: {error}") from None
+    script: list[Completion] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            script.append(Completion.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise ConfigError(f"{path} line {number} is no completion: {first['msg']}") from None
+    return tuple(script)

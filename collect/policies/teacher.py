@@ -1,0 +1,202 @@
+"""The scripted teacher: it knows the answer, and works through the real environment as a good debugger would.
+
+It runs the tests, reads the failure, looks the code up, stops at the cause, looks at the values there and decides. As
+debug agent it then makes exactly the gold change, runs the tests again and submits; as seeker it reports. What it
+says is drawn from what it has seen. Everything it sees is real tool output.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+
+from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.evidence import (
+    Region,
+    build_pack,
+    failures,
+    pack_arguments,
+    region_of,
+    seen_code,
+    stop_at,
+    values_at,
+)
+from gumshoe.collect.observed import Observed, observed
+from gumshoe.collect.policies.gold import Change, read_gold
+from gumshoe.collect.policies.phrases import Phrases, shorten
+from gumshoe.errors import PolicyError, ScriptExhausted
+from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCall, ToolSchema, WorkspaceSpec
+
+__all__ = ["TeacherPolicy"]
+
+WINDOW = 36
+"""Lines of code that one look takes in at most."""
+
+Turn = tuple[Decision, float, str, str, Mapping[str, object]]
+Plan = Generator[Turn, list[Observed], list[Observed]]
+
+
+class TeacherPolicy:
+    """One episode of the teacher.
+
+    Args:
+        task: what is worked on.
+        oracle: its answer.
+        seed: of the small choices: phrases, order, which extra looks.
+        explore: how often it takes a look that is not strictly needed, 0 to 1.
+
+    Raises:
+        TaskError: the gold patch cannot be made by edits.
+    """
+
+    kind = "teacher"
+    model = ""
+    trusted = True
+
+    def __init__(self, task: Task, oracle: Oracle, *, seed: int = 0, explore: float = 0.25) -> None:
+        self._task = task
+        self._gold = read_gold(oracle)
+        self._rng = random.Random(seed)
+        self._phrases = Phrases(self._rng)
+        self._explore = explore
+        self._tools: frozenset[str] = frozenset()
+        self._plan: Plan | None = None
+        self._turns = 0
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The next turn. Turns of a replayed journal are gone through first, so that it finds its place.
+
+        Raises:
+            ScriptExhausted: the episode goes on after the teacher's last turn.
+            PolicyError: the agent lacks a tool that the teacher needs.
+        """
+        self._tools = frozenset(tool.name for tool in tools)
+        past = [index for index, message in enumerate(messages) if message.role == "assistant"]
+        turn: Turn | None = None
+        for number in range(self._turns, len(past) + 1):
+            known = messages[: past[number]] if number < len(past) else messages
+            turn = self._advance(observed(known))
+        self._turns = len(past) + 1
+        assert turn is not None
+        decision, confidence, why, tool, arguments = turn
+        call = ToolCall.model_validate({"id": f"call-{len(past)}", "name": tool, "arguments": arguments})
+        text = format_decision(decision, confidence, why)
+        return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+
+    def _advance(self, seen: list[Observed]) -> Turn:
+        try:
+            if self._plan is None:
+                self._plan = self._episode()
+                return next(self._plan)
+            return self._plan.send(seen)
+        except StopIteration:
+            raise ScriptExhausted(f"the teacher is done with {self._task.id} but was asked to go on") from None
+
+    def _episode(self) -> Plan:
+        if self._likes("listdir"):
+            yield Decision.SEEK, 0.2, self._phrases.layout(), "listdir", {}
+        seen = yield Decision.SEEK, 0.3, self._phrases.run_tests(), "eval", {}
+        for path, line in self._gold.places:
+            seen = yield from self._read(seen, path, line)
+        if "pdb" in self._tools:
+            for path, line in self._gold.places[:2]:
+                seen = yield from self._stop_at(seen, path, line)
+        why = self._hypothesis(seen)
+        if "report" in self._tools:
+            return (yield from self._hand_over(seen, why))
+        if "rewrite" in self._tools:
+            return (yield from self._repair(seen, why))
+        raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
+
+    def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
+        """Finds the file by a name that was seen, then views the code around the line."""
+        text = "\n".join(observation.text for observation in seen)
+        symbol = self._symbol(path, line)
+        if path not in text and symbol and symbol in text and "grep" in self._tools:
+            pattern = f"def {symbol}"
+            seen = yield Decision.SEEK, 0.4, self._phrases.where_is(symbol), "grep", {"pattern": pattern}
+        elif path not in text and "listdir" in self._tools:
+            seen = yield Decision.SEEK, 0.3, self._phrases.layout(), "listdir", {}
+        failed = failures(seen)
+        why = self._phrases.read(path, symbol, shorten(failed[0].message) if failed else "")
+        start, end = self._window(path, line)
+        return (yield Decision.SEEK, 0.5, why, "view", {"path": path, "start": start, "end": end})
+
+    def _stop_at(self, seen: list[Observed], path: str, line: int) -> Plan:
+        """Runs to the line and looks at the values there."""
+        code = seen_code(seen).get(path, {}).get(line, "").strip()
+        why = self._phrases.stop(path, line, shorten(code))
+        return (yield Decision.SEEK, 0.6, why, "pdb", {"commands": f"b {path}:{line}; c; locals"})
+
+    def _hand_over(self, seen: list[Observed], why: str) -> Plan:
+        pack = build_pack(seen, self._gold.lines, why)
+        if pack is None:
+            raise PolicyError(f"the teacher saw none of the code that {self._task.id} is about")
+        why = self._phrases.report(pack.locations[0])
+        return (yield Decision.REPORT, 0.9, why, "report", pack_arguments(pack))
+
+    def _repair(self, seen: list[Observed], why: str) -> Plan:
+        for change in self._gold.changes:
+            seen = yield Decision.EDIT, 0.8, why, "rewrite", _rewrite_arguments(change)
+        seen = yield Decision.VERIFY, 0.9, self._phrases.verify(), "eval", {}
+        left = [failure for failure in failures(seen) if failure.step == seen[-1].step]
+        sure = 0.5 if left else 1.0
+        return (yield Decision.SUBMIT, sure, self._phrases.submit(len(left)), "submit", {})
+
+    def _hypothesis(self, seen: list[Observed]) -> str:
+        path, line = self._gold.places[0] if self._gold.places else (self._gold.changes[0].path, 1)
+        code = seen_code(seen).get(path, {})
+        value = next(
+            (
+                shown
+                for observation in seen
+                if stop_at(observation, path, self._gold.lines.get(path, frozenset()))
+                for name, shown in values_at(observation)
+                if name in code.get(line, "")
+            ),
+            None,
+        )
+        symbol = region_of(code, line).symbol if line in code else None
+        return self._phrases.hypothesis(path, line, symbol, shorten(code.get(line, "").strip()), value)
+
+    def _symbol(self, path: str, line: int) -> str | None:
+        """The bare name of the function or class around a line of the buggy file."""
+        region = self._region(path, line)
+        return region.symbol.rpartition(".")[2] if region and region.symbol else None
+
+    def _window(self, path: str, line: int) -> tuple[int, int]:
+        """The lines to view: the function around the line, or what of it fits, with the line in it."""
+        region = self._region(path, line) or Region(max(1, line - WINDOW // 2), line + WINDOW // 2, None)
+        if region.end - region.start < WINDOW:
+            return region.start, region.end
+        start = max(region.start, line - WINDOW // 2)
+        return start, min(region.end, start + WINDOW - 1)
+
+    def _region(self, path: str, line: int) -> Region | None:
+        source = source_of(self._task.workspace, path)
+        if source is None:
+            return None
+        return region_of(dict(enumerate(source.splitlines(), start=1)), line)
+
+    def _likes(self, tool: str) -> bool:
+        """Whether to take a look that is not needed; the tool must be there."""
+        return tool in self._tools and self._rng.random() < self._explore
+
+
+def source_of(workspace: WorkspaceSpec, path: str) -> str | None:
+    """The text of a file of the buggy repository, where it is on this machine."""
+    if path in workspace.overlay:
+        return workspace.overlay[path]
+    if workspace.path is None:
+        return None
+    try:
+        return (Path(workspace.path) / path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _rewrite_arguments(change: Change) -> dict[str, object]:
+    if change.start is None:
+        return {"path": change.path, "code": change.code}
+    return {"path": change.path, "code": change.code, "start": change.start, "end": change.end}

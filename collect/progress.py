@@ -1,0 +1,90 @@
+"""How far a run is, while it runs: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import IO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from gumshoe.collect.control import Control
+from gumshoe.records import Trajectory
+
+__all__ = ["ProgressShow"]
+
+PLAIN_EVERY_S = 10.0
+
+
+class ProgressShow:
+    """Shows done, resolved, steps and tokens a second, money, time left and what each worker does.
+
+    Args:
+        planned: episodes of the run.
+        before: those that were finished before this process.
+        control: where the counts are.
+        stream: where it is shown; default stderr.
+    """
+
+    def __init__(self, planned: int, before: int, control: Control, stream: IO[str] | None = None) -> None:
+        self._planned = planned
+        self._done = before
+        self._before = before
+        self._control = control
+        self._resolved = 0
+        self._scored = 0
+        self._console = Console(file=stream or sys.stderr, highlight=False)
+        self._live: Live | None = None
+        self._last_plain = time.monotonic()
+        self._bar = Progress(
+            TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
+        )
+        self._task = self._bar.add_task("collect", total=planned, completed=before)
+
+    def __enter__(self) -> ProgressShow:
+        if self._console.is_terminal:
+            self._live = Live(self._render(), console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def done(self, trajectory: Trajectory) -> None:
+        """Counts a finished episode."""
+        self._done += 1
+        self._scored += trajectory.resolved is not None
+        self._resolved += trajectory.resolved is True
+
+    def tick(self) -> None:
+        """Draws, or prints a line where that is due."""
+        if self._live is not None:
+            self._live.update(self._render(), refresh=True)
+        elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
+            self._last_plain = time.monotonic()
+            self._console.print(f"{self._done}/{self._planned} {self.line()}", soft_wrap=True)
+
+    def line(self) -> str:
+        """The counts in one line."""
+        elapsed = max(self._control.elapsed_s, 1e-9)
+        spent = self._control.spent
+        parts = [f"{(self._done - self._before) / elapsed * 60:.1f} episodes/min"]
+        if self._scored:
+            parts.append(f"{self._resolved} of {self._scored} resolved")
+        parts.append(f"{self._control.steps / elapsed:.1f} steps/s")
+        tokens = spent.prompt_tokens + spent.completion_tokens
+        if tokens:
+            parts.append(f"{tokens / elapsed:.0f} tokens/s")
+        if spent.cost_usd is not None:
+            parts.append(f"${spent.cost_usd:.2f}")
+        return ", ".join(parts)
+
+    def _render(self) -> Group:
+        self._bar.update(self._task, completed=self._done)
+        workers = sorted(self._control.doing.items())
+        lines = [Text(f"  {worker}  {doing}", overflow="ellipsis", no_wrap=True) for worker, doing in workers]
+        return Group(self._bar, Text(self.line()), *lines)

@@ -1,0 +1,178 @@
+"""Tool calls as models write them: the provider's native form, and Hermes text.
+
+    <tool_call>
+    {"name": "view", "arguments": {"path": "cart.py"}}
+    </tool_call>
+
+What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with how to call it right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gumshoe.records import Message, ToolCall, ToolSchema
+from gumshoe.tools.text import clean, clean_json
+
+__all__ = [
+    "TAG",
+    "as_native_chat",
+    "as_template_chat",
+    "as_text_chat",
+    "parse_native",
+    "render_text_calls",
+    "split_text_calls",
+]
+
+TAG = "<tool_call>"
+_BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
+
+
+def parse_native(call_id: str, name: str, arguments: str | Mapping[str, Any] | None) -> ToolCall:
+    """A call in the provider's own form. `arguments` is JSON text; some servers send an object, or nothing."""
+    if isinstance(arguments, Mapping):
+        return ToolCall(id=call_id, name=name, arguments=dict(arguments))
+    text = arguments or ""
+    if not text.strip():
+        return ToolCall(id=call_id, name=name)
+    try:
+        value = _loads(text)
+    except ValueError as error:
+        return _unreadable(call_id, name, text, f"the arguments are not valid JSON: {error}")
+    if value is None:
+        return ToolCall(id=call_id, name=name)
+    if not isinstance(value, dict):
+        return _unreadable(call_id, name, text, f"the arguments must be a JSON object, not {_kind(value)}")
+    return ToolCall(id=call_id, name=name, arguments=value)
+
+
+def split_text_calls(text: str, *, prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text without its `<tool_call>` blocks, and the calls in them.
+
+    Args:
+        text: what the model wrote; a last block may be left open, as when it ran into its length limit.
+        prefix: start of the calls' ids, which become `prefix-0`, `prefix-1`, ...
+    """
+    if TAG not in text:
+        return text, ()
+    blocks = _BLOCK.findall(text)
+    calls = tuple(_parse_block(f"{prefix}-{number}", block) for number, block in enumerate(blocks))
+    return _BLOCK.sub("", text).replace("</tool_call>", "").strip(), calls
+
+
+def render_text_calls(calls: tuple[ToolCall, ...]) -> str:
+    """The calls as Hermes text, as `split_text_calls` reads them."""
+    return "\n".join(
+        f"<tool_call>\n{json.dumps({'name': call.name, 'arguments': call.arguments}, ensure_ascii=False)}\n</tool_call>"
+        for call in calls
+    )
+
+
+def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
+    """The conversation for a server that knows no tools: schemas in the system message, calls and answers as text.
+
+    This is the layout that the Hermes and Qwen chat templates make of native messages.
+    """
+    chat: list[dict[str, str]] = []
+    for message in messages:
+        role, content = message.role, message.content
+        if role == "system" and tools:
+            content = f"{content}\n\n{_tool_text(tools)}"
+        elif role == "assistant" and message.tool_calls:
+            content = f"{content}\n{render_text_calls(message.tool_calls)}".lstrip("\n")
+        elif role == "tool":
+            role, content = "user", f"<tool_response>\n{content}\n</tool_response>"
+        if chat and chat[-1]["role"] == role == "user":
+            chat[-1]["content"] += f"\n{content}"
+        else:
+            chat.append({"role": role, "content": content})
+    return chat
+
+
+def as_native_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation in the chat API's own form."""
+    return [message.as_openai() for message in messages]
+
+
+def as_template_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation for a server that renders tools with the model's own chat template.
+
+    What the model wrote goes back as the text that it was, calls and reasoning included. `transformers serve` drops
+    the content of a message that has native calls, and reasoning from every message: the prompt would not be the one
+    that the model was trained on. Templates of the Hermes and Qwen kind render both forms to the same tokens.
+    """
+    return [_as_written(message) if message.role == "assistant" else message.as_openai() for message in messages]
+
+
+def _as_written(message: Message) -> dict[str, Any]:
+    thought = f"<think>\n{message.reasoning}\n</think>\n\n" if message.reasoning else ""
+    return {"role": "assistant", "content": thought + _with_calls(message)}
+
+
+def _with_calls(message: Message) -> str:
+    return (
+        f"{message.content}\n{_text_of_calls(message.tool_calls)}".strip("\n")
+        if message.tool_calls
+        else message.content
+    )
+
+
+def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
+    """As `render_text_calls`; a call that could not be read stands as the model wrote it."""
+    return "\n".join(
+        render_text_calls((call,)) if call.raw is None else f"<tool_call>\n{call.raw}\n</tool_call>" for call in calls
+    )
+
+
+def _tool_text(tools: Sequence[ToolSchema]) -> str:
+    schemas = "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in tools)
+    return (
+        f"# Tools\n\nThe functions you may call:\n<tools>\n{schemas}\n</tools>\n\nCall one like this:\n"
+        '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    )
+
+
+def _parse_block(call_id: str, block: str) -> ToolCall:
+    try:
+        value = _loads(block)
+    except ValueError as error:
+        named = _NAME.search(block)
+        return _unreadable(call_id, named[1] if named else "", block, f"the call is not valid JSON: {error}")
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return _unreadable(call_id, "", block, 'the call must be an object {"name": ..., "arguments": {...}}')
+    arguments = value.get("arguments", value.get("parameters"))
+    if arguments is None or isinstance(arguments, (str, Mapping)):
+        return parse_native(call_id, value["name"], arguments)
+    return _unreadable(call_id, value["name"], block, f"the arguments must be a JSON object, not {_kind(arguments)}")
+
+
+def _loads(text: str) -> Any:
+    """JSON as the standard has it, lone surrogates replaced. Raises ValueError, also for what nests too deeply."""
+    try:
+        return clean_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_finite))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unreadable(call_id: str, name: str, raw: str, why: str) -> ToolCall:
+    return ToolCall(id=call_id, name=name, parse_error=why, raw=clean(raw))
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", str: "a text", bool: "a boolean"}.get(type(value), "a number")

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import email.utils
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+from provider_server import Answer, Provider, chat, fault, hang_up, provider, raw, stall, stream
+
+from gumshoe.collect.config import OpenAIConfig, Prices, RetryConfig
+from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policies.retry import parse_retry_after
+from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
+from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+
+KEY = "sk-planted-0123456789"
+TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
+MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]
+
+
+class Waits:
+    """Stands in for the clock: notes how long it was asked to wait, and does not."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        self.asked.append(seconds)
+
+
+def ask(*answers: Answer, waits: Waits | None = None, **settings: Any) -> tuple[Completion, Provider]:
+    with provider(*answers) as server:
+        given: dict[str, Any] = {"base_url": server.url, "model": "m", "retry": RetryConfig(attempts=4), **settings}
+        config = OpenAIConfig(**given)
+        pause = waits if waits is not None else Waits()
+        with closing(OpenAIPolicy(config, seed=3, environ={"OPENAI_API_KEY": KEY}, pause=pause)) as policy:
+            return policy.complete(MESSAGES, TOOLS), server
+
+
+def test_native_calls_usage_and_cost() -> None:
+    prices = Prices(prompt=10, cached=1, completion=100)
+    answer = chat("[seek 0.5] look", [("view", {"path": "a.py"}), ("view", {"path": "b.py"})])
+    completion, server = ask(answer, prices=prices, temperature=0.0, max_tokens=50)
+    assert completion.text == "[seek 0.5] look"
+    assert [call.arguments for call in completion.tool_calls] == [{"path": "a.py"}, {"path": "b.py"}]
+    assert completion.finish_reason == "tool_calls"
+    usage = completion.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) == (100, 10, 60)
+    assert usage.cost_usd == pytest.approx((40 * 10 + 60 * 1 + 10 * 100) / 1e6)
+    (sent,) = server.requests
+    assert sent["tools"] == [TOOLS[0].as_openai()]
+    assert (sent["temperature"], sent["max_tokens"], sent["model"]) == (0.0, 50, "m")
+    assert "seed" not in sent
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_history_is_sent_in_the_api_form() -> None:
+    with provider(chat("done")) as server, ExitStack() as stack:
+        policy = OpenAIPolicy(OpenAIConfig(base_url=server.url, model="m"), environ={})
+        stack.enter_context(closing(policy))
+        call = ToolCall(id="1", name="view", arguments={"path": "a"})
+        history = [
+            *MESSAGES,
+            Message(role="assistant", content="x", tool_calls=(call,)),
+            Message(role="tool", content="[step 0] y", tool_call_id="1", name="view"),
+        ]
+        assert policy.complete(history, []).finish_reason == "stop"
+        (sent,) = server.requests
+    assert "tools" not in sent
+    assert sent["messages"][2]["tool_calls"][0]["function"] == {"name": "view", "arguments": '{"path": "a"}'}
+    assert sent["messages"][3]["tool_call_id"] == "1"
+
+
+def test_calls_left_in_the_text_are_read() -> None:
+    text = '[seek] look\n<tool_call>\n{"name": "view", "arguments": {"path": "a"}}\n</tool_call>'
+    completion, _ = ask(chat(text))
+    assert completion.text == "[seek] look"
+    assert completion.tool_calls == (ToolCall(id="call-0-0", name="view", arguments={"path": "a"}),)
+
+
+def test_text_syntax_sends_no_tools() -> None:
+    _, server = ask(chat("x"), syntax="text")
+    assert "tools" not in server.requests[0]
+    assert "<tools>" in server.requests[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("message", [{"reasoning_content": "hm"}, {"reasoning": "hm"}])
+def test_reasoning_is_kept_apart(message: dict[str, Any]) -> None:
+    completion, _ = ask(chat("answer", **message))
+    assert (completion.text, completion.reasoning) == ("answer", "hm")
+
+
+def test_reasoning_in_the_text_is_split_off() -> None:
+    completion, _ = ask(chat("<think>\nhm\n</think>\n\n[seek] x"))
+    assert (completion.text, completion.reasoning) == ("[seek] x", "hm")
+
+
+def test_the_length_limit_is_told() -> None:
+    completion, _ = ask(chat('<tool_call>{"name": "view", "argum', finish="length"))
+    assert completion.finish_reason == "length"
+    assert completion.tool_calls[0].parse_error is not None
+
+
+def test_malformed_arguments_become_a_parse_error() -> None:
+    completion, _ = ask(chat("x", [("view", '{"path": "a')]))
+    (call,) = completion.tool_calls
+    assert call.parse_error is not None
+    assert call.raw == '{"path": "a'
+
+
+def test_a_storm_of_429_is_waited_out_and_retry_after_honoured() -> None:
+    waits = Waits()
+    storm = [fault(429, Retry_After="7"), fault(429), fault(503, Retry_After="0")]
+    completion, server = ask(*storm, chat("ok"), waits=waits)
+    assert completion.text == "ok"
+    assert len(server.requests) == 4
+    assert waits.asked[0] == 7.0
+    assert 1.0 <= waits.asked[1] <= 2.0
+    assert 2.0 <= waits.asked[2] <= 4.0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        fault(500),
+        hang_up(),
+        hang_up(b'{"id": "c", "choi'),
+        raw(b'{"id": "c", "choices": [{"mess'),
+        raw(b"<html>maintenance</html>", "text/html"),
+        raw(b'"just a text"'),
+        raw(b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'),
+        stall(0.6),
+    ],
+    ids=["500", "hang-up", "hang-up-midway", "truncated-json", "wrong-content-type", "not-an-object", "empty", "stall"],
+)
+def test_what_may_pass_is_tried_again(broken: Answer) -> None:
+    completion, server = ask(broken, chat("ok"), timeout_s=0.3)
+    assert completion.text == "ok"
+    assert len(server.requests) == 2
+
+
+def test_it_gives_up_after_the_configured_tries_and_hides_the_key() -> None:
+    with pytest.raises(PolicyError, match="failed 4 times") as raised:
+        ask(fault(500, f"you sent {KEY}"))
+    assert KEY not in str(raised.value)
+    assert "[key]" in str(raised.value)
+
+
+def test_a_wrong_key_is_not_tried_again_and_not_shown() -> None:
+    with provider(fault(401, f"Incorrect API key provided: {KEY}")) as server:
+        policy = OpenAIPolicy(OpenAIConfig(base_url=server.url, model="m"), environ={"OPENAI_API_KEY": KEY})
+        with closing(policy), pytest.raises(PolicyError, match="refused") as raised:
+            policy.complete(MESSAGES, TOOLS)
+        assert len(server.requests) == 1
+    assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        fault(400, "This model's maximum context length is 10 tokens."),
+        fault(400, "no", code="context_length_exceeded"),
+    ],
+)
+def test_a_context_overflow_has_an_error_of_its_own(refusal: Answer) -> None:
+    with pytest.raises(ContextOverflow):
+        ask(refusal)
+
+
+def test_a_server_that_is_not_there() -> None:
+    config = OpenAIConfig(base_url="http://127.0.0.1:9/v1", model="m", retry=RetryConfig(attempts=2))
+    policy = OpenAIPolicy(config, environ={}, pause=Waits())
+    with closing(policy), pytest.raises(PolicyError, match="failed 2 times"):
+        policy.complete(MESSAGES, TOOLS)
+
+
+def test_openai_itself_wants_a_key() -> None:
+    with pytest.raises(ConfigError, match="set OPENAI_API_KEY"):
+        OpenAIPolicy(OpenAIConfig(model="m"), environ={})
+
+
+def test_an_episode_stays_on_one_of_several_endpoints() -> None:
+    with provider(chat("one")) as first, provider(chat("two")) as second:
+        config = OpenAIConfig(model="m", endpoints=(first.url, second.url))
+        for seed in (4, 7):
+            with closing(OpenAIPolicy(config, seed=seed, environ={})) as policy:
+                policy.complete(MESSAGES, TOOLS)
+                policy.complete(MESSAGES, TOOLS)
+        assert (len(first.requests), len(second.requests)) == (2, 2)
+
+
+PIECES = (
+    {"role": "assistant", "content": "[se"},
+    {"content": "ek] x", "reasoning_content": "h"},
+    {"reasoning_content": "m"},
+    {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "view", "arguments": ""}}]},
+    {"tool_calls": [{"index": 0, "function": {"arguments": '{"pa'}}]},
+    {"tool_calls": [{"index": 1, "id": "b", "type": "function", "function": {"name": "eval", "arguments": "{}"}}]},
+    {"tool_calls": [{"index": 0, "function": {"arguments": 'th": "a"}'}}]},
+)
+
+
+def test_calls_in_pieces_are_put_together() -> None:
+    completion, server = ask(stream(*PIECES), stream=True)
+    assert server.requests[0]["stream"] is True
+    assert (completion.text, completion.reasoning) == ("[seek] x", "hm")
+    assert completion.tool_calls == (
+        ToolCall(id="a", name="view", arguments={"path": "a"}),
+        ToolCall(id="b", name="eval"),
+    )
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        stream(*PIECES[:4], finish=None, done=False),
+        raw(b'data: {"id": "c", "choi', "text/event-stream"),
+        raw(b'data: {"error": {"message": "overloaded"}}\n\n', "text/event-stream"),
+        hang_up(b'data: {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}\n\n'),
+    ],
+    ids=["ends-early", "torn-event", "error-event", "hang-up"],
+)
+def test_a_broken_stream_is_tried_again(broken: Answer) -> None:
+    completion, server = ask(broken, stream(*PIECES), stream=True)
+    assert len(completion.tool_calls) == 2
+    assert len(server.requests) == 2
+
+
+def test_retry_after_in_both_forms() -> None:
+    assert parse_retry_after(None) is None
+    assert parse_retry_after("2.5") == 2.5
+    assert parse_retry_after("-1") == 0.0
+    assert parse_retry_after("soon") is None
+    date = email.utils.formatdate(1000, usegmt=True)
+    assert parse_retry_after(date, now=990) == 10.0
