@@ -1,6 +1,7 @@
 """Where agents debug: sandboxes, the workspace in them, and the Gymnasium environment.
 
-Names are imported when they are first used, so that `import gumshoe.env` stays fast.
+Importing this registers the environment: `gymnasium.make("gumshoe/Debug-v0", task=...)`. The names below are imported
+when they are first used, so that the import stays fast.
 """
 
 from __future__ import annotations
@@ -8,20 +9,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
+
 if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.debug_env import DebugEnv
     from gumshoe.env.sandboxes.open import open_sandbox
+    from gumshoe.env.vector import DebugVectorEnv
     from gumshoe.env.workspace import Workspace
 
-__all__ = ["DebugEnv", "SandboxConfig", "Workspace", "open_sandbox"]
+__all__ = ["ENV_ID", "DebugEnv", "DebugVectorEnv", "SandboxConfig", "Workspace", "open_sandbox"]
 
 _HOMES = {
     "DebugEnv": "gumshoe.env.debug_env",
+    "DebugVectorEnv": "gumshoe.env.vector",
     "SandboxConfig": "gumshoe.env.config",
     "Workspace": "gumshoe.env.workspace",
     "open_sandbox": "gumshoe.env.sandboxes.open",
 }
+
+ENV_ID = "gumshoe/Debug-v0"
+
+if ENV_ID not in gymnasium.registry:
+    gymnasium.register(ENV_ID, entry_point="gumshoe.env.debug_env:DebugEnv", nondeterministic=True)
 
 
 def __getattr__(name: str) -> Any:

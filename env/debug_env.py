@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 
@@ -54,7 +54,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         render_mode: `ansi` makes `render` return the last observation's text.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - as gymnasium declares it
 
     def __init__(
         self,
@@ -108,15 +108,14 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         del options
         self._release()
         self._clear()
-        self._sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
-        self._workspace = Workspace(self.task, self._sandbox)
+        sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
+        self._sandbox = sandbox
+        self._workspace = Workspace(self.task, sandbox)
         self.toolbox.on_reset(self._workspace)
         self._started = time.monotonic()
         return self._answer(Observation(tool="reset", text=self.task.problem_statement))
 
-    def step(
-        self, action: ToolCall | ToolAction
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: ToolCall | ToolAction) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carries out one call.
 
         Raises:

@@ -27,7 +27,8 @@ MAX_INTEGER = 10_000
 
 class AnyText(spaces.Text):
     """Text of any characters. `gymnasium.spaces.Text` takes only those of a set that it holds in memory; what
-    programs print has no such set, so this space checks the length alone and samples from printable ASCII."""
+    programs print has no such set, so this space checks the length alone and samples from printable ASCII.
+    """
 
     def contains(self, x: Any) -> bool:
         """Whether `x` is a string of at most `max_length` characters."""
@@ -41,7 +42,7 @@ def observation_space(max_text: int) -> spaces.Dict:
     )
 
 
-def action_space(tools: Sequence[Tool]) -> spaces.OneOf:
+def action_space(tools: Sequence[Tool]) -> spaces.OneOf[Any]:
     """One space a tool, in order, each a `Dict` with one entry a parameter."""
     return spaces.OneOf([_arguments_space(tool.parameters) for tool in tools])
 

@@ -129,8 +129,11 @@ class Sandbox(Protocol):
     """Absolute path, inside the sandbox, of the folder with our injected modules (debugger, pytest plugin)."""
     python: str
     """The interpreter inside the sandbox that runs them."""
-    environment: Mapping[str, str]
-    """The environment of every program that is run there, to which `env` is added."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of every program that is run there, to which `env` is added."""
+        ...
 
     def run(
         self,

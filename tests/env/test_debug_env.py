@@ -1,0 +1,202 @@
+"""The environment as Gymnasium sees it, over real sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from gumshoe.env import ENV_ID, DebugEnv, DebugVectorEnv, SandboxConfig
+from gumshoe.errors import SandboxError
+from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
+
+LOCAL = SandboxConfig(kind="local")
+TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
+BUGGY = "def add(a, b):\n    return a - b\n"
+TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "calc.py").write_text(BUGGY)
+    (tmp_path / "repo" / "test_calc.py").write_text(TEST)
+    return Task(
+        id="calc",
+        source="test",
+        problem_statement="add(2, 3) is -1.",
+        workspace=WorkspaceSpec(path=str(tmp_path / "repo")),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        readonly=("test_*.py",),
+    )
+
+
+@pytest.fixture
+def env(task: Task) -> Iterator[DebugEnv]:
+    made = DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    yield made
+    made.close()
+
+
+def call(name: str, **arguments: object) -> ToolCall:
+    return ToolCall(id="1", name=name, arguments=arguments)  # type: ignore[arg-type]
+
+
+FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
+
+
+def test_it_passes_gymnasiums_own_check(task: Task) -> None:
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    try:
+        check_env(made.unwrapped)
+    finally:
+        made.close()
+
+
+def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: DebugEnv) -> None:
+    observation, info = env.reset(seed=0)
+    assert observation == {"text": "add(2, 3) is -1.", "failed": 0}
+    assert info["stop"] is None
+    _, reward, terminated, truncated, _ = env.step(FIX)
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert "+    return a + b" in env.patch()
+    _, reward, terminated, truncated, info = env.step(call("submit"))
+    assert (reward, terminated, truncated, info["stop"]) == (1.0, True, False, StopReason.SUBMITTED)
+
+
+def test_submitting_the_bug_is_not_rewarded(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    assert env.step(call("submit"))[1] == 0.0
+
+
+def test_overwriting_the_tests_is_refused(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    observation, *_ = env.step(call("rewrite", path="test_calc.py", code="def test_add():\n    pass\n"))
+    assert observation["failed"] == 1
+    assert env.step(call("submit"))[1] == 0.0
+
+
+def test_every_reset_starts_from_the_bug_again(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    env.step(FIX)
+    env.reset(seed=0)
+    assert env.patch() == ""
+    assert env.workspace.read_text("calc.py") == BUGGY
+
+
+def test_the_repository_on_disk_is_never_touched(env: DebugEnv, task: Task) -> None:
+    env.reset(seed=0)
+    env.step(FIX)
+    assert task.workspace.path is not None
+    assert (Path(task.workspace.path) / "calc.py").read_text() == BUGGY
+
+
+def test_a_report_ends_the_episode_and_hands_over_its_pack(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    report = call("report", locations=[{"path": "calc.py", "start": 2, "end": 2}], findings=[], hypothesis="sign")
+    _, reward, terminated, _, info = env.step(report)
+    assert (reward, terminated, info["stop"]) == (0.0, True, StopReason.REPORTED)
+    assert info["context_pack"].locations[0].path == "calc.py"
+
+
+def test_a_report_that_cannot_be_read_does_not_end_it(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    observation, _, terminated, _, info = env.step(call("report", locations="everywhere"))
+    assert (observation["failed"], terminated, info["stop"]) == (1, False, None)
+
+
+def test_the_step_limit_truncates(task: Task) -> None:
+    limited = task.model_copy(update={"limits": Limits(steps=2)})
+    env = DebugEnv(limited, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    try:
+        env.reset(seed=0)
+        assert env.step(call("listdir"))[3] is False
+        _, _, terminated, truncated, info = env.step(call("listdir"))
+        assert (terminated, truncated, info["stop"]) == (False, True, StopReason.STEP_LIMIT)
+        with pytest.raises(SandboxError, match="reset"):
+            env.step(call("listdir"))
+    finally:
+        env.close()
+
+
+def test_the_wall_clock_limit_truncates(task: Task) -> None:
+    hurried = task.model_copy(update={"limits": Limits(wall_s=0.001)})
+    env = DebugEnv(hurried, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    try:
+        env.reset(seed=0)
+        info = env.step(call("eval"))[4]
+        assert info["stop"] is StopReason.WALL_LIMIT
+    finally:
+        env.close()
+
+
+def test_an_element_of_the_action_space_is_an_action(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    action = (TOOLS.index("view"), {"path": "calc.py", "start": 1, "end": 2})
+    observation, *_ = env.step(action)
+    assert "return a - b" in observation["text"]
+    assert env.observation_space.contains(observation)
+
+
+@pytest.mark.parametrize("action", [(99, {}), "view", (0, None), ("one", {})])
+def test_what_is_no_action_is_told_to_the_agent(env: DebugEnv, action: object) -> None:
+    env.reset(seed=0)
+    observation, _, terminated, _, info = env.step(action)  # type: ignore[arg-type]
+    assert (observation["failed"], terminated) == (1, False)
+    assert isinstance(info["observation"], Observation)
+    assert info["observation"].failure is not None
+
+
+def test_samples_of_the_action_space_are_carried_out(env: DebugEnv) -> None:
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    for _ in range(30):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            env.reset()
+
+
+def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    env.close()
+    env.close()
+    with pytest.raises(SandboxError, match="reset"):
+        _ = env.workspace
+
+
+def test_rendering_shows_the_last_answer(task: Task) -> None:
+    env = DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True, render_mode="ansi")
+    try:
+        env.reset(seed=0)
+        assert env.render() == task.problem_statement
+    finally:
+        env.close()
+
+
+def test_many_are_stepped_at_once_and_reset_after_their_end(task: Task) -> None:
+    envs = DebugVectorEnv([DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True) for _ in range(3)])
+    try:
+        observations, _ = envs.reset(seed=7)
+        assert observations["text"] == ("add(2, 3) is -1.",) * 3
+        envs.step([FIX, call("listdir"), FIX])
+        _, rewards, terminated, truncated, infos = envs.step([call("submit"), call("submit"), call("listdir")])
+        assert rewards.tolist() == [1.0, 0.0, 0.0]
+        assert terminated.tolist() == [True, True, False]
+        assert not truncated.any()
+        assert infos["stop"][0] is StopReason.SUBMITTED
+        observations, _, terminated, _, _ = envs.step([call("listdir")] * 3)
+        assert observations["text"][0] == "add(2, 3) is -1."
+        assert "calc.py" in observations["text"][2]
+        assert not terminated.any()
+    finally:
+        envs.close()
+
+
+def test_a_vector_needs_environments_with_the_same_tools(task: Task) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        DebugVectorEnv([])
+    with pytest.raises(ValueError, match="same tools"):
+        DebugVectorEnv([DebugEnv(task, tools=["view"]), DebugEnv(task, tools=["eval"])])
