@@ -132,6 +132,9 @@ def test_each_call_starts_with_the_first_wait(world):
     world.calls = 0
     client.call(world.service)
     assert world.slept == [1, 1]
+    world.calls = 0
+    client.call(world.service)
+    assert world.slept == [1, 1, 1]
 
 
 def test_service_that_is_down_is_probed_once_per_cooldown(breaker, world):

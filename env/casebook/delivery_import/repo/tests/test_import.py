@@ -82,4 +82,5 @@ def test_busiest_day():
     deliveries, _ = read_deliveries(record(amount, day=day) for amount, day in days)
     assert busiest_day(deliveries) == date(2024, 1, 1)
     assert busiest_day(deliveries[:1] + deliveries[2:]) == date(2024, 1, 2)
+    assert busiest_day(deliveries[2:] + [Delivery(date(2024, 1, 3), "clay", 6.0)] + deliveries[2:]) == date(2024, 1, 2)
     assert busiest_day([]) is None

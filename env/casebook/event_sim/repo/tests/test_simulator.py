@@ -27,12 +27,23 @@ def test_ties_go_by_priority_then_age(sim):
     assert seen == ["y", "w", "x", "z"]
 
 
+def test_priority_is_zero_by_default(sim):
+    seen = []
+    sim.at(1, lambda: seen.append("low"), priority=1)
+    sim.at(1, lambda: seen.append("at"))
+    sim.after(1, lambda: seen.append("after"))
+    sim.at(1, lambda: seen.append("high"), priority=-1)
+    sim.run(2)
+    assert seen == ["high", "at", "after", "low"]
+
+
 def test_end_is_not_included(sim):
     sim.at(2, lambda: None)
     assert sim.run(2) == 0
     assert sim.pending() == 1
     assert sim.run(2.5) == 1
     assert (sim.pending(), sim.executed) == (0, 1)
+    assert sim.run(9) == 0
 
 
 def test_events_may_schedule_events(sim):

@@ -52,6 +52,7 @@ def test_gaps():
     assert hours(gaps(busy, at(9), at(17), timedelta(hours=3))) == [(13, 16)]
     assert hours(gaps([], at(9), at(17))) == [(9, 17)]
     assert hours(gaps([span(18, 19)], at(9), at(17))) == [(9, 17)]
+    assert hours(gaps([span(9, 10), span(16, 17)], at(9), at(17))) == [(10, 16)]
 
 
 def test_double_booking_is_refused():

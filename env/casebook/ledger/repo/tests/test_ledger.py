@@ -97,6 +97,17 @@ def test_overdraft_is_a_limit(book):
     assert balances(book)["travel"] == "0 JPY"
 
 
+def test_no_overdraft_and_no_fee_by_default(rates):
+    ledger = Ledger(rates)
+    ledger.open("a", "EUR")
+    ledger.open("b", "USD")
+    ledger.deposit("a", Money(100, "EUR"))
+    with pytest.raises(InsufficientFunds):
+        ledger.transfer("a", "b", Money(101, "EUR"))
+    ledger.transfer("a", "b", Money(100, "EUR"))
+    assert balances(ledger) == {"a": "0.00 EUR", "b": "1.25 USD"}
+
+
 def test_net_worth(book):
     book.deposit("travel", Money(1600, "JPY"))
     book.deposit("shop", Money(1000, "USD"))

@@ -28,6 +28,8 @@ def test_wait_time():
     assert bucket.wait_time(0, 3) == 1.5
     assert bucket.wait_time(0, 4) == 2.0
     assert bucket.wait_time(0, 5) is None
+    assert bucket.wait_time(0) == 0.5
+    assert bucket.wait_time(1.5, 4) == 0.5
 
 
 def test_clock_that_goes_back_changes_nothing():

@@ -59,6 +59,7 @@ def test_exponential():
 def test_downsample():
     assert list(downsample([1, 3, 5, 7, 9], 2)) == [2.0, 6.0, 9.0]
     assert list(downsample([1, 3], 2)) == [2.0]
+    assert list(downsample([1, 3, 5], 4)) == [3.0]
 
 
 def test_score_counts_deviations():
@@ -88,3 +89,4 @@ def test_default_window_is_five_values():
 def test_quiet_share():
     assert quiet_share([]) == 1.0
     assert quiet_share(iter([2, 4, 6, 99]), size=3) == 0.75
+    assert quiet_share([1, 2, 3, 2, 1, 90, 1, 2]) == 0.875

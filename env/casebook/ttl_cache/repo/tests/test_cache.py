@@ -28,6 +28,7 @@ def test_entry_is_valid_until_its_ttl(cache, clock):
     clock.now = 10.0
     assert cache.get("a") is None
     assert len(cache) == 0
+    assert (cache.hits, cache.misses) == (1, 1)
 
 
 def test_own_ttl_of_an_entry_wins(cache, clock):
@@ -92,3 +93,16 @@ def test_capacity_of_one_is_allowed():
     cache.put("a", 1)
     cache.put("b", 2)
     assert (len(cache), cache.get("b")) == (1, 2)
+    assert cache.hit_ratio() == 1.0
+
+
+def test_defaults():
+    cache = ExpiringCache()
+    assert (cache.capacity, cache.ttl) == (128, 60.0)
+
+
+def test_full_cache_keeps_expired_entries_until_room_is_needed(cache, clock):
+    cache.put("a", 1, ttl=1)
+    clock.now = 5.0
+    cache.put("b", 2)
+    assert len(cache) == 2
