@@ -17,14 +17,14 @@ __all__ = ["configure", "run", "summarise"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = "examples:\n  gumshoe status runs/collect/demo\n  gumshoe status runs/collect/demo --json"
-    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("folder", metavar="RUN", type=Path, help="run folder")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the summary."""
-    summary = summarise(arguments.run)
-    print(json.dumps(summary) if arguments.json else _text(arguments.run, summary))
+    summary = summarise(arguments.folder)
+    print(json.dumps(summary) if arguments.json else _text(arguments.folder, summary))
     return 0
 
 

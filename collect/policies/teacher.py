@@ -7,7 +7,10 @@ says is drawn from what it has seen. Everything it sees is real tool output.
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import random
+import re
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
@@ -127,7 +130,9 @@ class TeacherPolicy:
         """Runs to the line and looks at the values there."""
         code = seen_code(seen).get(path, {}).get(line, "").strip()
         why = self._phrases.stop(path, line, shorten(code))
-        return (yield Decision.SEEK, 0.6, why, "pdb", {"commands": f"b {path}:{line}; c; locals"})
+        names = names_in(code)
+        look = [f"p {name}" for name in names[:3]] if names and self._rng.random() < self._explore else ["locals"]
+        return (yield Decision.SEEK, 0.6, why, "pdb", {"command": "\n".join([f"b {path}:{line}", "c", *look])})
 
     def _hand_over(self, seen: list[Observed], why: str) -> Plan:
         pack = build_pack(seen, self._gold.lines, why)
@@ -182,6 +187,12 @@ class TeacherPolicy:
     def _likes(self, tool: str) -> bool:
         """Whether to take a look that is not needed; the tool must be there."""
         return tool in self._tools and self._rng.random() < self._explore
+
+
+def names_in(code: str) -> list[str]:
+    """The names of variables that a line of code reads: no calls, attributes, keywords or builtins."""
+    found = re.findall(r"(?<![\w.\"'])([A-Za-z_]\w*)(?![\w(\"'])", code)
+    return [name for name in dict.fromkeys(found) if not keyword.iskeyword(name) and not hasattr(builtins, name)]
 
 
 def source_of(workspace: WorkspaceSpec, path: str) -> str | None:
