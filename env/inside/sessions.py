@@ -91,6 +91,8 @@ class Session:
 
     def request(self, message, timeout):
         """Sends a message and waits for the next one."""
+        if self._control.fileno() < 0:
+            return self._wait(None, True, timeout)
         try:
             self._control.settimeout(WRITE_TIMEOUT_S)
             self._control.sendall(json.dumps(message).encode("ascii") + b"\n")

@@ -72,7 +72,7 @@ class Snapshots:
                 continue
             left.add(relative)
             now = self._facts(entry, known, False)
-            if now["digest"] != known.get("digest") and now["size"] <= CONTENT_LIMIT:
+            if now["digest"] != known.get("digest") and not str(now["digest"]).startswith("large:"):
                 old = self._content(known) if "digest" in known else None
                 changed[relative] = (old, read_regular(entry.path, CONTENT_LIMIT))
         for relative, known in before.items():
@@ -88,7 +88,7 @@ class Snapshots:
         except (FileNotFoundError, NotADirectoryError):
             return
 
-    def _facts(self, entry, known, keep) -> dict:
+    def _facts(self, entry, known, keep):
         """What a snapshot notes of a path. `known` is what was noted before, `keep` stores the content."""
         found = entry.stat(follow_symlinks=False)
         kind = kind_of(entry)

@@ -39,6 +39,14 @@ def hide_memory():
     return prctl(PR_SET_DUMPABLE, 0)
 
 
+def become(uid, gid):
+    """Gives up root for good."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    hide_memory()
+
+
 def forbid_new_privileges():
     """Takes their power from set-uid programs, for this process and all that it starts."""
     return prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -46,6 +54,7 @@ def forbid_new_privileges():
 
 def offer_to_oom_killer():
     """Asks the kernel to pick this process first when memory runs out."""
+    prctl(PR_SET_DUMPABLE, 1)
     try:
         with open("/proc/self/oom_score_adj", "w") as stream:
             stream.write("500")

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tarfile
 import traceback
 
@@ -78,11 +79,13 @@ class Warden:
         self.sessions = {}
         self.opened = 0
 
-    def configure(self, root, state, limits, cap, environment, disposable=None):
+    def configure(self, root, state, limits, cap, environment, disposable=None, user=None):
         """Says where the workspace is and what programs may use; makes both folders.
 
-        `disposable` is a folder to remove when the host goes away without a word.
+        `disposable` is a folder to remove when the host goes away without a word, `user` the user and group to become.
         """
+        if user is not None:
+            system.become(*user)
         os.makedirs(root, exist_ok=True)
         os.makedirs(state, mode=0o700, exist_ok=True)
         self.files = Files(os.path.realpath(root))
@@ -93,7 +96,7 @@ class Warden:
         self.disposable = disposable
         self.environment = dict(os.environ)
         self.environment.update(environment)
-        return {"root": self.files.root, "state": state, "environment": self.environment}
+        return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
 
     def ping(self):
         return {"pid": os.getpid()}

@@ -24,6 +24,7 @@ class Place:
         environment: variables set for every program.
         limits: names of the `resource` module to their value.
         disposable: a folder that the warden removes when the host dies without closing the sandbox.
+        user: user and group that the warden becomes, when it starts as root and programs must not be.
     """
 
     root: str
@@ -32,6 +33,7 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     disposable: str | None = None
+    user: tuple[int, int] | None = None
 
 
 class Backend(Protocol):

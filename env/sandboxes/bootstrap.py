@@ -17,23 +17,23 @@ MODULES = ("system", "tape", "processes", "running", "files", "searching", "sess
 
 PROGRAM = """\
 import os, sys, tty
-word, size = sys.argv[1:3]
 tty.setraw(0)
-os.write(1, word.encode() + b"\\n")
+os.write(1, sys.argv[1].encode() + b"\\n")
 data = b""
-while len(data) < int(size):
-    data += os.read(0, int(size) - len(data)) or sys.exit("the host went away")
-import json, types
-sources = json.loads(data.decode("ascii"))
-def make(name, source, path):
+while len(data) < int(sys.argv[2]):
+    data += os.read(0, int(sys.argv[2]) - len(data)) or sys.exit("the host went away")
+exec(data.decode("ascii"))
+"""
+
+LOADER = """
+import types
+for name, source, path in sources:
     module = sys.modules[name] = types.ModuleType(name)
     module.__path__ = []
     parent, _, last = name.rpartition(".")
     if parent:
         setattr(sys.modules[parent], last, module)
     exec(compile(source, path, "exec"), module.__dict__)
-for name, source, path in sources:
-    make(name, source, path)
 sys.modules["gumshoe.env.inside.warden"].serve(0, 1)
 """
 
@@ -45,11 +45,11 @@ def bootstrap_argv(python: str, word: str) -> list[str]:
 
 @functools.cache
 def payload() -> bytes:
-    """The warden's sources, as the program above reads them."""
+    """The warden's sources and the few lines that load them, as Python code in ASCII."""
     parts = PACKAGE.split(".")
     modules = [(".".join(parts[: depth + 1]), "", "<gumshoe>") for depth in range(len(parts))]
     folder = Path(__file__).parent.parent / "inside"
     for name in MODULES:
         path = folder / f"{name}.py"
         modules.append((f"{PACKAGE}.{name}", path.read_text(encoding="utf-8"), str(path)))
-    return json.dumps(modules).encode("ascii")
+    return f"sources = {json.dumps(modules)}\n{LOADER}".encode("ascii")

@@ -32,7 +32,6 @@ class WardenSandbox:
     def __init__(self, backend: Backend, output_limit: int = 256 << 10) -> None:
         self.backend = backend.name
         self.isolated = backend.isolated
-        self.python = backend.place.python
         self._backend = backend
         self._output_limit = output_limit
         self._closed = False
@@ -45,6 +44,7 @@ class WardenSandbox:
             raise
         self.root: str = facts["root"]
         self.state: str = facts["state"]
+        self.python: str = facts["python"]
         self.environment: dict[str, str] = facts["environment"]
         self.support = f"{self.state}/support"
 
@@ -176,6 +176,7 @@ class WardenSandbox:
             cap=self._output_limit,
             environment=dict(place.environment),
             disposable=place.disposable,
+            user=place.user,
         )
 
     def _ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:

@@ -93,9 +93,38 @@ def _local(task: Task, config: SandboxConfig) -> Backend:
     return LocalBackend(config)
 
 
-_BACKENDS: Mapping[str, Callable[[Task, SandboxConfig], Backend]] = {"local": _local}
+def _bubblewrap(task: Task, config: SandboxConfig) -> Backend:
+    from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
+
+    return BubblewrapBackend(config, task.workspace.workdir)
+
+
+def _why_not_bubblewrap(task: Task | None, config: SandboxConfig) -> str | None:
+    from gumshoe.env.sandboxes.bubblewrap import why_not_bubblewrap
+
+    del task, config
+    return why_not_bubblewrap()
+
+
+def _docker(task: Task, config: SandboxConfig) -> Backend:
+    from gumshoe.env.sandboxes.docker import DockerBackend
+
+    return DockerBackend(task, config)
+
+
+def _why_not_docker(task: Task | None, config: SandboxConfig) -> str | None:
+    from gumshoe.env.sandboxes.engine import why_not_docker
+
+    return why_not_docker((task and task.workspace.image) or config.image)
+
+
+_BACKENDS: Mapping[str, Callable[[Task, SandboxConfig], Backend]] = {
+    "docker": _docker,
+    "bubblewrap": _bubblewrap,
+    "local": _local,
+}
 _REASONS: Mapping[str, Callable[[Task | None, SandboxConfig], str | None]] = {
-    "docker": lambda task, config: "not there yet",
-    "bubblewrap": lambda task, config: "not there yet",
+    "docker": _why_not_docker,
+    "bubblewrap": _why_not_bubblewrap,
     "local": lambda task, config: None,
 }

@@ -1,0 +1,173 @@
+"""The bubblewrap sandbox: Linux namespaces without a daemon.
+
+What it does: programs see the system's folders and this Python read-only, a workspace and temporary folders in memory
+that go with the sandbox, no network but their own loopback, no process of the host, and none of its environment. The
+warden is process 1 in there: programs cannot kill it, and all of them end with it. They have no capabilities and
+cannot get any. A host user who is root is not root in there: programs run as a user that exists nowhere else.
+
+What it does not do: limit the memory and the processors of all programs together. Memory is limited for each process,
+the number of processes for the sandbox. There is no filter of system calls: the kernel itself is the wall.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pexpect
+from pexpect.spawnbase import SpawnBase
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
+from gumshoe.env.sandboxes.terminal import spawn, stop
+from gumshoe.errors import SandboxError
+
+__all__ = ["BubblewrapBackend", "why_not_bubblewrap"]
+
+HOME, TEMPORARY, STATE = "/home/gumshoe", "/tmp", "/gumshoe"  # noqa: S108 - inside the sandbox
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM_FILES = (
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/ssl/certs",
+)
+SHARED_MEMORY_MB = 64
+USER_OF_GUESTS = 1000
+# Users above this are given to nobody, not even by the ranges of /etc/subuid that distributions hand out.
+FIRST_FREE_USER = 1 << 30
+
+
+class BubblewrapBackend:
+    """Runs programs in namespaces of their own, made by Debian's `bwrap`."""
+
+    name = "bubblewrap"
+    isolated = True
+
+    def __init__(self, config: SandboxConfig, workdir: str) -> None:
+        self._config = config
+        self._workdir = workdir
+        self._folder = Path(tempfile.mkdtemp(prefix="gumshoe-"))
+        self._process: pexpect.spawn[bytes] | None = None
+        as_root = os.geteuid() == 0
+        user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if as_root else USER_OF_GUESTS
+        _write_accounts(self._folder, user)
+        path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
+        self.place = Place(
+            root=f"{workdir}",
+            state=f"{STATE}/state",
+            python=sys.executable,
+            environment={**program_environment(path, home=HOME, temporary=TEMPORARY), "USER": "gumshoe", **config.env},
+            limits={**resource_limits(config, memory=True), "RLIMIT_NPROC": config.pids},
+            user=(user, user) if as_root else None,
+        )
+
+    def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
+        """Starts a program as process 1 of a new sandbox."""
+        program = shutil.which("bwrap")
+        if program is None:
+            raise SandboxError("bubblewrap is not installed: apt-get install bubblewrap")
+        options = [program, *_namespaces(self.place.user is not None), *self._mounts()]
+        try:
+            self._process = spawn([*options, "--chdir", "/", "--", *argv], self.place.environment)
+        except (OSError, pexpect.ExceptionPexpect) as error:
+            raise SandboxError(f"bubblewrap could not be started: {error}") from None
+        return self._process
+
+    def close(self) -> None:
+        """Ends the warden, and with it everything else: the kernel kills what is left in the namespace."""
+        if self._process is not None:
+            stop(self._process, kill=True)
+            self._process = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _mounts(self) -> Iterator[str]:
+        """The file system that the sandbox sees, from the root down."""
+        for folder in _parents(["/etc/ssl/certs", HOME, self._workdir, *_python_folders()]):
+            yield from ("--perms", "0755", "--dir", folder)
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        for folder in SYSTEM_FOLDERS:
+            if os.path.islink(folder):  # noqa: PTH114 - the link itself is wanted
+                yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
+            else:
+                yield from ("--ro-bind-try", folder, folder)
+        for name in SYSTEM_FILES:
+            yield from ("--ro-bind-try", name, name)
+        for name in ("passwd", "group", "hosts"):
+            yield from ("--ro-bind", str(self._folder / name), f"/etc/{name}")
+        for folder in _python_folders():
+            yield from ("--ro-bind", folder, folder)
+        disk = self._config.disk_mb
+        for folder, megabytes in (
+            (self._workdir, disk),
+            (TEMPORARY, disk),
+            (STATE, disk),
+            (HOME, max(16, disk // 4)),
+            ("/dev/shm", SHARED_MEMORY_MB),  # noqa: S108 - inside the sandbox
+        ):
+            yield from ("--perms", "1777", "--size", str(megabytes << 20), "--tmpfs", folder)
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def _namespaces(as_root: bool) -> Iterator[str]:
+    """Everything unshared. Root needs no user namespace and gets none: its programs become another user instead.
+
+    `--die-with-parent` is left out on purpose: to the kernel the parent is the thread that started the sandbox, and
+    sandboxes outlive threads. The warden ends when its terminal does, which holds for threads and for killed hosts.
+    """
+    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
+    yield from ("--hostname", "gumshoe", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+    if as_root:
+        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    else:
+        yield from ("--unshare-user", "--uid", str(USER_OF_GUESTS), "--gid", str(USER_OF_GUESTS))
+
+
+def _python_folders() -> list[str]:
+    """Where this Python lives, its virtual environment included, as far as it is not in the system's folders."""
+    folders = {sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent.parent)}
+    in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
+    return sorted(folder for folder in folders if folder != "/" and not f"{folder}/".startswith(in_system))
+
+
+def _parents(paths: Iterable[str]) -> list[str]:
+    """The folders above these, outermost first: bwrap would make them for root alone."""
+    parents = {str(parent) for path in paths for parent in Path(path).parents}
+    return sorted(parents - {"/"} - set(SYSTEM_FOLDERS))
+
+
+def _write_accounts(folder: Path, user: int) -> None:
+    """The few files of /etc that programs look names up in."""
+    (folder / "passwd").write_text(
+        f"root:x:0:0:root:/:/usr/sbin/nologin\ngumshoe:x:{user}:{user}:gumshoe:{HOME}:/bin/sh\n"
+    )
+    (folder / "group").write_text(f"root:x:0:\ngumshoe:x:{user}:\n")
+    (folder / "hosts").write_text("127.0.0.1 localhost gumshoe\n::1 localhost gumshoe\n")
+    folder.chmod(0o755)
+
+
+@functools.cache
+def why_not_bubblewrap() -> str | None:
+    """Why bubblewrap does not work on this machine; None where it does."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap is not installed: apt-get install bubblewrap"
+    argv = [program, *_namespaces(os.geteuid() == 0), "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    try:
+        tried = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - our own
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not start: {error}"
+    if tried.returncode == 0:
+        return None
+    return f"bubblewrap cannot make namespaces here: {tried.stderr.strip() or tried.returncode}"

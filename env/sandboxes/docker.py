@@ -1,0 +1,134 @@
+"""The Docker sandbox: one long-lived container, and in it one warden on the terminal of one `exec`.
+
+What it does: the container has no network, a few capabilities of the sort that package managers need, no way to gain
+others, and limits on memory, processes and processors. The repository of a task that comes as a folder lives in
+memory, as temporary files do, with a limit on size. Nothing of the host is mounted and nothing of its environment
+passed on. The daemon may be on another machine (`DOCKER_HOST`): everything goes over its one socket.
+
+What it does not do: programs run as the image's user, often root inside the container, on the host's kernel. The wall
+is as strong as the daemon makes it (user namespaces, gVisor and the like are the daemon's settings). The disk is
+limited only where the storage driver has quotas, else by the size of each file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from docker.errors import APIError, NotFound
+from docker.types import Ulimit
+from pexpect.socket_pexpect import SocketSpawn
+from pexpect.spawnbase import SpawnBase
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes import engine
+from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.errors import SandboxError
+from gumshoe.records import Task
+
+__all__ = ["DockerBackend"]
+
+STATE = "/gumshoe"
+READ_BYTES = 1 << 16
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
+WAIT_FOR_EVER = ("tail", "-f", "/dev/null")
+SHARED_MEMORY_MB = 64
+
+
+class DockerBackend:
+    """One container. It is made and started here; `connect` opens a terminal in it."""
+
+    name = "docker"
+    isolated = True
+
+    def __init__(self, task: Task, config: SandboxConfig) -> None:
+        self._config = config
+        self._container: Any = None
+        self._stream: Any = None
+        self.image = task.workspace.image or config.image
+        self.place = Place(
+            root=task.workspace.workdir,
+            state=f"{STATE}/state",
+            python="python3",
+            environment={
+                "LANG": "C.UTF-8",
+                "TERM": "dumb",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONHASHSEED": "0",
+                **config.env,
+            },
+            limits=resource_limits(config, memory=False),
+        )
+        in_memory = [task.workspace.workdir] if task.workspace.path is not None else []
+        with engine.daemon_errors(f"a container of {self.image} could not be started"):
+            self._container = self._create([*in_memory, "/tmp", STATE])  # noqa: S108 - inside the container
+            self._start()
+
+    def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
+        """Starts a program in the container on a terminal of its own, which pexpect drives over the daemon's socket."""
+        api = engine.client().api
+        self._hang_up()
+        with engine.daemon_errors(f"no program can be started in a container of {self.image}"):
+            made = api.exec_create(
+                self._container.id, list(argv), stdin=True, tty=True, workdir="/", environment={"TERM": "dumb"}
+            )
+            self._stream = api.exec_start(made["Id"], tty=True, socket=True)
+        raw = getattr(self._stream, "_sock", self._stream)
+        return SocketSpawn(raw, timeout=None, maxread=READ_BYTES)  # pyright: ignore[reportArgumentType]
+
+    def close(self) -> None:
+        """Removes the container with all that is in it. Idempotent."""
+        self._hang_up()
+        container, self._container = self._container, None
+        if container is not None:
+            with contextlib.suppress(NotFound), engine.daemon_errors("the container could not be removed"):
+                container.remove(force=True, v=True)
+
+    def _create(self, in_memory: Sequence[str]) -> Any:
+        config = self._config
+        options = f"rw,exec,nosuid,nodev,mode=1777,size={config.disk_mb}m"
+        memory = f"{config.memory_mb}m"
+        return engine.client().containers.create(
+            self.image,
+            list(WAIT_FOR_EVER),
+            entrypoint=[],
+            init=True,
+            labels=engine.labels(),
+            network_mode="none",
+            hostname="gumshoe",
+            cap_drop=["ALL"],
+            cap_add=list(CAPABILITIES),
+            security_opt=["no-new-privileges"],
+            mem_limit=memory,
+            memswap_limit=memory,
+            pids_limit=config.pids,
+            nano_cpus=int(config.cpus * 1e9),
+            shm_size=f"{SHARED_MEMORY_MB}m",
+            tmpfs=dict.fromkeys(in_memory, options),
+            ulimits=[Ulimit(name="core", soft=0, hard=0)],
+            log_config={"Type": "none", "Config": {}},
+            working_dir="/",
+        )
+
+    def _start(self) -> None:
+        try:
+            self._container.start()
+        except APIError as error:
+            self.close()
+            raise SandboxError(f"a container of {self.image} could not be started: {error.explanation}") from None
+
+    def _hang_up(self) -> None:
+        """Closes the terminal's connection, and the response that holds it."""
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        raw = getattr(stream, "_sock", stream)
+        response = getattr(stream, "_response", None)
+        with contextlib.suppress(OSError):
+            raw.shutdown(socket.SHUT_RDWR)
+        if response is not None:
+            response.close()
+        stream.close()
+        raw.close()

@@ -1,0 +1,117 @@
+"""The Docker daemon: one client for the process, clear words when it does not answer, and whose containers are whose."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets
+import socket
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from requests.exceptions import RequestException
+
+from gumshoe.errors import SandboxError
+
+__all__ = ["LABEL", "client", "daemon_errors", "image_digest", "labels", "reap_orphans", "why_not_docker"]
+
+LABEL = "gumshoe.run"
+HOST_LABEL = "gumshoe.host"
+PROCESS_LABEL = "gumshoe.process"
+TIMEOUT_S = 120
+RUN_ID = secrets.token_hex(8)
+
+
+@functools.cache
+def _client_of(process: int) -> docker.DockerClient:
+    """A client must not be shared with a forked child, so there is one for each process."""
+    del process
+    return docker.from_env(timeout=TIMEOUT_S, max_pool_size=64)
+
+
+def client() -> docker.DockerClient:
+    """The process's client. Raises SandboxError when no daemon answers."""
+    try:
+        return _client_of(os.getpid())
+    except DockerException as error:
+        where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+        raise SandboxError(f"no Docker daemon answers at {where} ({_short(error)})") from None
+
+
+@contextlib.contextmanager
+def daemon_errors(doing: str) -> Generator[None]:
+    """Turns what the daemon says into one SandboxError."""
+    try:
+        yield
+    except ImageNotFound as error:
+        raise SandboxError(f"{doing}: {_short(error)}") from None
+    except (DockerException, RequestException, OSError) as error:
+        raise SandboxError(f"{doing}: {_short(error)}") from None
+
+
+def why_not_docker(image: str) -> str | None:
+    """Why Docker cannot run this image here; None where it can."""
+    try:
+        with daemon_errors("the Docker daemon refuses"):
+            client().images.get(image)
+    except SandboxError as error:
+        text = str(error)
+        if "No such image" in text:
+            return f"the image {image} is not here (docker pull {image}, or make image for gumshoe-python)"
+        return text
+    return None
+
+
+def image_digest(image: str) -> str | None:
+    """The image's id, a digest of its content. Raises SandboxError."""
+    with daemon_errors(f"image {image}"):
+        return client().images.get(image).id
+
+
+def labels() -> dict[str, str]:
+    """The labels of every container that this process makes: its run, its machine, its process."""
+    return {LABEL: RUN_ID, HOST_LABEL: _host(), PROCESS_LABEL: _process(os.getpid())}
+
+
+def reap_orphans() -> list[str]:
+    """Removes the containers of runs on this machine whose process has died; returns their short ids.
+
+    Raises SandboxError when the daemon does not answer.
+    """
+    removed: list[str] = []
+    with daemon_errors("orphaned containers cannot be removed"):
+        found: list[Any] = client().containers.list(all=True, filters={"label": f"{HOST_LABEL}={_host()}"})
+        for container in found:
+            if not _lives(container.labels.get(PROCESS_LABEL, "")):
+                with contextlib.suppress(NotFound, APIError):  # Somebody else may be reaping, too.
+                    container.remove(force=True, v=True)
+                    removed.append(container.short_id)
+    return removed
+
+
+def _host() -> str:
+    machine = Path("/etc/machine-id")
+    return machine.read_text().strip() if machine.exists() else socket.gethostname()
+
+
+def _process(pid: int) -> str:
+    """A process id that stays unique: with its start time, and the boot that it belongs to."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    stat = Path(f"/proc/{pid}/stat")
+    started = stat.read_text().rpartition(")")[2].split()[19] if stat.exists() else "0"
+    return f"{boot.read_text().strip() if boot.exists() else ''}/{pid}/{started}"
+
+
+def _lives(process: str) -> bool:
+    pid = process.split("/")[1] if process.count("/") == 2 else ""
+    return pid.isdigit() and Path(f"/proc/{pid}").exists() and _process(int(pid)) == process
+
+
+def _short(error: Exception) -> str:
+    """The heart of a long message, in one line."""
+    text = getattr(error, "explanation", None) or str(error)
+    return " ".join(str(text).split())[:300]
