@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 
 from gumshoe.config import Config, load_config
-from gumshoe.env.tasks.diff import make_patch
+from gumshoe.env.patch import make_patch
 from gumshoe.env.tasks.projects import CASEBOOK, test_files
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
@@ -52,18 +52,17 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
     repo = folder / "repo"
     if not test_files(repo):
         raise TaskError(f"case {name}: {repo} has no tests: add tests/test_*.py")
-    overlay = _texts(folder / "bug", name)
-    if not overlay:
+    bug = _files(folder / "bug")
+    if not bug:
         raise TaskError(f"case {name}: {folder / 'bug'} is empty: put the buggy files there")
-    clean = {path: _text(repo / path, name) if (repo / path).is_file() else None for path in overlay}
-    patch = make_patch(overlay, clean)
+    patch = make_patch({path: (data, _content(repo / path)) for path, data in bug.items()})
     if not patch:
         raise TaskError(f"case {name}: the files in bug/ are the same as in repo/, so there is no bug")
     task = Task(
         id=f"casebook/{name}",
         source="casebook",
         problem_statement=f"{case.title}\n\n{case.problem_statement}".strip() + "\n",
-        workspace=WorkspaceSpec(path=str(repo), overlay=dict(overlay)),
+        workspace=WorkspaceSpec(path=str(repo), overlay={path: _text(data, path, name) for path, data in bug.items()}),
         entrypoint=ENTRYPOINT,
         ignore=case.ignore,
         readonly=case.readonly,
@@ -74,14 +73,18 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
     return task, oracle
 
 
-def _texts(folder: Path, case: str) -> dict[str, str]:
+def _files(folder: Path) -> dict[str, bytes]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(folder).as_posix(): _text(path, case) for path in files}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def _text(path: Path, case: str) -> str:
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _text(data: bytes, path: str, case: str) -> str:
     """The file's text with its line ends as they are."""
     try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"case {case}: {path} cannot be read: {error}") from None
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TaskError(f"case {case}: {path} is not UTF-8 text: {error}") from None

@@ -1,0 +1,63 @@
+"""`gumshoe synth`: make verified bugs from projects with passing tests."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gumshoe.env.synth.config import SynthConfig
+from gumshoe.errors import ConfigError
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe synth --out tasks/synth                              bugs in all bundled projects
+  gumshoe synth --projects casebook:ledger ./my-project --out tasks/mine --seed 7 --per-project 40
+  gumshoe synth configs/synth/casebook.yaml -p workers=4
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help="YAML file; options below override it")
+    parser.add_argument("-p", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set one key")
+    parser.add_argument("--projects", nargs="+", metavar="PROJECT", help="casebook, casebook:NAME, or folders")
+    parser.add_argument("--out", metavar="DIR", help="folder of the task set")
+    parser.add_argument("--seed", type=int, help="equal seeds give equal task sets")
+    parser.add_argument("--per-project", type=int, metavar="N", help="verified bugs kept of each project, at most")
+    parser.add_argument("--workers", type=int, metavar="N", help="sandboxes that work at a time")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Makes the task set and says what was dropped and why. Raises GumshoeError."""
+    config = _config(arguments)
+    from gumshoe.env.synth.make import make_bugs, write_result
+    from gumshoe.env.synth.show import progress_bar, summary
+
+    with progress_bar(config) as report:
+        result = make_bugs(config, report)
+    folder = write_result(result, config)
+    summary(result, folder)
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> SynthConfig:
+    from gumshoe.config import apply_overrides, read_yaml, validate
+
+    data = {} if arguments.config is None else read_yaml(arguments.config)
+    options = {
+        "projects": arguments.projects,
+        "out": arguments.out,
+        "seed": arguments.seed,
+        "per_project": arguments.per_project,
+        "workers": arguments.workers,
+    }
+    data = apply_overrides(data, arguments.overrides)
+    data.update({key: value for key, value in options.items() if value is not None})
+    origin = "gumshoe synth" if arguments.config is None else str(arguments.config)
+    config = validate(SynthConfig, data, origin=origin)
+    if not config.out:
+        raise ConfigError("no folder for the task set: give --out DIR")
+    return config

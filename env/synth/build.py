@@ -1,0 +1,86 @@
+"""Small pieces of syntax that several operators make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import libcst as cst
+
+__all__ = ["like", "negated", "parenthesized", "pick_name", "shifted", "without_statement"]
+
+ExpressionT = TypeVar("ExpressionT", bound=cst.BaseExpression)
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
+ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.SimpleString, cst.List, cst.Dict, cst.Tuple)
+SUMS = (cst.Add, cst.Subtract)
+WORDS = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
+
+FLIPPED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
+    cst.Equal: cst.NotEqual,
+    cst.NotEqual: cst.Equal,
+    cst.In: cst.NotIn,
+    cst.NotIn: cst.In,
+    cst.Is: cst.IsNot,
+    cst.IsNot: cst.Is,
+}
+
+
+def parenthesized(node: ExpressionT) -> ExpressionT:
+    """`node`, in parentheses unless it binds tightly or has some already."""
+    if node.lpar or isinstance(node, ATOMS):
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def negated(test: cst.BaseExpression) -> cst.BaseExpression:
+    """The opposite of a condition, as a person would write it."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return test.expression
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        target = test.comparisons[0]
+        flipped = FLIPPED.get(type(target.operator))
+        if flipped is not None:
+            return test.with_changes(comparisons=[target.with_changes(operator=like(flipped, target.operator))])
+    return cst.UnaryOperation(cst.Not(), parenthesized(test))
+
+
+def shifted(node: cst.BaseExpression, by: int) -> cst.BaseExpression:
+    """`node + by`, folded where it is a number or already ends in a sum with one."""
+    if isinstance(node, cst.Integer):
+        return _number(int(node.value.replace("_", ""), 0) + by)
+    if (
+        isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, SUMS)
+        and isinstance(node.right, cst.Integer)
+    ):
+        sign = 1 if isinstance(node.operator, cst.Add) else -1
+        total = sign * int(node.right.value.replace("_", ""), 0) + by
+        return node.left if total == 0 else _sum(node.left, total)
+    return _sum(parenthesized(node), by)
+
+
+def _sum(left: cst.BaseExpression, by: int) -> cst.BaseExpression:
+    return cst.BinaryOperation(left, cst.Add() if by > 0 else cst.Subtract(), cst.Integer(str(abs(by))))
+
+
+def _number(value: int) -> cst.BaseExpression:
+    number = cst.Integer(str(abs(value)))
+    return number if value >= 0 else cst.UnaryOperation(cst.Minus(), number)
+
+
+def without_statement(block: cst.IndentedBlock, statement: cst.CSTNode) -> cst.IndentedBlock:
+    """`block` without one of its statements; `pass` stands in for the only one."""
+    body: list[cst.CSTNode] = [item for item in block.body if item is not statement]
+    return block.with_changes(body=body or [cst.SimpleStatementLine([cst.Pass()])])
+
+
+def like(kind: Callable[..., NodeT], old: Any) -> NodeT:
+    """An operator of another kind with the spaces of the old one; words always get spaces."""
+    if kind in WORDS or type(old) in WORDS:
+        return kind()
+    return kind(whitespace_before=old.whitespace_before, whitespace_after=old.whitespace_after)
+
+
+def pick_name(node: cst.CSTNode, names: Sequence[str]) -> str | None:
+    """The value of `node` if it is one of these names."""
+    return node.value if isinstance(node, cst.Name) and node.value in names else None

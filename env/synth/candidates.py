@@ -1,0 +1,137 @@
+"""All the bugs that could be put into a file, in an order drawn from a seed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import random
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import libcst as cst
+
+from gumshoe.env.synth.mutation import Mutation, Operator, apply
+from gumshoe.env.synth.operators import OPERATORS
+from gumshoe.env.synth.source import Source
+from gumshoe.env.tasks.lines import split_lines
+
+__all__ = ["Candidate", "candidates", "project_candidates"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One mutated file, not yet known to break anything."""
+
+    path: str
+    operator: str
+    symbol: str
+    """Qualified name of the function or class that holds the cause; empty at module level."""
+    text: str
+    lines: tuple[int, ...]
+    """The lines of the clean file that are changed, with the first lines of the statements that they belong to."""
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits that tell the candidates of a project apart."""
+        return hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    path: str
+    source: Source
+    operator: Operator
+    mutation: Mutation
+
+
+def candidates(
+    source: str, seed: int, *, path: str = "module.py", operators: Collection[str] | None = None
+) -> Iterator[Candidate]:
+    """The candidates of one file: lazy, each mutated text once, equal for equal arguments.
+
+    Raises ValueError when `source` is not Python.
+    """
+    return project_candidates({path: source}, seed, operators=operators)
+
+
+def project_candidates(
+    files: dict[str, str], seed: int, *, operators: Collection[str] | None = None
+) -> Iterator[Candidate]:
+    """The candidates of several files (path to text). The operators take turns, so that rare ones come early.
+
+    The files are read at once, the mutated texts are made one by one.
+
+    Raises ValueError when a file is not Python.
+    """
+    proposals = _proposals(files, sorted(OPERATORS if operators is None else operators))
+    rng = random.Random(f"gumshoe.synth {seed}")
+    for group in proposals.values():
+        rng.shuffle(group)
+    return _distinct(proposals)
+
+
+def _distinct(proposals: dict[str, list[Proposal]]) -> Iterator[Candidate]:
+    seen: set[str] = set()
+    for proposal in _turns([group for group in proposals.values() if group]):
+        candidate = _candidate(proposal)
+        if candidate is not None and candidate.digest not in seen:
+            seen.add(candidate.digest)
+            yield candidate
+
+
+def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Proposal]]:
+    sources: dict[str, Source] = {}
+    for path, text in sorted(files.items()):
+        try:
+            sources[path] = Source(text)
+        except cst.ParserSyntaxError as error:
+            raise ValueError(f"{path}:{error.raw_line} is not Python: {error.message.splitlines()[0]}") from None
+    return {
+        name: [
+            Proposal(path, source, OPERATORS[name], mutation)
+            for path, source in sources.items()
+            for mutation in OPERATORS[name].proposals(source)
+        ]
+        for name in operators
+    }
+
+
+def _turns(groups: list[list[Proposal]]) -> Iterator[Proposal]:
+    for rank in range(max((len(group) for group in groups), default=0)):
+        for group in groups:
+            if rank < len(group):
+                yield group[rank]
+
+
+def _candidate(proposal: Proposal) -> Candidate | None:
+    """The mutated file; None where nothing changes or what comes out is not Python."""
+    text = apply(proposal.source, proposal.mutation)
+    try:
+        if ast.dump(ast.parse(text)) == proposal.source.dump:
+            return None
+    except (SyntaxError, ValueError):
+        return None
+    lines = _changed_lines(proposal.source.text, text)
+    return Candidate(
+        path=proposal.path,
+        operator=proposal.operator.name,
+        symbol=proposal.source.symbol(proposal.mutation.changes[0][0]),
+        text=text,
+        lines=tuple(sorted({*lines, *(_statement_start(proposal.source, line) for line in lines)})),
+    )
+
+
+def _changed_lines(before: str, after: str) -> list[int]:
+    matcher = SequenceMatcher(None, split_lines(before), split_lines(after), autojunk=False)
+    blocks = [(start, end) for tag, start, end, _, _ in matcher.get_opcodes() if tag != "equal"]
+    return [line for start, end in blocks for line in range(start + 1, end + 1)]
+
+
+def _statement_start(source: Source, line: int) -> int:
+    """The first line of the smallest statement that reaches over `line`: the line that tracing reports."""
+    spans = [
+        source.span(node) for node in source.nodes if isinstance(node, cst.BaseStatement | cst.SimpleStatementLine)
+    ]
+    around = [span for span in spans if line in span]
+    return min(around, key=len).start if around else line

@@ -1,0 +1,38 @@
+"""The config of `gumshoe synth`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from gumshoe.config import Config
+from gumshoe.env.config import SandboxConfig
+
+__all__ = ["SynthConfig"]
+
+
+class SynthConfig(Config):
+    """Which projects get bugs, how many, and how the bugs are split."""
+
+    projects: tuple[str, ...] = Field(
+        default=("casebook",),
+        min_length=1,
+        description="casebook (all bundled projects), casebook:NAME, or the folder of a project with pytest tests",
+    )
+    out: str = Field(default="", description="folder of the task set that is made")
+    seed: int = Field(default=0, description="equal seeds give equal task sets")
+    per_project: int = Field(default=20, ge=1, description="verified bugs kept of each project, at most")
+    candidates_per_project: int = Field(default=400, ge=1, description="candidates tried in each project, at most")
+    operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
+    exclude: tuple[str, ...] = Field(
+        default=("tests/", "test/", "test_*.py", "*_test.py", "conftest.py", "setup.py", "docs/", ".*/", "venv/"),
+        description="gitignore patterns of files that get no bugs",
+    )
+    readonly: tuple[str, ...] = Field(default=("tests/",), description="gitignore patterns the agent cannot write")
+    heldout_projects: float = Field(default=0.25, ge=0, lt=1, description="share of projects kept out of training")
+    heldout_bugs: float = Field(
+        default=0.2, ge=0, lt=1, description="share of the bugs of each training project kept out, by mutated function"
+    )
+    timeout_s: float = Field(default=10.0, gt=0, description="seconds that one run of a project's tests may take")
+    batch: int = Field(default=24, ge=1, description="candidates given to a sandbox at a time")
+    workers: int = Field(default=2, ge=1, description="sandboxes that work at a time; no influence on the result")
+    sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where the tests run")

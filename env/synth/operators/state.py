@@ -1,0 +1,117 @@
+"""State that is shared or kept when it should not be: mutable defaults, missing copies, stale caches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from gumshoe.env.synth.build import without_statement
+from gumshoe.env.synth.mutation import Mutation, Operator, replace
+from gumshoe.env.synth.source import Source
+
+__all__ = ["MUTABLE_DEFAULT", "SHARED_STATE", "STALE_CACHE"]
+
+EMPTY = ("[]", "{}", "list()", "dict()", "set()")
+
+
+def _mutable_default(node: cst.Param, source: Source) -> Iterator[Mutation]:
+    function = source.function(node)
+    if function is None or not isinstance(node.default, cst.Name) or node.default.value != "None":
+        return
+    for empty in _fresh_values(function, node.name.value, source):
+        yield replace(node.default, empty)
+
+
+def _fresh_values(function: cst.FunctionDef, name: str, source: Source) -> Iterator[cst.BaseExpression]:
+    """The empty containers that the function puts in place of a missing argument."""
+    for assign in source.inside(function, cst.Assign):
+        if any(isinstance(item.target, cst.Name) and item.target.value == name for item in assign.targets):
+            yield from _empties(assign.value, source)
+    for either in source.inside(function, cst.BooleanOperation):
+        if isinstance(either.left, cst.Name) and either.left.value == name:
+            yield from _empties(either.right, source)
+    for choice in source.inside(function, cst.IfExp):
+        if any(isinstance(side, cst.Name) and side.value == name for side in (choice.body, choice.orelse)):
+            yield from _empties(choice.body, source)
+            yield from _empties(choice.orelse, source)
+
+
+def _empties(value: cst.BaseExpression, source: Source) -> Iterator[cst.BaseExpression]:
+    if source.code(value) in EMPTY:
+        yield value.deep_clone()
+
+
+MUTABLE_DEFAULT = Operator("mutable_default", "a default is shared by all calls", (cst.Param,), _mutable_default)
+
+COPIERS = ("list", "dict", "set", "tuple", "copy", "deepcopy", "sorted", "reversed")
+
+
+def _shared(node: cst.Call, source: Source) -> Iterator[Mutation]:
+    func = node.func
+    if isinstance(func, cst.Attribute) and func.attr.value == "copy" and not node.args:
+        yield replace(node, func.value)
+        return
+    name = func.attr if isinstance(func, cst.Attribute) else func
+    if isinstance(name, cst.Name) and name.value in COPIERS and len(node.args) == 1:
+        copied = node.args[0].value
+        if not node.args[0].star and isinstance(copied, cst.Name | cst.Attribute | cst.Subscript):
+            yield replace(node, copied)
+
+
+SHARED_STATE = Operator("shared_state", "a copy is missing, so that two parts share a value", (cst.Call,), _shared)
+
+CACHE = re.compile(r"cache|memo|seen|index|known|latest|last|total|dirty", re.IGNORECASE)
+KEY = re.compile(r"key", re.IGNORECASE)
+FORGETTING = ("clear", "pop", "popitem", "discard", "remove", "invalidate", "cache_clear")
+
+
+def _stale(node: cst.Tuple | cst.SimpleStatementLine, source: Source) -> Iterator[Mutation]:
+    if isinstance(node, cst.Tuple):
+        if len(node.elements) > 1 and _is_key(node, source):
+            yield from _shorter(node)
+        return
+    block = source.parent(node)
+    if isinstance(block, cst.IndentedBlock) and _forgets(node.body[0], source):
+        yield replace(block, without_statement(block, node))
+
+
+def _is_key(node: cst.Tuple, source: Source) -> bool:
+    parent = source.parent(node)
+    function = source.function(node)
+    if isinstance(parent, cst.Return):
+        return function is not None and bool(KEY.search(function.name.value))
+    if isinstance(parent, cst.Assign):
+        return any(KEY.search(source.code(item.target)) for item in parent.targets)
+    subscript = source.enclosing(node, cst.Subscript)
+    return isinstance(parent, cst.Index) and subscript is not None and bool(CACHE.search(source.code(subscript.value)))
+
+
+def _shorter(node: cst.Tuple) -> Iterator[Mutation]:
+    for dropped in node.elements:
+        rest = [item for item in node.elements if item is not dropped]
+        rest[-1] = rest[-1].with_changes(comma=cst.Comma() if len(rest) == 1 else cst.MaybeSentinel.DEFAULT)
+        yield replace(node, node.with_changes(elements=rest))
+
+
+def _forgets(statement: cst.BaseSmallStatement, source: Source) -> bool:
+    """Whether the statement throws away something that was remembered."""
+    if isinstance(statement, cst.Del):
+        return bool(CACHE.search(source.code(statement.target)))
+    if isinstance(statement, cst.Assign):
+        attributes = [item.target for item in statement.targets if isinstance(item.target, cst.Attribute)]
+        empty = source.code(statement.value) in (*EMPTY, "None", "0", "True")
+        return empty and any(CACHE.search(item.attr.value) for item in attributes)
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        return call.func.attr.value in FORGETTING and bool(CACHE.search(source.code(call.func)))
+    return False
+
+
+STALE_CACHE = Operator(
+    "stale_cache",
+    "something remembered is used where it no longer holds",
+    (cst.Tuple, cst.SimpleStatementLine),
+    _stale,
+)

@@ -1,0 +1,64 @@
+"""Sandboxes of projects, opened when they are needed and used again."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.synth.projects import Project
+from gumshoe.env.synth.verify import ProjectVerifier, Verdict
+
+__all__ = ["VerifierPool"]
+
+
+class VerifierPool:
+    """Lends each batch a sandbox of its project that no other thread is using."""
+
+    def __init__(self, config: SynthConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for name in list(self._idle):
+            self._close(name)
+
+    def verify(self, project: Project, batch: Sequence[Candidate]) -> list[Verdict]:
+        """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
+        verifier = self._take(project)
+        try:
+            verdicts = verifier.verify(batch)
+        except BaseException:
+            verifier.close()
+            raise
+        with self._lock:
+            self._idle[project.name].append(verifier)
+        return verdicts
+
+    def release(self, project: Project) -> None:
+        """Closes the sandboxes of a project that needs no more."""
+        self._close(project.name)
+
+    def _take(self, project: Project) -> ProjectVerifier:
+        with self._lock:
+            idle = self._idle[project.name]
+            if idle:
+                return idle.pop()
+        config = self._config
+        return ProjectVerifier(project.name, project.path, config.sandbox, timeout_s=config.timeout_s)
+
+    def _close(self, name: str) -> None:
+        with self._lock:
+            verifiers = self._idle.pop(name, [])
+        for verifier in verifiers:
+            verifier.close()

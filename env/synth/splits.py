@@ -1,0 +1,45 @@
+"""Which bugs are for training and which are kept out, drawn from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+__all__ = ["assign_splits", "heldout_names"]
+
+
+def heldout_names(projects: Sequence[str], share: float, seed: int) -> set[str]:
+    """The projects that training never sees: the share, rounded, but one at least where there are several.
+
+    One project at least is left for training.
+    """
+    if share == 0 or len(projects) < 2:
+        return set()
+    count = min(max(1, round(share * len(projects))), len(projects) - 1)
+    return set(_rng("projects", seed).sample(sorted(projects), count))
+
+
+def assign_splits(functions: Mapping[str, str], share: float, seed: int) -> dict[str, str]:
+    """`train` or `heldout_bugs` for each bug of a training project.
+
+    All bugs of a function go to the same side, so that no held-out bug has a twin in training. Whole functions are
+    held out until the share is reached; the last function is never taken.
+
+    Args:
+        functions: bug id to the function that it is in.
+    """
+    bugs: dict[str, list[str]] = {}
+    for bug, function in functions.items():
+        bugs.setdefault(function, []).append(bug)
+    order = sorted(bugs)
+    _rng("bugs", seed).shuffle(order)
+    wanted = share * len(functions)
+    held: set[str] = set()
+    for function in order[:-1]:
+        if len(held) + len(bugs[function]) / 2 <= wanted:
+            held.update(bugs[function])
+    return {bug: "heldout_bugs" if bug in held else "train" for bug in functions}
+
+
+def _rng(purpose: str, seed: int) -> random.Random:
+    return random.Random(f"gumshoe.synth {purpose} {seed}")

@@ -1,0 +1,191 @@
+"""Runs candidates against the tests of their project, in a sandbox."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.synth.candidates import Candidate
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.records import Task, WorkspaceSpec
+
+__all__ = ["Baseline", "Failure", "ProjectVerifier", "Verdict"]
+
+ENTRYPOINT = ("python", "-m", "pytest", "-q")
+PACKAGE = "gumshoe.env.inside"
+MODULES = ("suite_plugins", "suite_forks", "suite_project", "synth_verifier")
+# Our modules leave the module table again, so that a project may import whatever it likes.
+START = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+from gumshoe.env.inside.synth_verifier import main
+sys.path.pop(0)
+for name in [name for name in sys.modules if name.split(".")[0] == "gumshoe"]:
+    del sys.modules[name]
+main()
+"""
+STARTUP_S = 60.0
+PASSED = ("passed", "xfailed")
+FAILED = ("failed", "error")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why one test failed. `frames` are (path, line, function) within the project, innermost last."""
+
+    type: str
+    message: str
+    frames: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The clean project's own test run."""
+
+    passing: tuple[str, ...]
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a candidate: `killed` by `failures`, or why it is of no use."""
+
+    status: str
+    passing: tuple[str, ...] = ()
+    failures: Mapping[str, Failure] | None = None
+
+
+class ProjectVerifier:
+    """A sandbox that holds one clean project and tries variants of it. Not for several threads at a time.
+
+    Args:
+        name: what the project is called in messages.
+        project: its folder.
+        timeout_s: wall-clock seconds that one run of the suite may take.
+
+    Raises:
+        TaskError: the project has no tests, or they do not pass as they are.
+        SandboxError: the sandbox does not start.
+    """
+
+    def __init__(self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0) -> None:
+        self.name = name
+        self._timeout_s = timeout_s
+        self._cpu_s = math.ceil(timeout_s)
+        self._memory_mb = config.memory_mb
+        workspace = WorkspaceSpec(path=str(project))
+        clean = Task(
+            id=f"synth/{name}", source="synth", problem_statement="", workspace=workspace, entrypoint=ENTRYPOINT
+        )
+        self._sandbox = open_sandbox(clean, config, trusted=True)
+        self._folder = f"{self._sandbox.support}/synth"
+        try:
+            self._install()
+            self.baseline = self._run_baseline()
+        except BaseException:
+            self.close()
+            raise
+        self._cpu_s = max(2, math.ceil(5 * self.baseline.wall_s))
+
+    def verify(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+        """The verdicts on candidates of this project, in their order. Raises SandboxError."""
+        rows = [_row(candidate) for candidate in candidates]
+        answers = self._request({"candidates": rows}, runs=2 * len(rows)) if rows else []
+        if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
+            raise SandboxError(f"project {self.name}: the verifier answered for other candidates than it was given")
+        return [self._verdict(answer) for answer in answers]
+
+    def close(self) -> None:
+        """Removes the sandbox. Idempotent."""
+        self._sandbox.close()
+
+    def _install(self) -> None:
+        for path, data in _program().items():
+            self._sandbox.write_file(f"{self._folder}/{path}", data, inside=False)
+
+    def _run_baseline(self) -> Baseline:
+        (seen,) = self._request({}, runs=2)
+        if "status" in seen:
+            raise TaskError(f"project {self.name}: its test run ended without a result ({seen['status']})")
+        if seen["collection_errors"]:
+            raise TaskError(f"project {self.name}: {seen['collection_errors'][0]} cannot be collected by pytest")
+        failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILED]
+        if failing:
+            raise TaskError(f"project {self.name}: {failing[0]} fails before any bug is put in: mend the project first")
+        passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSED)
+        if not passing:
+            raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
+        if not seen["stable"]:
+            raise TaskError(f"project {self.name}: two runs of its tests differ: make them deterministic")
+        return Baseline(passing, seen["wall_s"])
+
+    def _verdict(self, answer: Mapping[str, Any]) -> Verdict:
+        if answer["status"] != "killed":
+            return Verdict(answer["status"])
+        outcomes: Mapping[str, str] = answer["outcomes"]
+        if any(test not in outcomes for test in self.baseline.passing):
+            return Verdict("collection")
+        failing = [test for test in self.baseline.passing if outcomes[test] in FAILED]
+        if len(failing) == len(self.baseline.passing):
+            return Verdict("all_fail")
+        passing = tuple(test for test in self.baseline.passing if outcomes[test] in PASSED)
+        return Verdict("killed", passing, {test: _failure(answer["failures"][test]) for test in failing})
+
+    def _request(self, request: dict[str, Any], *, runs: int) -> list[dict[str, Any]]:
+        results = f"{self._folder}/results.jsonl"
+        request = {
+            "root": self._sandbox.root,
+            "keep": f"{self._folder}/keep",
+            "results": results,
+            "cpu_s": self._cpu_s,
+            "wall_s": self._timeout_s,
+            "memory_mb": self._memory_mb,
+            **request,
+        }
+        result = self._sandbox.run(
+            [self._sandbox.python, "-c", START, self._folder],
+            input=json.dumps(request).encode(),
+            env={"PYTHONHASHSEED": "0"},
+            timeout=STARTUP_S + runs * (self._timeout_s + 1.0),
+        )
+        if result.exit_code is None or result.timed_out:
+            raise SandboxError(f"project {self.name}: the verifier took more than {result.duration_s:.0f} s")
+        try:
+            text = self._sandbox.read_file(results, inside=False)
+        except FileNotFoundError:
+            text = b""
+        if not text:
+            raise TaskError(f"project {self.name}: pytest does not start there: {_last_line(result.output)}")
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    path = candidate.path
+    return {"id": candidate.digest, "files": {path: candidate.text}, "lines": {path: candidate.lines}}
+
+
+def _failure(facts: Mapping[str, Any]) -> Failure:
+    frames = tuple((path, line, function) for path, line, function in facts["frames"])
+    return Failure(facts["type"], facts["message"], frames)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it printed nothing"
+
+
+@functools.cache
+def _program() -> dict[str, bytes]:
+    """The verifier's modules as a package of their own, by path."""
+    folder = Path(__file__).resolve().parent.parent / "inside"
+    parts = PACKAGE.split(".")
+    files = {"/".join([*parts[: depth + 1], "__init__.py"]): b"" for depth in range(len(parts))}
+    files.update({"/".join([*parts, f"{name}.py"]): (folder / f"{name}.py").read_bytes() for name in MODULES})
+    return files
