@@ -24,6 +24,7 @@ __all__ = [
     "region_of",
     "seen_code",
     "stop_at",
+    "telling_values",
     "values_at",
 ]
 
@@ -188,7 +189,7 @@ def _value_findings(
             stopped = stop_at(observation, path, numbers)
             if stopped is None:
                 continue
-            values = [(name, line) for name, line in values_at(observation) if name in names]
+            values = telling_values(observation, names)
             return [
                 Finding(claim=f"value of {name} there", step=observation.step, quote=line[:MAX_QUOTE])
                 for name, line in values[:MAX_VALUES]
@@ -211,6 +212,14 @@ def values_at(observation: Observed) -> list[tuple[str, str]]:
     """The values that the debugger showed: name and the whole line `name = value`."""
     found = (re.match(r"^\s*([A-Za-z_]\w*) = \S.*$", line) for line in observation.text.splitlines())
     return [(match[1], match[0].strip()) for match in found if match]
+
+
+def telling_values(observation: Observed, names: Collection[str]) -> list[tuple[str, str]]:
+    """The values of `names`, short ones first; an object that a method belongs to tells less than any other."""
+    values = [(name, line) for name, line in values_at(observation) if name in names]
+    return sorted(
+        values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1]) > MAX_QUOTE // 2, len(value[1]))
+    )
 
 
 def _indent(line: str) -> int:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.export.seeker import Dropped, SeekerView
-
 from gumshoe.collect.export.card import Statistics, render_card
 from gumshoe.collect.export.rows import agent_row, project_of
+from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects, is_held_out_bug, split_of
 from gumshoe.collect.export.writer import ShardWriter
 from gumshoe.collect.store import read_trajectories

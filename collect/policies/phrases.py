@@ -23,9 +23,9 @@ class Phrases:
         """Before the first run of the tests."""
         return self._pick("I run the tests to see what fails.", "What fails?", "The tests first.")
 
-    def where_is(self, symbol: str) -> str:
-        """Before a search for a function."""
-        return self._pick(f"Where is {symbol} defined?", f"I look for {symbol}.")
+    def outline(self) -> str:
+        """Before a search for all functions."""
+        return self._pick("Which functions are there?", "I list the functions.")
 
     def read(self, path: str, symbol: str | None, failure: str) -> str:
         """Before reading code."""

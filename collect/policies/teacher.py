@@ -23,7 +23,7 @@ from gumshoe.collect.evidence import (
     region_of,
     seen_code,
     stop_at,
-    values_at,
+    telling_values,
 )
 from gumshoe.collect.observed import Observed, observed
 from gumshoe.collect.policies.gold import Change, read_gold
@@ -33,8 +33,10 @@ from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCal
 
 __all__ = ["TeacherPolicy"]
 
-WINDOW = 36
+WINDOW = 60
 """Lines of code that one look takes in at most."""
+OUTLINE = r"def (?!test_)"
+"""Finds where functions begin, tests left out."""
 
 Turn = tuple[Decision, float, str, str, Mapping[str, object]]
 Plan = Generator[Turn, list[Observed], list[Observed]]
@@ -113,18 +115,12 @@ class TeacherPolicy:
         raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
 
     def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
-        """Finds the file by a name that was seen, then views the code around the line."""
-        text = "\n".join(observation.text for observation in seen)
-        symbol = self._symbol(path, line)
-        if path not in text and symbol and symbol in text and "grep" in self._tools:
-            pattern = f"def {symbol}"
-            seen = yield Decision.SEEK, 0.4, self._phrases.where_is(symbol), "grep", {"pattern": pattern}
-        elif path not in text and "listdir" in self._tools:
-            seen = yield Decision.SEEK, 0.3, self._phrases.layout(), "listdir", {}
+        """Looks up where functions are, unless that was seen, then views the one around the line."""
+        if path not in outline(seen) and "grep" in self._tools:
+            seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
         failed = failures(seen)
-        why = self._phrases.read(path, symbol, shorten(failed[0].message) if failed else "")
-        start, end = self._window(path, line)
-        return (yield Decision.SEEK, 0.5, why, "view", {"path": path, "start": start, "end": end})
+        why = self._phrases.read(path, self._symbol(path, line), shorten(failed[0].message) if failed else "")
+        return (yield Decision.SEEK, 0.5, why, "view", self._window(outline(seen).get(path, []), path, line))
 
     def _stop_at(self, seen: list[Observed], path: str, line: int) -> Plan:
         """Runs to the line and looks at the values there."""
@@ -157,8 +153,7 @@ class TeacherPolicy:
                 shown
                 for observation in seen
                 if stop_at(observation, path, self._gold.lines.get(path, frozenset()))
-                for name, shown in values_at(observation)
-                if name in code.get(line, "")
+                for _, shown in telling_values(observation, names_in(code.get(line, "")))
             ),
             None,
         )
@@ -170,13 +165,20 @@ class TeacherPolicy:
         region = self._region(path, line)
         return region.symbol.rpartition(".")[2] if region and region.symbol else None
 
-    def _window(self, path: str, line: int) -> tuple[int, int]:
-        """The lines to view: the function around the line, or what of it fits, with the line in it."""
-        region = self._region(path, line) or Region(max(1, line - WINDOW // 2), line + WINDOW // 2, None)
-        if region.end - region.start < WINDOW:
-            return region.start, region.end
-        start = max(region.start, line - WINDOW // 2)
-        return start, min(region.end, start + WINDOW - 1)
+    def _window(self, defs: Sequence[int], path: str, line: int) -> dict[str, object]:
+        """What to view: from the function's own line to where the next one begins, as the outline has them.
+
+        Without an outline, or where that is too much, the lines around.
+        """
+        region = self._region(path, line)
+        start = max((number for number in defs if number <= line), default=1)
+        end = min((number for number in defs if number > line), default=None)
+        if region and region.symbol and region.start > start:
+            start = region.start
+        if not defs or (end or region.end if region else line) - start > WINDOW:
+            start, end = max(start, line - WINDOW // 2), line + WINDOW // 2
+        window: dict[str, object] = {"path": path, "start": start}
+        return window if end is None else {**window, "end": end}
 
     def _region(self, path: str, line: int) -> Region | None:
         source = source_of(self._task.workspace, path)
@@ -187,6 +189,16 @@ class TeacherPolicy:
     def _likes(self, tool: str) -> bool:
         """Whether to take a look that is not needed; the tool must be there."""
         return tool in self._tools and self._rng.random() < self._explore
+
+
+def outline(seen: Sequence[Observed]) -> dict[str, list[int]]:
+    """The lines at which functions begin, by path, as `grep` has listed them."""
+    found: dict[str, list[int]] = {}
+    for observation in seen:
+        for match in re.finditer(r"^(\S+):(\d+): *(?:async )?def ", observation.text, re.MULTILINE):
+            if observation.tool == "grep":
+                found.setdefault(match[1], []).append(int(match[2]))
+    return found
 
 
 def names_in(code: str) -> list[str]:
