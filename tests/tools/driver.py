@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ class Driver:
 
     def __init__(self, python: str, folder: Path, *program: str, env: dict[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
-        self.printed_file = tempfile.TemporaryFile()
+        self.printed_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
         environment["GUMSHOE_CONTROL"] = str(theirs.fileno())
         environment.pop("PYTEST_CURRENT_TEST", None)
@@ -88,10 +89,8 @@ class Driver:
 
     def close(self) -> None:
         """Kills everything."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
         self.lines.close()
         self.socket.close()

@@ -11,6 +11,7 @@ project it went through: the test's own and the innermost ones.
 import json
 import linecache
 import os
+import re
 import traceback
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
 INNER_FRAMES = 3
+_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
 _FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox")
 
 
@@ -72,8 +74,9 @@ class Outcomes:
             text = "".join(traceback.format_exception_only(excinfo.type, excinfo.value)).strip()
         except Exception:  # the exception's own code may raise anything
             text = excinfo.type.__name__
+        text = _ADDRESS.sub(">", text)
         frames = self._frames(excinfo.tb)
-        return "\n".join([_short(text)] + frames) if frames else _short(_plain_message(report) or text)
+        return "\n".join([_short(text), *frames]) if frames else _short(_plain_message(report) or text)
 
     def _frames(self, trace):
         """Frames of the project, outermost first: the first one and the innermost ones."""
@@ -120,7 +123,7 @@ def _plain_message(report):
 def _short(text):
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     if len(lines) > MESSAGE_LINES:
-        lines = lines[: MESSAGE_LINES - 1] + ["..."]
+        lines = [*lines[: MESSAGE_LINES - 1], "..."]
     return "\n".join(lines)[:MESSAGE_LIMIT]
 
 

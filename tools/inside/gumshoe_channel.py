@@ -1,0 +1,57 @@
+"""JSON lines over a socket that nothing else writes to. Standard library only, Python 3.6 to 3.14."""
+
+import contextlib
+import fcntl
+import json
+import os
+
+_HIGH_FD = 400
+
+# A program under test may replace these; the debugger keeps the real ones.
+_read, _write, _exit = os.read, os.write, os._exit
+
+
+class Channel:
+    """JSON lines over a socket. A closed socket ends the process: nobody is left to talk to."""
+
+    def __init__(self, descriptor):
+        self.descriptor = _move_high(descriptor)
+        self._buffer = b""
+
+    def send(self, message):
+        """Sends one message."""
+        data = json.dumps(message).encode("ascii") + b"\n"
+        try:
+            while data:
+                data = data[_write(self.descriptor, data) :]
+        except OSError:
+            _exit(1)
+
+    def receive(self):
+        """Waits for the next message."""
+        while b"\n" not in self._buffer:
+            try:
+                data = _read(self.descriptor, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                _exit(1)
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return json.loads(line.decode("utf-8"))
+
+    def close(self):
+        """Lets go of the socket."""
+        with contextlib.suppress(OSError):
+            os.close(self.descriptor)
+
+
+def _move_high(descriptor):
+    """Moves the socket out of the way of programs that close all low descriptors, and out of their children."""
+    os.set_inheritable(descriptor, False)
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+    except (OSError, ValueError):
+        return descriptor
+    os.close(descriptor)
+    return moved

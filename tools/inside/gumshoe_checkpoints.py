@@ -1,0 +1,145 @@
+"""Time travel: processes that wait to be gone back to. Standard library only, Python 3.6 to 3.14.
+
+`make` forks; the parent waits as the checkpoint while the child runs on as the program. `restore` ends the running
+process and forks the waiting one again, so that a checkpoint can be gone back to any number of times, and from any
+other. What comes back is the memory of the process. NOT covered: files and their offsets, sockets, child processes,
+other threads (a checkpoint is refused while there are any), the clock, and the process id, which changes.
+"""
+
+import contextlib
+import json
+import mmap
+import os
+import select
+import signal
+import socket
+import sys
+
+from gumshoe_values import CommandError
+
+RESTORED = 213
+"""Exit code of a process that gave way to a checkpoint."""
+
+_read, _fork, _exit, _getpid = os.read, os.fork, os._exit, os.getpid
+
+
+class Checkpoints:
+    """Names of waiting processes. A waiting process holds the state; the running one is among its descendants."""
+
+    def __init__(self):
+        self.addresses = {}
+        self._registry = mmap.mmap(-1, 8192)
+        self._root = _getpid()
+        self.forking = False
+
+    def make(self, name):
+        """Forks. Returns None in the process that runs on, and the restoring message in each later copy.
+
+        Raises CommandError where the system has no sockets for it.
+        """
+        address = "\0gumshoe-{}-{}".format(_getpid(), os.urandom(16).hex())
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(address)
+            listener.listen(1)
+        except OSError as error:
+            listener.close()
+            raise CommandError("no checkpoints on this system: {}".format(error)) from None
+        self.addresses[name] = address
+        message, children = None, []
+        self.forking = True
+        while True:
+            child = _fork()
+            if child == 0:
+                self.forking = False
+                listener.close()
+                if message is not None:
+                    self.addresses = message["addresses"]
+                return message
+            children.append(child)
+            message = self._wait(children, listener)
+
+    def restore(self, name, message):
+        """Wakes the checkpoint and ends this process. Raises CommandError."""
+        if name not in self.addresses:
+            known = ", ".join(sorted(self.addresses)) or "none"
+            raise CommandError("no checkpoint {!r}; there are: {}".format(name, known))
+        data = json.dumps(dict(message, addresses=self.addresses)).encode("ascii")
+        flush_output()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            try:
+                connection.connect(self.addresses[name])
+            except OSError:
+                del self.addresses[name]
+                raise CommandError("checkpoint {!r} is gone".format(name)) from None
+            connection.sendall(data)
+        _exit(RESTORED)
+
+    def _wait(self, children, listener):
+        """Waits in the checkpoint. Returns what a restoring process sent; exits as the program does when it ends."""
+        self._register(_getpid())
+        woken, waker = os.pipe()
+        os.set_blocking(waker, False)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        previous = signal.set_wakeup_fd(waker)
+        while True:
+            self._look_after(children)
+            ready, _, _ = select.select([listener, woken], [], [])
+            if listener in ready:
+                break
+            _read(woken, 4096)
+        message = _read_message(listener)
+        signal.set_wakeup_fd(previous)
+        for number, handler in handlers.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        os.close(woken)
+        os.close(waker)
+        return message
+
+    def _look_after(self, children):
+        """Takes note of children that have ended. When one ended as the program does, so does this process."""
+        for child in list(children):
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid == 0:
+                continue
+            children.remove(child)
+            code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+            if code != RESTORED:
+                self._end(code)
+
+    def _end(self, code):
+        if _getpid() == self._root:
+            self._end_others()
+        _exit(code)
+
+    def _register(self, pid):
+        """Notes a waiting process where all of the family can read it."""
+        known = self._registered()
+        if pid not in known and len(known) < 1000:
+            self._registry[len(known) * 8 : len(known) * 8 + 8] = b"%08d" % pid
+
+    def _registered(self):
+        pieces = bytes(self._registry).rstrip(b"\0")
+        return [int(pieces[start : start + 8]) for start in range(0, len(pieces), 8)]
+
+    def _end_others(self):
+        for pid in self._registered():
+            if pid != self._root:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _read_message(listener):
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rb") as stream:
+        return json.loads(stream.read().decode("ascii"))
+
+
+def flush_output():
+    """Writes out what the program has printed, whatever it has put in place of its streams."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            with contextlib.suppress(Exception):
+                stream.flush()

@@ -1,0 +1,163 @@
+"""Which files belong to the workspace, and where code is in them. Standard library only, Python 3.6 to 3.14."""
+
+import dis
+import io
+import linecache
+import os
+import re
+import tokenize
+import types
+import warnings
+
+from gumshoe_values import CommandError
+
+FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".git", "node_modules", "__pypackages__")
+
+# A program under test may replace it; the debugger keeps the real one.
+_open = io.open
+
+
+class Files:
+    """Which files belong to the workspace, and where code is in them."""
+
+    def __init__(self, root):
+        self.root = root
+        self.roots = sorted({root, os.path.realpath(root), os.environ.get("PWD") or root}, key=len, reverse=True)
+        self.own = os.path.dirname(os.path.abspath(__file__))
+        self._names = {}
+        self._lines = {}
+
+    def name(self, filename):
+        """The path relative to the workspace; None for a file outside it or in an installed package."""
+        try:
+            return self._names[filename]
+        except KeyError:
+            name = self._names[filename] = self._find_name(filename)
+            return name
+
+    def _find_name(self, filename):
+        if filename.startswith("<"):
+            return None
+        full = os.path.normpath(os.path.join(self.root, filename))
+        if full.startswith(self.own + os.sep):
+            return None
+        for root in self.roots:
+            if full.startswith(root.rstrip(os.sep) + os.sep):
+                name = full[len(root.rstrip(os.sep)) + 1 :]
+                return None if any(part in FOREIGN for part in name.split(os.sep)[:-1]) else name
+        return None
+
+    def shown(self, filename):
+        """What to call a file: relative in the workspace, as it is elsewhere."""
+        return self.name(filename) or filename
+
+    def source(self, filename):
+        """The lines of a file, without their ends; none where it cannot be read."""
+        if filename not in self._lines:
+            self._lines[filename] = self._read_lines(filename)
+        return self._lines[filename]
+
+    def _read_lines(self, filename):
+        try:
+            with _open(os.path.join(self.root, filename), "rb") as stream:
+                encoding, _ = tokenize.detect_encoding(stream.readline)
+                stream.seek(0)
+                return stream.read().decode(encoding, "replace").splitlines()
+        except (OSError, SyntaxError, LookupError):
+            return [line.rstrip("\n") for line in linecache.getlines(filename)]
+
+    def line(self, filename, number):
+        """One line, stripped."""
+        lines = self.source(filename)
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def compiled(self, name):
+        """The code object of a workspace file. Raises CommandError."""
+        path = os.path.join(self.root, name)
+        try:
+            with _open(path, "rb") as stream:
+                data = stream.read()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return compile(data, path, "exec", 0, True)
+        except OSError:
+            raise CommandError("no file {}".format(name)) from None
+        except (SyntaxError, ValueError) as error:
+            raise CommandError("{} cannot be compiled: {}".format(name, error)) from None
+
+    def resolve(self, path):
+        """The workspace's name of a file given by an agent. Raises CommandError."""
+        full = os.path.normpath(os.path.join(self.root, path))
+        for candidate in (full, full + ".py"):
+            if os.path.isfile(candidate):
+                if self.name(candidate) is None:
+                    raise CommandError("{} is not part of the workspace".format(path))
+                return self.name(candidate)
+        raise CommandError("no file {}".format(path))
+
+
+def code_objects(code):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            for inner in code_objects(constant):
+                yield inner
+
+
+def code_lines(code):
+    """Lines at which a code object, without those inside it, gets a line event."""
+    return {line for _, line in dis.findlinestarts(code) if line}
+
+
+def body_line(code):
+    """The first line of a function's body: where a call of it first stops."""
+    lines = sorted(line for line in code_lines(code) if line > code.co_firstlineno)
+    return lines[0] if lines else code.co_firstlineno
+
+
+def _is_function(code):
+    return bool(code.co_flags & 1) and code.co_name.isidentifier()
+
+
+def stop_line(files, name, line):
+    """The line at which a breakpoint wanted at `line` stops, moved down over lines without code.
+
+    A breakpoint on a `def` or its decorators means the function's first line. Raises CommandError.
+    """
+    top = files.compiled(name)
+    lines = files.source(os.path.join(files.root, name))
+    if not 1 <= line <= len(lines):
+        raise CommandError("{} has only {} lines".format(name, len(lines)))
+    for code in code_objects(top):
+        if _is_function(code) and code.co_firstlineno <= line <= _def_line(lines, code.co_firstlineno):
+            return body_line(code)
+    later = [found for code in code_objects(top) for found in code_lines(code) if found >= line]
+    if not later:
+        raise CommandError("no code at or after {}:{}".format(name, line))
+    return min(later)
+
+
+def _def_line(lines, line):
+    """The line of the `def` that a function starting at `line` (at its decorators) has."""
+    for number in range(line, len(lines) + 1):
+        if re.match(r"\s*(async\s+def|def)\b", lines[number - 1]):
+            return number
+    return line
+
+
+def function_line(files, name, function):
+    """The first body line of `function` (`f`, `Class.method`) in a file. Raises CommandError."""
+    for code in code_objects(files.compiled(name)):
+        found = _descend(code, function.split("."))
+        if found is not None and _is_function(found):
+            return body_line(found)
+    raise CommandError("no function {} in {}".format(function, name))
+
+
+def _descend(code, parts):
+    for part in parts:
+        inner = [each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == part]
+        if not inner:
+            return None
+        code = inner[0]
+    return code

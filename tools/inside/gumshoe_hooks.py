@@ -1,0 +1,99 @@
+"""Hooks into pytest and unittest that stop the debugger where a test fails. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14. This module is itself the pytest plugin.
+"""
+
+import importlib.machinery
+import os
+import sys
+
+_PLUGIN = __name__
+_PLUGINS_BEFORE = os.environ.get("PYTEST_PLUGINS", "")
+
+debugger = None
+"""The debugger of this process, set by `install`."""
+
+
+def install(chosen):
+    """Makes test runners that the program imports from now on report to a debugger."""
+    global debugger
+    debugger = chosen
+    sys.meta_path.insert(0, ImportWatch())
+    take_breakpoint_calls()
+
+
+def pytest_addoption(parser):
+    """Called when pytest has taken this module in as a plugin: its children are not to look for it."""
+    os.environ.pop("PYTEST_PLUGINS", None)
+    if _PLUGINS_BEFORE:
+        os.environ["PYTEST_PLUGINS"] = _PLUGINS_BEFORE
+
+
+def pytest_configure(config):
+    """Keeps time limits from ending a test that is stopped, and `breakpoint()` with us."""
+    take_breakpoint_calls()
+    if config.pluginmanager.hasplugin("timeout"):
+        config.hook.pytest_enter_pdb(config=config, pdb=None)
+
+
+def pytest_exception_interact(node, call, report):
+    """Called when a test, or the collection of a file, has failed."""
+    if debugger is not None:
+        debugger.post_mortem(call.excinfo.type, call.excinfo.value, call.excinfo.tb, getattr(node, "nodeid", None))
+
+
+def take_breakpoint_calls():
+    """Makes `breakpoint()` and `pdb.set_trace()` stop here."""
+    if debugger is None:
+        return
+    sys.breakpointhook = debugger.on_breakpoint_call
+    pdb = sys.modules.get("pdb")
+    if pdb is not None:
+        vars(pdb)["set_trace"] = debugger.on_breakpoint_call
+
+
+class ImportWatch:
+    """Hooks into pytest and unittest when, and only if, the program imports them."""
+
+    def find_spec(self, name, path=None, target=None):
+        """Finds nothing itself; wraps the loader of `unittest.result` and `pdb`."""
+        if name == "_pytest.config":
+            os.environ["PYTEST_PLUGINS"] = ",".join(part for part in (_PLUGIN, _PLUGINS_BEFORE) if part)
+        if name not in ("unittest.result", "pdb"):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                if name == "pdb":
+                    take_breakpoint_calls()
+                else:
+                    _watch_results(module.TestResult)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _watch_results(result):
+    """Stops at failures that unittest reports."""
+    for name in ("addError", "addFailure", "addSubTest"):
+        setattr(result, name, _watched(getattr(result, name)))
+
+
+def _watched(method):
+    def add(self, test, *arguments):
+        error = arguments[-1]
+        if debugger is not None and error is not None:
+            debugger.post_mortem(error[0], error[1], error[2], _test_name(test))
+        return method(self, test, *arguments)
+
+    return add
+
+
+def _test_name(test):
+    try:
+        return str(test.id())
+    except Exception:  # a test's own code may raise anything
+        return type(test).__name__

@@ -1,0 +1,103 @@
+"""Where a stopped program stands, and how far it is to go. Standard library only, Python 3.6 to 3.14."""
+
+import threading
+import types
+
+from gumshoe_values import short_repr
+
+FRAME_LIMIT = 30
+LOCALS_LIMIT = 40
+_get_ident = threading.get_ident
+
+
+class Stop:
+    """A place where the program stands: the frames to look at, innermost last, and the one chosen."""
+
+    def __init__(self, files, reason, frames, index=None, **facts):
+        self.files = files
+        self.reason = reason
+        self.frames = frames[-FRAME_LIMIT:]
+        self.hidden = len(frames) - len(self.frames)
+        self.index = len(self.frames) - 1 if index is None else index
+        self.facts = {key: value for key, value in facts.items() if value is not None}
+        self._locals = {}
+        self._described = None
+
+    @property
+    def frame(self):
+        """The chosen frame."""
+        return self.frames[self.index][0]
+
+    @property
+    def line(self):
+        """The line the chosen frame is at."""
+        return self.frames[self.index][1]
+
+    @property
+    def finished(self):
+        """Whether the frames have ended, so that nothing can be run in them step by step."""
+        return self.reason == "post-mortem"
+
+    def locals(self):
+        """The chosen frame's variables; one dictionary for the whole stop, since asking again undoes assignments."""
+        if self.index not in self._locals:
+            self._locals[self.index] = self.frame.f_locals
+        return self._locals[self.index]
+
+    def as_data(self):
+        """The stop as the host reads it."""
+        data = self.frame_chosen()
+        data.update(self.facts, reason=self.reason)
+        return data
+
+    def frame_chosen(self):
+        """The chosen frame as the host reads it, without why the program stopped."""
+        frame, line = self.frames[self.index]
+        place = {"path": self.files.shown(frame.f_code.co_filename), "line": line, "function": frame.f_code.co_name}
+        return dict(place, reason="frame", source=self.around(2))
+
+    def around(self, margin):
+        """Numbered lines around the current one."""
+        lines = self.files.source(self.frame.f_code.co_filename)
+        first = max(1, self.line - margin)
+        return [[number, lines[number - 1]] for number in range(first, min(len(lines), self.line + margin) + 1)]
+
+    def frames_as_data(self):
+        """All frames, without their variables."""
+        if self._described is None:
+            self._described = [self._frame_as_data(frame, line) for frame, line in self.frames]
+        return self._described
+
+    def _frame_as_data(self, frame, line):
+        filename = frame.f_code.co_filename
+        name = self.files.shown(filename)
+        return {"path": name, "line": line, "function": frame.f_code.co_name, "code": self.files.line(filename, line)}
+
+    def variables(self):
+        """Names and short reprs of the chosen frame's variables, without modules, functions and classes."""
+        shown = {}
+        for name, value in list(self.locals().items()):
+            if name.startswith(("__", "@")) or isinstance(value, _UNINTERESTING):
+                continue
+            if len(shown) == LOCALS_LIMIT:
+                break
+            shown[name] = short_repr(value)
+        return shown
+
+
+_UNINTERESTING = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+
+
+def line_of(frame):
+    """The frame's line; its first one where the interpreter knows none."""
+    return frame.f_lineno or frame.f_code.co_firstlineno
+
+
+class Plan:
+    """How far a step goes: `kind` is step, next, return or until; `frame` the one it is about."""
+
+    def __init__(self, kind, frame=None, line=0):
+        self.kind = kind
+        self.frame = frame
+        self.line = line
+        self.thread = _get_ident()

@@ -1,0 +1,281 @@
+"""Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
+
+import dis
+import sys
+import threading
+
+from gumshoe_breakpoints import Breakpoints
+from gumshoe_checkpoints import Checkpoints, flush_output
+from gumshoe_command_line import lines_of
+from gumshoe_commands import Commands
+from gumshoe_files import Files
+from gumshoe_stops import Plan, Stop, line_of
+from gumshoe_values import CommandError, describe_exception, short_repr
+
+_get_ident = threading.get_ident
+_current_frame = vars(sys)["_getframe"]
+_YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
+_GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
+_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
+
+
+class Debugger:
+    """The debugger of this process.
+
+    `state` is ready (the program is not started), running, stopped or exited. A stop answers requests in the thread
+    that stopped, until a command lets it go on; other threads that come to a stop meanwhile wait for their turn.
+    """
+
+    def __init__(self, channel, root):
+        self.channel = channel
+        self.files = Files(root)
+        self.breakpoints = Breakpoints(self.files)
+        self.checkpoints = Checkpoints()
+        self.commands = Commands(self)
+        self.state = "ready"
+        self.stop = None
+        self.plan = None
+        self.evaluating = None
+        self.dead = False
+        self.request = None
+        self.queue = []
+        self.results = []
+        self.extra = {}
+        self.last_exception = None
+        self._turn = threading.RLock()
+        self._raising = None
+        self._at_prompt = False
+
+    # - tracing
+
+    def on_call(self, frame, event, arg):
+        """The global trace function: decides whether a frame that begins is followed line by line."""
+        if self.dead:
+            return None
+        code = frame.f_code
+        if self.breakpoints.wants(code):
+            return self.on_event
+        plan = self.plan
+        if (
+            plan is not None
+            and plan.kind == "step"
+            and plan.thread == _get_ident()
+            and self.files.name(code.co_filename)
+        ):
+            return self.on_event
+        return None
+
+    def on_event(self, frame, event, arg):
+        """The local trace function of frames that are followed."""
+        if self.dead or self.state == "exited":
+            return None
+        if event == "line":
+            self._raising = None
+            self._on_line(frame)
+        elif event == "return":
+            self._on_return(frame, arg)
+        elif event == "exception":
+            self._on_exception(frame, *arg)
+        return self.on_event
+
+    def _plan_for(self, frame):
+        """The plan, where it is about this frame: it is the frame's own, or goes step by step through its thread."""
+        plan = self.plan
+        if plan is None or plan.thread != _get_ident() or not self.files.name(frame.f_code.co_filename):
+            return None
+        return plan if plan.kind == "step" or plan.frame is frame else None
+
+    def _on_line(self, frame):
+        hit, problem = self.breakpoints.hit(frame)
+        if hit is not None:
+            self.stop_at(frame, "breakpoint", breakpoint=hit.number, note=problem)
+            return
+        plan = self._plan_for(frame)
+        if plan is not None and plan.kind != "return" and frame.f_lineno >= plan.line:
+            self.stop_at(frame, "step")
+
+    def _on_return(self, frame, value):
+        plan = self._plan_for(frame)
+        if plan is None:
+            return
+        if _is_pause(frame):
+            if plan.kind == "step":
+                self._leave(frame)
+        elif self._raising is frame:
+            self._leave(frame)
+        else:
+            self.stop_at(frame, "return", value=short_repr(value))
+
+    def _on_exception(self, frame, kind, value, trace):
+        plan = self._plan_for(frame)
+        if plan is None or (issubclass(kind, _END_OF_ITERATION) and trace is None):
+            return
+        self._raising = frame
+        if plan.kind in ("step", "next") and not issubclass(kind, _END_OF_ITERATION):
+            self.last_exception = value
+            self.stop_at(frame, "exception", exception=describe_exception(kind, value))
+
+    def _leave(self, frame):
+        """The plan's frame has ended: goes on in the nearest workspace frame that called it."""
+        self.resume(Plan("next", self.caller(frame)))
+
+    def caller(self, frame):
+        """The nearest workspace frame that called `frame`, or None."""
+        frame = frame.f_back
+        while frame is not None and not self.files.name(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame
+
+    # - going on
+
+    def resume(self, plan):
+        """Sets up tracing for the way to the next stop. A plan without a frame stops at any workspace line."""
+        if plan is not None and plan.frame is None:
+            plan.kind = "step"
+        self.plan = plan
+        self.state = "running"
+        needed = plan is not None or bool(self.breakpoints)
+        frame = _current_frame(1)
+        while frame is not None:
+            if frame.f_code.co_filename != __file__:
+                frame.f_trace = self.on_event if needed and self._is_followed(frame) else None
+            frame = frame.f_back
+        threading.settrace(self.on_call if needed else None)
+        sys.settrace(self.on_call if needed else None)
+
+    def _is_followed(self, frame):
+        return self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None
+
+    # - stopping
+
+    def stack(self, frame):
+        """Workspace frames up to `frame`, outermost first; `frame` alone where there are none."""
+        found = []
+        inner = frame
+        while frame is not None:
+            if self.files.name(frame.f_code.co_filename):
+                found.append((frame, line_of(frame)))
+            frame = frame.f_back
+        return found[::-1] or [(inner, line_of(inner))]
+
+    def stop_at(self, frame, reason, **facts):
+        """Stops in a running frame."""
+        self._interact(Stop(self.files, reason, self.stack(frame), **facts))
+
+    def post_mortem(self, kind, value, trace, test=None):
+        """Stops at the innermost workspace frame of a traceback, or of what caused the exception.
+
+        Is called by the hooks into the test runners, and for exceptions that nothing caught.
+        """
+        if self.is_silent() or issubclass(kind, (SystemExit, GeneratorExit)):
+            return
+        frames, culprit = self._frames_of(value, trace)
+        if not frames:
+            return
+        self.last_exception = value
+        message = describe_exception(type(culprit) if culprit is not value else kind, culprit)
+        self._interact(Stop(self.files, "post-mortem", frames, exception=message, test=test))
+
+    def _frames_of(self, value, trace):
+        """The workspace frames of an exception, or of the first of its causes that has any, and which one it is."""
+        seen = []
+        while value is not None and all(value is not each for each in seen):
+            frames = []
+            while trace is not None:
+                if self.files.name(trace.tb_frame.f_code.co_filename):
+                    frames.append((trace.tb_frame, trace.tb_lineno))
+                trace = trace.tb_next
+            if frames:
+                return frames, value
+            seen.append(value)
+            value = value.__cause__ or value.__context__
+            trace = value.__traceback__ if value is not None else None
+        return [], None
+
+    def is_silent(self):
+        """Whether nothing may stop here: in a child, before the start, and in code run by a command."""
+        return self.dead or self.state in ("ready", "exited") or self.evaluating == _get_ident()
+
+    def on_interrupt(self, number, frame):
+        """The handler of SIGINT: stops the program where it is, or ends what a command runs."""
+        if self.dead:
+            raise KeyboardInterrupt
+        if self.evaluating == _get_ident():
+            raise KeyboardInterrupt
+        if self.state == "running" and not self._at_prompt:
+            self.stop_at(frame, "interrupt")
+
+    def on_breakpoint_call(self, *args, **kwargs):
+        """What `breakpoint()` and `pdb.set_trace()` do."""
+        if not self.is_silent():
+            self.stop_at(_current_frame(1), "breakpoint() call")
+
+    # - answering
+
+    def _interact(self, stop):
+        """Answers requests until one of them lets the program go on."""
+        with self._turn:
+            sys.settrace(None)
+            self.state, self.stop, self.plan = "stopped", stop, None
+            if self.results:
+                self.results[-1]["stop"] = stop.as_data()
+            self.serve()
+            self.stop = None
+
+    def serve(self):
+        """Runs queued commands, answers, and waits for more, until a command lets the program go on."""
+        while True:
+            while self.queue:
+                line = self.queue.pop(0)
+                result = {"command": line, "output": ""}
+                self.results.append(result)
+                if self.commands.run(line, result):
+                    return
+            self.answer()
+            self.take_request()
+
+    def take_request(self):
+        """Waits for the next request and queues its commands."""
+        self._at_prompt = True
+        self.request = self.channel.receive()
+        self._at_prompt = False
+        self.results = []
+        if "breakpoints" in self.request:
+            self.breakpoints.replace_all(self.request["breakpoints"])
+        try:
+            self.queue = lines_of(self.request)
+        except CommandError as error:
+            self.queue = []
+            self.results.append({"command": str(self.request.get("op")), "output": str(error), "failed": True})
+
+    def answer(self, exit_code=None):
+        """Answers the request in hand, if there is one."""
+        if self.request is None:
+            return
+        flush_output()
+        stop = self.stop
+        reply = {"id": self.request.get("id"), "state": self.state, "results": self.results, "exit_code": exit_code}
+        reply["stop"] = stop.as_data() if stop is not None else None
+        reply["frames"] = stop.frames_as_data() if stop is not None else []
+        reply["index"] = stop.index if stop is not None else None
+        reply["breakpoints"] = self.breakpoints.as_data()
+        reply["checkpoints"] = sorted(self.checkpoints.addresses)
+        reply.update(self.extra)
+        self.extra = {}
+        self.request = None
+        self.channel.send(reply)
+
+    def finish(self, exit_code):
+        """Tells the host that the program has ended."""
+        self.state, self.stop = "exited", None
+        self.results += [{"command": line, "output": "not run: the program has ended"} for line in self.queue]
+        self.queue = []
+        self.answer(exit_code)
+
+
+def _is_pause(frame):
+    """Whether the return event of a generator or coroutine is only a yield."""
+    code = frame.f_code
+    if not code.co_flags & _GENERATOR_FLAGS or frame.f_lasti < 0:
+        return False
+    return dis.opname[code.co_code[frame.f_lasti]] in _YIELDS

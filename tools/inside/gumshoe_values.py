@@ -1,0 +1,77 @@
+"""Short texts of values and exceptions, also where their own code fails. Standard library only, Python 3.6 to 3.14."""
+
+import re
+import reprlib
+import traceback
+
+OUTPUT_LIMIT = 6000
+VALUE_LIMIT = 200
+EXCEPTION_LIMIT = 600
+
+
+class CommandError(Exception):
+    """A command that could not be carried out; its text is the answer."""
+
+
+def shorten(text, limit=OUTPUT_LIMIT):
+    """`text` with its middle cut out when it is longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return "{}[... {} characters cut ...]{}".format(text[:half], len(text) - 2 * half, text[-half:])
+
+
+class _ShortRepr(reprlib.Repr):
+    """Reprs that stay short without walking through all of a big container."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxlevel = 4
+        self.maxtuple = self.maxlist = self.maxarray = self.maxset = self.maxfrozenset = self.maxdeque = 12
+        self.maxdict = 12
+        self.maxstring = self.maxlong = self.maxother = VALUE_LIMIT
+
+
+_short = _ShortRepr()
+
+
+def short_repr(value):
+    """A repr of at most about VALUE_LIMIT characters, also of values whose own repr fails."""
+    try:
+        if _has_plain_repr(value):
+            return shorten(_attributes(value, _short.repr), VALUE_LIMIT)
+        return shorten(without_addresses(value, _short.repr(value)), VALUE_LIMIT)
+    except Exception as error:  # the value's own code may raise anything
+        return "<unprintable {}: {}>".format(type(value).__name__, type(error).__name__)
+
+
+def full_repr(value):
+    """The repr of a value; an object without one of its own is shown by its attributes."""
+    return _attributes(value, short_repr) if _has_plain_repr(value) else without_addresses(value, repr(value))
+
+
+def _has_plain_repr(value):
+    return type(value).__repr__ is object.__repr__ and hasattr(value, "__dict__")
+
+
+def _attributes(value, show):
+    shown = ["{}={}".format(name, show(each)) for name, each in list(vars(value).items())[:12]]
+    return "<" + " ".join([type(value).__name__, *shown]) + ">"
+
+
+def without_addresses(value, text):
+    """The text of a repr without memory addresses, which differ from run to run; texts are left as they are."""
+    return text if isinstance(value, (str, bytes, bytearray)) else _ADDRESS.sub(">", text)
+
+
+_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
+
+
+def describe_exception(kind, value):
+    """`KeyError: 'x'`, without empty lines, also when the exception cannot be printed."""
+    try:
+        text = "".join(traceback.format_exception_only(kind, value))
+    except Exception:  # the exception's own code may raise anything
+        text = kind.__name__
+    lines = [line.rstrip() for line in _ADDRESS.sub(">", text).splitlines() if line.strip()]
+    return shorten("\n".join(lines), EXCEPTION_LIMIT)
