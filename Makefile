@@ -50,6 +50,7 @@ python:
 	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install one, or name it: make PYTHON=/path/to/python' >&2; exit 2; }
 
 $(STAMP): pyproject.toml constraints.txt | python
+	@echo 'Setting up $(VENV): this takes a few minutes, once.'
 	'$(PYTHON)' -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
