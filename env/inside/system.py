@@ -63,6 +63,11 @@ def offer_to_oom_killer():
     return True
 
 
+def processes():
+    """The ids of all processes that can be seen."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
 def children(pid):
     """The process ids of the living and dead children of `pid`; empty where /proc does not tell."""
     if _lists_children:
@@ -103,14 +108,13 @@ def _listed_children(pid):
 def _parents():
     """Each process with its children, from all of /proc: for kernels that keep no lists of children."""
     table = {}
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit():
-            try:
-                with open("/proc/{}/stat".format(name), "rb") as stream:
-                    fields = stream.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            table.setdefault(int(fields[1]), []).append(int(name))
+    for pid in processes() if os.path.isdir("/proc") else ():
+        try:
+            with open("/proc/{}/stat".format(pid), "rb") as stream:
+                fields = stream.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        table.setdefault(int(fields[1]), []).append(pid)
     return table
 
 

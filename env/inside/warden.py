@@ -23,7 +23,7 @@ import traceback
 
 from gumshoe.env.inside import system
 from gumshoe.env.inside.files import Files, Ignore
-from gumshoe.env.inside.processes import HangUp, Launch, kill_descendants
+from gumshoe.env.inside.processes import HangUp, Launch, kill_all_but, kill_descendants
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -101,6 +101,14 @@ class Warden:
     def ping(self):
         return {"pid": os.getpid()}
 
+    def processes(self):
+        """The ids of the processes in a sandbox that nothing has been run in yet."""
+        return system.processes()
+
+    def clear(self, spare):
+        """Kills all that a dead warden left behind."""
+        kill_all_but(spare)
+
     def run(self, argv, input=None, cwd=None, env=None, timeout_s=None):
         def launch(stdin, stdout):
             return self._launch(argv, cwd, env, stdin, stdout)
@@ -174,7 +182,7 @@ class Warden:
         self.sessions[session].signal(SIGNALS[name])
 
     def session_poll(self, session):
-        return self.sessions[session].poll()
+        return {"exit_code": self.sessions[session].poll()}
 
     def session_close(self, session):
         ended = self.sessions.pop(session, None)

@@ -37,10 +37,16 @@ class Place:
 
 
 class Backend(Protocol):
-    """A kind of sandbox, started once."""
+    """A kind of sandbox, started once.
+
+    Attributes:
+        isolated: what runs there cannot reach the host's files, processes and network.
+        revivable: the sandbox outlives its warden, so another can be started when a program has killed it.
+    """
 
     name: str
     isolated: bool
+    revivable: bool
     place: Place
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:

@@ -54,6 +54,7 @@ class BubblewrapBackend:
 
     name = "bubblewrap"
     isolated = True
+    revivable = False
 
     def __init__(self, config: SandboxConfig, workdir: str) -> None:
         self._config = config
@@ -165,7 +166,7 @@ def why_not_bubblewrap() -> str | None:
         return "bubblewrap is not installed: apt-get install bubblewrap"
     argv = [program, *_namespaces(os.geteuid() == 0), "--ro-bind", "/", "/", "--proc", "/proc", "true"]
     try:
-        tried = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - our own
+        tried = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not start: {error}"
     if tried.returncode == 0:

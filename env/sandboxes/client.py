@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.env.sandboxes.backend import Backend
-from gumshoe.env.sandboxes.bootstrap import bootstrap_argv
-from gumshoe.env.sandboxes.channel import Channel
+from gumshoe.env.sandboxes.link import SLACK_S, Link, WardenKilled
 from gumshoe.env.sandboxes.session import WardenSession
 from gumshoe.env.sandboxes.tape import text_of
-from gumshoe.errors import SandboxClosed, SandboxError
+from gumshoe.errors import SandboxError
 from gumshoe.protocols import Entry, Match
 from gumshoe.records import ExecResult
 
 __all__ = ["WardenSandbox"]
 
-SLACK_S = 60.0
+KILLED = 128 + 9
 
 
 class WardenSandbox:
@@ -32,16 +30,8 @@ class WardenSandbox:
     def __init__(self, backend: Backend, output_limit: int = 256 << 10) -> None:
         self.backend = backend.name
         self.isolated = backend.isolated
-        self._backend = backend
-        self._output_limit = output_limit
-        self._closed = False
-        self._terminal: Any = None
-        try:
-            self._channel = self._connect()
-            facts = self._configure()
-        except BaseException:
-            self._release()
-            raise
+        self._link = Link(backend, output_limit)
+        facts = self._link.facts
         self.root: str = facts["root"]
         self.state: str = facts["state"]
         self.python: str = facts["python"]
@@ -58,15 +48,20 @@ class WardenSandbox:
         timeout: float | None = None,
     ) -> ExecResult:
         """Runs a program to its end; see `protocols.Sandbox.run`. Its exit code is 128 + n when signal n ended it."""
-        reply = self._ask_for_program(
-            "run",
-            None if timeout is None else timeout + SLACK_S,
-            argv=list(argv),
-            input=None if input is None else _encode(input),
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            timeout_s=timeout,
-        )
+        try:
+            reply = self._link.ask_once(
+                "run",
+                None if timeout is None else timeout + SLACK_S,
+                argv=list(argv),
+                input=None if input is None else _encode(input),
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                timeout_s=timeout,
+            )
+        except WardenKilled as error:
+            return ExecResult(exit_code=KILLED, output=f"[{error}]", duration_s=0.0)
+        except OSError as error:
+            raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         text, truncated = text_of(reply["output"])
         return ExecResult(
             exit_code=reply["exit_code"],
@@ -78,25 +73,25 @@ class WardenSandbox:
 
     def real_path(self, path: str) -> str:
         """The path with its links followed, relative to the root."""
-        return self._ask("real_path", path=path)
+        return self._link.ask("real_path", path=path)
 
     def read_file(self, path: str, *, inside: bool = True) -> bytes:
         """The bytes of a regular file of at most 64 MiB."""
-        return base64.b64decode(self._ask("read", path=path, inside=inside))
+        return base64.b64decode(self._link.ask("read", path=path, inside=inside))
 
     def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
         """Replaces or makes a file in one step; missing folders are made."""
-        self._ask("write", path=path, data=_encode(data), inside=inside, mode=mode)
+        self._link.ask("write", path=path, data=_encode(data), inside=inside, mode=mode)
 
     def remove_file(self, path: str, *, inside: bool = True) -> None:
         """Removes a file or a symbolic link."""
-        self._ask("remove", path=path, inside=inside)
+        self._link.ask("remove", path=path, inside=inside)
 
     def walk(
         self, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), depth: int | None = None
     ) -> list[Entry]:
         """Everything below `path`; the kinds are `file`, `dir`, `link` and `other`."""
-        found = self._ask("walk", path=path, ignore=list(ignore), depth=depth)
+        found = self._link.ask("walk", path=path, ignore=list(ignore), depth=depth)
         return [Entry(path=name, kind=kind, size=size) for name, kind, size in found]
 
     def grep(
@@ -111,26 +106,29 @@ class WardenSandbox:
         """Lines that match, and whether there were more. Raises ValueError for a wrong pattern, TimeoutError for one
         that takes too long.
         """
-        found = self._ask(
+        found = self._link.ask(
             "grep", pattern=pattern, path=path, ignore=list(ignore), limit=limit, case_sensitive=case_sensitive
         )
         return [Match(path=name, line=line, text=text) for name, line, text in found["matches"]], found["more"]
 
     def unpack(self, archive: bytes, folder: str) -> None:
         """Unpacks a tar archive of the host's making below a folder, absolute or relative to the root."""
-        self._ask("unpack", SLACK_S * 5, archive=_encode(archive), folder=folder)
+        self._link.ask("unpack", SLACK_S * 5, archive=_encode(archive), folder=folder)
 
     def open_session(
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> WardenSession:
         """Starts a program on a terminal."""
         environment = None if env is None else dict(env)
-        name = self._ask_for_program("session_open", argv=list(argv), cwd=cwd, env=environment)
-        return WardenSession(name, self._ask, lambda: self._closed)
+        try:
+            name = self._link.ask("session_open", argv=list(argv), cwd=cwd, env=environment)
+        except OSError as error:
+            raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
+        return WardenSession(name, self._link)
 
     def snapshot(self) -> str:
         """Keeps the workspace's files; the name stays good for as long as the sandbox lives."""
-        return self._ask("snapshot", SLACK_S * 5)
+        return self._link.ask("snapshot", SLACK_S * 5)
 
     def restore(self, name: str, *, only: Sequence[tuple[bool, str]] | None = None) -> None:
         """Puts the workspace's files back; with `only`, just those that the patterns match."""
@@ -145,14 +143,7 @@ class WardenSandbox:
 
     def close(self) -> None:
         """Kills everything and removes what was made. Idempotent."""
-        if self._closed:
-            return
-        try:
-            self._channel.exchange("bye", timeout=SLACK_S)
-        except SandboxError:
-            pass  # It is gone already, or will not hear us; the backend kills what is left.
-        finally:
-            self._release()
+        self._link.close()
 
     def __enter__(self) -> WardenSandbox:
         return self
@@ -160,45 +151,11 @@ class WardenSandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _connect(self) -> Channel:
-        word = secrets.token_hex(16)
-        channel = Channel(self._backend.connect(bootstrap_argv(self._backend.place.python, word)))
-        channel.start(word)
-        return channel
-
-    def _configure(self) -> dict[str, Any]:
-        place = self._backend.place
-        return self._channel.exchange(
-            "configure",
-            root=place.root,
-            state=place.state,
-            limits=dict(place.limits),
-            cap=self._output_limit,
-            environment=dict(place.environment),
-            disposable=place.disposable,
-            user=place.user,
-        )
-
-    def _ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
-        if self._closed:
-            raise SandboxClosed("the sandbox has been closed")
-        return self._channel.exchange(op, timeout, **arguments)
-
-    def _ask_for_program(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
-        try:
-            return self._ask(op, timeout, **arguments)
-        except OSError as error:
-            raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
-
     def _on_snapshot(self, op: str, **arguments: Any) -> Any:
         try:
-            return self._ask(op, SLACK_S * 5, **arguments)
+            return self._link.ask(op, SLACK_S * 5, **arguments)
         except OSError as error:
             raise SandboxError(f"the snapshot cannot be used: {error.strerror}") from None
-
-    def _release(self) -> None:
-        self._closed = True
-        self._backend.close()
 
 
 def _encode(data: bytes) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from docker.errors import APIError, NotFound
-from docker.types import Ulimit
+from docker.types import LogConfig, Ulimit
 from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
 
@@ -42,6 +42,7 @@ class DockerBackend:
 
     name = "docker"
     isolated = True
+    revivable = True
 
     def __init__(self, task: Task, config: SandboxConfig) -> None:
         self._config = config
@@ -108,7 +109,7 @@ class DockerBackend:
             shm_size=f"{SHARED_MEMORY_MB}m",
             tmpfs=dict.fromkeys(in_memory, options),
             ulimits=[Ulimit(name="core", soft=0, hard=0)],
-            log_config={"Type": "none", "Config": {}},
+            log_config=LogConfig(type="none"),
             working_dir="/",
         )
 

@@ -1,4 +1,4 @@
-"""The Docker daemon: one client for the process, clear words when it does not answer, and whose containers are whose."""
+"""The Docker daemon: one client for the process, clear words when it does not answer, and whose container is whose."""
 
 from __future__ import annotations
 

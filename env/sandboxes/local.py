@@ -35,6 +35,7 @@ class LocalBackend:
 
     name = "local"
     isolated = False
+    revivable = False
 
     def __init__(self, config: SandboxConfig) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="gumshoe-"))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import JsonValue
 
+from gumshoe.env.sandboxes.link import SLACK_S, Link, WardenKilled
 from gumshoe.env.sandboxes.tape import text_of
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import SessionReply
 
 __all__ = ["WardenSession"]
 
-SLACK_S = 60.0
-
-
-class _Ask(Protocol):
-    def __call__(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any: ...
+KILLED = 128 + 9
 
 
 class WardenSession:
@@ -27,10 +24,10 @@ class WardenSession:
     The terminal does not echo, and a line printed ends in a plain newline.
     """
 
-    def __init__(self, name: str, ask: _Ask, sandbox_closed: Callable[[], bool]) -> None:
+    def __init__(self, name: str, link: Link) -> None:
         self._name = name
-        self._ask = ask
-        self._sandbox_closed = sandbox_closed
+        self._link = link
+        self._generation = link.generation
         self._closed = False
 
     def send(self, data: str) -> None:
@@ -58,24 +55,33 @@ class WardenSession:
     @property
     def alive(self) -> bool:
         """Whether the program is still running."""
-        return not self._closed and not self._sandbox_closed() and self._op("session_poll") is None
+        if self._closed or self._link.closed:
+            return False
+        return self._op("session_poll") == {"exit_code": None}
 
     def close(self) -> None:
         """Kills the program and all it started. Idempotent."""
-        if not self._closed and not self._sandbox_closed():
+        if not self._closed and not self._link.closed:
             self._op("session_close")
         self._closed = True
 
     def _op(self, op: str, wait: float = 0.0, **arguments: Any) -> Any:
+        """One exchange; None when the program was killed along with the warden that started it."""
         if self._closed:
             raise SandboxClosed("the session has been closed")
+        if self._generation != self._link.generation:
+            return None
         try:
-            return self._ask(op, wait + SLACK_S, session=self._name, **arguments)
+            return self._link.ask_once(op, wait + SLACK_S, session=self._name, **arguments)
+        except WardenKilled:
+            return None
         except OSError as error:
             raise SandboxError(f"the session failed: {error.strerror}") from None
 
 
-def _reply(data: dict[str, Any]) -> SessionReply:
+def _reply(data: dict[str, Any] | None) -> SessionReply:
+    if data is None:
+        return SessionReply(exit_code=KILLED)
     text, truncated = text_of(data["output"])
     return SessionReply(
         output=text,

@@ -1,0 +1,107 @@
+"""The way to a sandbox's warden, which is started again when a program has killed it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from gumshoe.env.sandboxes.backend import Backend
+from gumshoe.env.sandboxes.bootstrap import bootstrap_argv
+from gumshoe.env.sandboxes.channel import Channel, WardenGone
+from gumshoe.errors import SandboxClosed, SandboxError
+
+__all__ = ["SLACK_S", "Link", "WardenKilled"]
+
+SLACK_S = 60.0
+
+
+class WardenKilled(SandboxError):
+    """The warden was killed in the middle of an exchange. Another has taken its place; what ran under it is gone."""
+
+
+class Link:
+    """Starts the warden of a backend and asks things of it.
+
+    Attributes:
+        facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`.
+        generation: how often a warden had to be started again.
+        closed: whether `close` has been called.
+
+    Args:
+        output_limit: bytes kept of one program's output.
+    """
+
+    def __init__(self, backend: Backend, output_limit: int) -> None:
+        self._backend = backend
+        self._output_limit = output_limit
+        self.generation = 0
+        self.closed = False
+        self._bystanders: list[int] = []
+        try:
+            self._channel = self._connect()
+            self.facts = self._configure()
+            if backend.revivable:
+                self._bystanders = self._channel.exchange("processes")
+        except BaseException:
+            self._release()
+            raise
+
+    def ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
+        """One exchange, repeated once when the warden had been killed. Raises as `Channel.exchange` does."""
+        try:
+            return self.ask_once(op, timeout, **arguments)
+        except WardenKilled:
+            return self.ask_once(op, timeout, **arguments)
+
+    def ask_once(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
+        """One exchange. Raises WardenKilled, after another warden has been started, and as `Channel.exchange` does."""
+        if self.closed:
+            raise SandboxClosed("the sandbox has been closed")
+        try:
+            return self._channel.exchange(op, timeout, **arguments)
+        except WardenGone:
+            if not self._backend.revivable:
+                raise
+        self._revive()
+        raise WardenKilled("a program in the sandbox killed its supervisor")
+
+    def close(self) -> None:
+        """Kills everything and removes what was made. Idempotent."""
+        if self.closed:
+            return
+        try:
+            self._channel.exchange("bye", timeout=SLACK_S)
+        except SandboxError:
+            pass  # It is gone already, or will not hear us; the backend kills what is left.
+        finally:
+            self._release()
+
+    def _revive(self) -> None:
+        """Starts another warden, and kills what ran under the old one."""
+        self.generation += 1
+        self._channel = self._connect()
+        self._channel.exchange("clear", spare=self._bystanders)
+        self._configure()
+
+    def _connect(self) -> Channel:
+        word = secrets.token_hex(16)
+        channel = Channel(self._backend.connect(bootstrap_argv(self._backend.place.python, word)))
+        channel.start(word)
+        return channel
+
+    def _configure(self) -> dict[str, Any]:
+        place = self._backend.place
+        return self._channel.exchange(
+            "configure",
+            root=place.root,
+            state=place.state,
+            limits=dict(place.limits),
+            cap=self._output_limit,
+            environment=dict(place.environment),
+            disposable=place.disposable,
+            user=place.user,
+        )
+
+    def _release(self) -> None:
+        self.closed = True
+        self._backend.close()
