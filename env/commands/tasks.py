@@ -1,0 +1,150 @@
+"""`gumshoe tasks`: list, show and check the tasks of a source."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gumshoe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gumshoe.env.tasks.check import CheckResult
+    from gumshoe.records import Oracle, Task
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe tasks list casebook
+  gumshoe tasks list tasks/casebook-synth --tag split=heldout_bugs
+  gumshoe tasks show casebook casebook/ledger --oracle
+  gumshoe tasks check casebook --workers 2 --sandbox docker
+
+SOURCE is casebook or the folder of a task set (see gumshoe synth).
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    parser.epilog = EXAMPLES
+    actions = parser.add_subparsers(dest="action", metavar="list|show|check", required=True)
+    for name, summary in (
+        ("list", "one line a task"),
+        ("show", "one task as the agent knows it"),
+        ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
+    ):
+        action = actions.add_parser(name, help=summary, description=summary)
+        action.add_argument("source", metavar="SOURCE", help="casebook or the folder of a task set")
+        if name == "show":
+            action.add_argument("id", metavar="ID", help="id of the task")
+            action.add_argument("--oracle", action="store_true", help="show the answer too")
+        else:
+            action.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="only tasks with it")
+            action.add_argument("--limit", type=int, metavar="N", help="at most so many")
+        if name == "check":
+            kinds = ("auto", "docker", "bubblewrap", "local")
+            action.add_argument("--sandbox", choices=kinds, default="auto", help="where the tests run")
+            action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes at a time")
+        action.add_argument("--json", action="store_true", help="JSON instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out the action. Raises GumshoeError."""
+    return {"list": _list, "show": _show, "check": _check}[arguments.action](arguments)
+
+
+def _tasks(arguments: argparse.Namespace) -> list[tuple[Task, Oracle]]:
+    from gumshoe.env.tasks import load_tasks
+
+    if arguments.limit is not None and arguments.limit < 1:
+        raise ConfigError("--limit must be at least 1")
+    tags = dict(_tag(text) for text in arguments.tag)
+    return load_tasks(arguments.source, tags=tags, limit=arguments.limit)
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise ConfigError(f"--tag {text!r} is not of the form key=value")
+    return key, value
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    tasks = _tasks(arguments)
+    if arguments.json:
+        _print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    keys = list(dict.fromkeys(key for task, _ in tasks for key in task.tags))
+    table = Table("task", *keys, "failing tests", "other tests")
+    for task, oracle in tasks:
+        tests = (str(len(oracle.fail_to_pass)), str(len(oracle.pass_to_pass)))
+        table.add_row(task.id, *(task.tags.get(key, "") for key in keys), *tests)
+    Console().print(table)
+    print(f"{len(tasks)} tasks")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from gumshoe.env.tasks import load_tasks
+
+    ((task, oracle),) = load_tasks(arguments.source, ids=[arguments.id])
+    if arguments.json:
+        shown = {"task": task.model_dump(mode="json")}
+        _print_json({**shown, "oracle": oracle.model_dump(mode="json")} if arguments.oracle else shown)
+        return 0
+    workspace = task.workspace
+    print(f"{task.id}   {'  '.join(f'{key}={value}' for key, value in task.tags.items())}")
+    print(f"workspace   {workspace.path or workspace.image}")
+    print(f"laid over   {', '.join(workspace.overlay) or 'nothing'}")
+    print(f"entrypoint  {' '.join(task.entrypoint)}")
+    print(f"read-only   {', '.join(task.readonly) or 'nothing'}")
+    print(f"\n{task.problem_statement.rstrip()}")
+    if arguments.oracle:
+        print("\nfail to pass", *oracle.fail_to_pass, sep="\n  ")
+        print(f"\n{oracle.gold_patch.rstrip()}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.tasks.check import check_tasks
+
+    if arguments.workers < 1:
+        raise ConfigError("--workers must be at least 1")
+    tasks = _tasks(arguments)
+    checked = _with_progress(check_tasks(tasks, SandboxConfig(kind=arguments.sandbox), arguments.workers), len(tasks))
+    broken = [result for result in checked if not result.passed]
+    if arguments.json:
+        _print_json([{**result.model_dump(mode="json"), "passed": result.passed} for result in checked])
+    else:
+        _print_checks(checked, broken)
+    return 1 if broken else 0
+
+
+def _with_progress(results: Iterator[CheckResult], total: int) -> list[CheckResult]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return list(track(results, description="checking", total=total, console=Console(stderr=True)))
+
+
+def _print_checks(checked: list[CheckResult], broken: list[CheckResult]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("task", "seconds", "check")
+    for result in checked:
+        table.add_row(result.task_id, f"{result.duration_s:.1f}", "; ".join(result.problems) or "ok")
+    Console().print(table)
+    print(f"{len(checked) - len(broken)} of {len(checked)} tasks are proven")
+
+
+def _print_json(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
+    print()
