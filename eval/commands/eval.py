@@ -1,0 +1,103 @@
+"""`gumshoe eval CONFIG`: run policies on held-out tasks, score them, write a report."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from gumshoe.config import load_config
+
+if TYPE_CHECKING:
+    from gumshoe.collect.control import Control
+    from gumshoe.eval.arms import Hooks
+    from gumshoe.eval.config import ArmConfig
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe eval configs/eval/heuristics.yaml
+  gumshoe eval configs/eval/seeker.yaml -p vars.train=runs/train/tiny -p tasks.source=runs/tasks
+  gumshoe eval CONFIG -p out=runs/eval/try -p tasks.limit=20 -p workers=8
+
+A stopped evaluation goes on with the same command; what is finished is not played again.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the command line."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("config", type=Path, help="YAML file (see configs/eval)")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluates. 0: all done; 1: some episodes were given up; 130: interrupted."""
+    from rich.console import Console
+
+    from gumshoe.collect.control import Control
+    from gumshoe.eval.config import EvalConfig
+    from gumshoe.eval.report import print_table, write_report
+    from gumshoe.eval.run import evaluate
+
+    config = load_config(EvalConfig, arguments.config, arguments.param)
+    control = Control()
+    with _signals(control), _quiet_http():
+        evaluation = evaluate(config, control, {arm.name: _hooks(arm, control) for arm in config.arms})
+    report = Path(config.out) / "report.html"
+    write_report(evaluation, report)
+    print_table(evaluation.summary, Console(width=None if sys.stdout.isatty() else 118))
+    for path in (*evaluation.files.values(), report):
+        print(path)
+    if evaluation.stopped is not None:
+        print("stopped; the same command goes on", file=sys.stderr)
+        return 130
+    return 1 if any(arm.failed for arm in evaluation.summary.arms) else 0
+
+
+def _hooks(arm: ArmConfig, control: Control) -> Hooks:
+    """Tells on stderr how an arm is getting on: a line when it begins, and one each ten seconds."""
+    from gumshoe.eval.arms import Hooks
+    from gumshoe.eval.progress import ArmProgress
+
+    progress = ArmProgress(arm.title, control, sys.stderr)
+    return Hooks(serving=progress.serving, begun=progress.begun, done=progress.done, tick=progress.tick)
+
+
+@contextmanager
+def _signals(control: Control) -> Generator[None]:
+    """Ctrl-C once finishes the episodes at hand, twice stops at once; SIGTERM stops at once."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if control.finishing or number == signal.SIGTERM:
+            control.abort()
+        else:
+            control.finish()
+
+    earlier = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _quiet_http() -> Generator[None]:
+    """Keeps the SDK's line for each request off the terminal."""
+    loggers = [logging.getLogger(name) for name in ("httpx", "httpx2", "openai")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

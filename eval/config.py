@@ -1,0 +1,113 @@
+"""The configs of `gumshoe serve` and `gumshoe eval`."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, TasksConfig
+from gumshoe.config import Config
+from gumshoe.env.config import SandboxConfig
+
+__all__ = ["ArmConfig", "EvalConfig", "SamplingConfig", "ServeConfig"]
+
+
+class ServeConfig(Config):
+    """How a model folder is served."""
+
+    backend: Literal["auto", "vllm", "transformers"] = Field(
+        default="auto", description="auto: vLLM where it is installed, else transformers' own server"
+    )
+    python: str | None = Field(default=None, description="interpreter of the environment that serves; null: this one")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
+    name: str | None = Field(default=None, description="name under which vLLM serves it; null: its path")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where the model runs")
+    dtype: str = Field(default="auto", description="type of the weights; auto: as stored, float32 on a CPU")
+    max_length: int = Field(default=8192, ge=1, description="tokens of prompt and answer together (vLLM)")
+    tool_parser: str = Field(default="hermes", description="how vLLM reads tool calls out of the text")
+    tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
+    data_parallel: int = Field(default=1, ge=1, description="copies of the model (vLLM)")
+    cpu_cache_gb: int = Field(default=1, ge=1, description="memory for the KV cache on a CPU (vLLM), in GiB")
+    threads: int | None = Field(default=None, ge=1, description="threads of one server on a CPU; null: its own choice")
+    arguments: tuple[str, ...] = Field(default=(), description="further arguments for the server, as they are")
+    startup_s: float = Field(default=600.0, gt=0, description="seconds until it must answer /health")
+    restarts: int = Field(default=3, ge=0, description="how often a server that died is started again")
+
+
+class SamplingConfig(Config):
+    """How a served model is asked."""
+
+    temperature: float = Field(default=0.0, ge=0, description="0: always the likeliest token")
+    max_tokens: int = Field(default=512, ge=1, description="tokens of one answer")
+    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one answer")
+
+
+class ArmConfig(Config):
+    """One thing that is compared: a policy, or a model folder that is served for the run."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="short name; also that of its run folder")
+    label: str = Field(default="", description="name in the report; empty: `name`")
+    model: str | None = Field(default=None, description="model folder that is served while the arm runs")
+    policy: PolicyConfig | None = Field(default=None, description="who decides, where no model folder is given")
+    agent: AgentConfig | None = Field(default=None, description="what it may do; null: as the whole evaluation says")
+    baseline: bool = Field(default=False, description="the arm that the others are compared with, task by task")
+
+    @model_validator(mode="after")
+    def _one_mind(self) -> Self:
+        if (self.model is None) == (self.policy is None):
+            raise ValueError(f"arm {self.name!r} needs either a model folder or a policy")
+        return self
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name
+
+
+class EvalConfig(Config):
+    """One run of `gumshoe eval`."""
+
+    out: str = Field(description="folder of the evaluation; made if missing, resumed if there")
+    title: str = Field(default="How much does the seeker see?", description="headline of the report")
+    vars: dict[str, str] = Field(
+        default_factory=dict, description="texts that stand for {name} in models and in training_log"
+    )
+    tasks: TasksConfig = Field(description="which tasks; a limit is shared out evenly between their splits")
+    agent: AgentConfig = Field(AgentConfig(kind="seeker"), description="what every arm may do")
+    arms: tuple[ArmConfig, ...] = Field(min_length=1, description="what is compared, in the order of the report")
+    sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
+    limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
+    serve: ServeConfig = Field(default=ServeConfig(), description="how model folders are served")
+    sampling: SamplingConfig = Field(default=SamplingConfig(), description="how served models are asked")
+    workers: int = Field(default=2, ge=1, description="episodes at the same time, in each arm")
+    seed: int = Field(default=0, ge=0, description="every random choice follows from it, also that of the intervals")
+    attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
+    resamples: int = Field(default=2000, ge=100, description="bootstrap samples of one interval")
+    training_log: str | None = Field(default=None, description="JSON-lines log of a training run, for the loss curve")
+    trace_arm: str | None = Field(
+        default=None, description="arm whose trace is drawn at the top; null: the last model's"
+    )
+
+    @model_validator(mode="after")
+    def _arms_agree(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two arms are called {twice!r}")
+        if sum(arm.baseline for arm in self.arms) > 1:
+            raise ValueError("only one arm can be the baseline")
+        if self.trace_arm is not None and self.trace_arm not in names:
+            raise ValueError(f"trace_arm {self.trace_arm!r} is no arm; the arms are {', '.join(names)}")
+        for text in (*(arm.model for arm in self.arms), self.training_log):
+            self.fill(text or "")
+        return self
+
+    def fill(self, text: str) -> str:
+        """`text` with each {name} replaced by the variable of that name. Raises ValueError for one unknown."""
+        unknown = next((name for name in re.findall(r"{(\w+)}", text) if name not in self.vars), None)
+        if unknown is not None:
+            raise ValueError(f"{{{unknown}}} in {text!r} is not set: give -p vars.{unknown}=...")
+        return re.sub(r"{(\w+)}", lambda match: self.vars[match[1]], text)

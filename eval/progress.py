@@ -1,0 +1,71 @@
+"""How far an arm is: one line that is written over on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import IO
+
+from gumshoe.collect.control import Control
+from gumshoe.eval.serve import ModelServer
+from gumshoe.records import Trajectory
+
+__all__ = ["ArmProgress"]
+
+PLAIN_EVERY_S = 10.0
+
+
+class ArmProgress:
+    """Shows one arm's course.
+
+    Args:
+        title: the arm's name.
+        control: counts the steps.
+        stream: where it is shown.
+    """
+
+    def __init__(self, title: str, control: Control, stream: IO[str]) -> None:
+        self._title = title
+        self._control = control
+        self._stream = stream
+        self._planned = self._done = 0
+        self._began = self._last = time.monotonic()
+
+    def begun(self, planned: int, before: int) -> None:
+        """So many episodes are planned, of which so many are finished."""
+        self._planned, self._done = planned, before
+        self._began = self._last = time.monotonic()
+        left = "all finished before" if planned == before else f"{planned - before} episodes"
+        self._say(f"{self._title}: {left}")
+
+    def serving(self, server: ModelServer) -> None:
+        """The arm's model is served."""
+        took = time.monotonic() - self._began
+        self._say(f"{self._title}: {server.folder} served by {server.backend} after {took:.0f} s, log {server.log}")
+
+    def done(self, trajectory: Trajectory) -> None:
+        """Another episode is finished."""
+        self._done += 1
+        if self._done == self._planned:
+            self._clear()
+            self._say(f"{self._title}: {self._line()}")
+
+    def tick(self) -> None:
+        """Draws, or says something where that is due."""
+        if self._stream.isatty():
+            self._stream.write(f"\r\x1b[2K{self._title}: {self._line()}")
+            self._stream.flush()
+        elif time.monotonic() - self._last >= PLAIN_EVERY_S:
+            self._last = time.monotonic()
+            self._say(f"{self._title}: {self._line()}")
+
+    def _line(self) -> str:
+        elapsed = time.monotonic() - self._began
+        return f"{self._done}/{self._planned} episodes, {elapsed:.0f} s"
+
+    def _clear(self) -> None:
+        if self._stream.isatty():
+            self._stream.write("\r\x1b[2K")
+
+    def _say(self, line: str) -> None:
+        self._stream.write(f"{line}\n")
+        self._stream.flush()

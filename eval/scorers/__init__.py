@@ -1,0 +1,30 @@
+"""What is measured on a finished trajectory, one file a scorer. A value that could not be measured is None, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gumshoe.eval.scorers import conduct, localisation
+from gumshoe.eval.scorers.calibration import Brier
+from gumshoe.eval.scorers.conduct import Conduct
+from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.eval.scorers.localisation import FirstRight, Localisation
+from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scorers.valid_calls import ValidCalls
+from gumshoe.protocols import Scorer
+from gumshoe.records import Task
+
+__all__ = ["make_scorers"]
+
+
+def make_scorers(tasks: Iterable[Task]) -> list[Scorer]:
+    """Every scorer, for episodes on `tasks`."""
+    sources = Sources(tasks)
+    return [
+        ValidCalls(),
+        *(Localisation(level, measure, sources) for level in localisation.LEVELS for measure in localisation.MEASURES),
+        FirstRight(),
+        Grounding(),
+        Brier(),
+        *(Conduct(name) for name in conduct.MEASURES),
+    ]

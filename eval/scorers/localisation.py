@@ -1,0 +1,180 @@
+"""How well the handed-over locations cover the lines that the gold patch touches."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gumshoe.env.tasks import gold_lines
+from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scorers.spans import MODULE, Span, enclosing
+from gumshoe.protocols import Sandbox
+from gumshoe.records import Location, Oracle, Score, Trajectory
+
+__all__ = [
+    "LEVELS",
+    "MEASURES",
+    "FirstRight",
+    "Level",
+    "Localisation",
+    "Measure",
+    "Overlap",
+    "first_right_rank",
+    "lines_overlap",
+]
+
+Level = Literal["file", "function", "line"]
+Measure = Literal["precision", "recall", "f1"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+Gold = Mapping[str, Set[int]]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How what was named agrees with what was to be found, as counts."""
+
+    named: int
+    gold: int
+    shared: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the named that is right; None where nothing was named."""
+        return self.shared / self.named if self.named else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the gold that was named; None where there was nothing to be found."""
+        return self.shared / self.gold if self.gold else None
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of both; 0 where nothing was named, None where there was nothing to be found."""
+        return 2 * self.shared / (self.named + self.gold) if self.gold else None
+
+
+class Localisation:
+    """Precision, recall or F1 of a pack's locations against the gold patch, in files, functions or lines.
+
+    An episode that ended without a pack handed over nothing: recall and F1 are 0, precision is None. A task whose
+    gold patch touches no line of an existing file is unscored; so are functions where the source cannot be read.
+    """
+
+    def __init__(self, level: Level, measure: Measure, sources: Sources) -> None:
+        self.name = f"{level}_{measure}"
+        self._level: Level = level
+        self._measure: Measure = measure
+        self._sources = sources
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        gold = _gold_of(oracle)
+        found = self._overlap(_locations(trajectory), gold, trajectory.task.id) if gold else None
+        if found is None:
+            return Score(name=self.name, value=None, explanation="the gold patch gives nothing to compare with")
+        return Score(
+            name=self.name, value=getattr(found, self._measure), explanation=_explain(found, self._level, trajectory)
+        )
+
+    def _overlap(self, locations: Sequence[Location], gold: Gold, task_id: str) -> Overlap | None:
+        if self._level == "line":
+            return lines_overlap(locations, gold)
+        if self._level == "file":
+            return _sets_overlap({clean_path(location.path) for location in locations}, set(gold))
+        found = {path: self._sources.spans(task_id, path) for path in gold}
+        if any(of_file is None for of_file in found.values()):
+            return None
+        wanted = {(path, enclosing(found[path] or (), line)) for path, lines in gold.items() for line in lines}
+        named = {name for location in locations for name in self._functions_in(location, task_id)}
+        return _sets_overlap(named, wanted)
+
+    def _functions_in(self, location: Location, task_id: str) -> set[tuple[str, str]]:
+        path = clean_path(location.path)
+        return {(path, name) for name in _touched(self._sources.spans(task_id, path) or (), location)}
+
+
+class FirstRight:
+    """1 / rank of the first location that holds a gold line; 0 where none does, or nothing was handed over."""
+
+    name = "first_right"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        gold = _gold_of(oracle)
+        if not gold:
+            return Score(name=self.name, value=None, explanation="the gold patch gives nothing to compare with")
+        rank = first_right_rank(_locations(trajectory), gold)
+        return Score(
+            name=self.name,
+            value=0.0 if rank is None else 1 / rank,
+            explanation="no location holds a gold line" if rank is None else f"location {rank} is right",
+        )
+
+
+def lines_overlap(locations: Iterable[Location], gold: Gold) -> Overlap:
+    """How the lines of `locations` agree with `gold`. A line named twice counts once.
+
+    Works on ranges: a location of a billion lines costs no more than one of two.
+    """
+    ranges: dict[str, list[Location]] = {}
+    for location in locations:
+        ranges.setdefault(clean_path(location.path), []).append(location)
+    shared = sum(
+        any(line in place.lines for place in ranges.get(path, ())) for path, lines in gold.items() for line in lines
+    )
+    named = sum(_union_length(places) for places in ranges.values())
+    return Overlap(named, sum(map(len, gold.values())), shared)
+
+
+def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
+    """The place, from 1, of the first location that holds a gold line; None where none does."""
+    for rank, location in enumerate(locations, start=1):
+        if any(line in location.lines for line in gold.get(clean_path(location.path), ())):
+            return rank
+    return None
+
+
+def clean_path(path: str) -> str:
+    """`./cart.py` and `cart.py` are one file."""
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    return path
+
+
+def _gold_of(oracle: Oracle) -> dict[str, set[int]]:
+    return {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
+
+
+def _locations(trajectory: Trajectory) -> tuple[Location, ...]:
+    return trajectory.context_pack.locations if trajectory.context_pack is not None else ()
+
+
+def _sets_overlap(named: Set[Hashable], gold: Set[Hashable]) -> Overlap:
+    return Overlap(len(named), len(gold), len(named & gold))
+
+
+def _union_length(places: Iterable[Location]) -> int:
+    total, reached = 0, 0
+    for place in sorted(places, key=lambda place: place.start):
+        total += max(0, place.end - max(reached, place.start - 1))
+        reached = max(reached, place.end)
+    return total
+
+
+def _touched(found: tuple[Span, ...], location: Location) -> set[str]:
+    """The innermost functions and classes that a range of lines runs through.
+
+    The innermost one changes only where a function begins or ends, so it is enough to look there.
+    """
+    edges = {location.start} | {line for span in found for line in (span.start, span.end + 1)}
+    names = {enclosing(found, line) for line in edges if line in location.lines}
+    return names - {MODULE} or names
+
+
+def _explain(found: Overlap, level: Level, trajectory: Trajectory) -> str:
+    if trajectory.context_pack is None:
+        return "nothing was handed over"
+    return f"{found.shared} of {found.gold} {level}s, {found.named} named"

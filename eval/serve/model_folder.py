@@ -1,0 +1,76 @@
+"""A model folder: checked before a server is started on it, and laid out for `transformers serve`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gumshoe.errors import ServeError
+
+__all__ = ["check_model_folder", "lay_out_for_transformers"]
+
+
+def check_model_folder(folder: Path) -> None:
+    """Raises ServeError unless `folder` holds a model, its tokenizer and its chat template."""
+    if not folder.is_dir():
+        raise ServeError(f"there is no model folder {folder}: give the folder that `gumshoe train` wrote")
+    wanted = {"config.json": ["config.json"], "a tokenizer": ["tokenizer.json", "tokenizer.model", "vocab.json"]}
+    wanted["weights"] = ["*.safetensors", "*.bin"]
+    for what, patterns in wanted.items():
+        if not any(next(folder.glob(pattern), None) for pattern in patterns):
+            raise ServeError(f"{folder} is not a model folder: it holds no {what.removeprefix('a ')}")
+    if not (folder / "chat_template.jinja").is_file() and "chat_template" not in _read(
+        folder / "tokenizer_config.json"
+    ):
+        raise ServeError(f"{folder} has no chat template (chat_template.jinja): a conversation cannot be rendered")
+
+
+def lay_out_for_transformers(model: Path, view: Path) -> Path:
+    """Makes `view`, a folder of links to `model` whose tokenizer hands a model's text through unread.
+
+    `transformers serve` reads the tool calls of known architectures itself, and answers HTTP 500 where a call is
+    not valid JSON, or is cut off by the length limit. What an untrained model writes must be data, not a broken
+    server, so the text comes back whole and the client reads the calls. The folder's own path also frees the
+    model's path from what the server cannot take in a name (`@` is read as a revision).
+    """
+    view.mkdir(parents=True)
+    for entry in model.iterdir():
+        if entry.name != "tokenizer_config.json":
+            (view / entry.name).symlink_to(entry.resolve())
+    tokenizer = _read(model / "tokenizer_config.json")
+    content: dict[str, Any] = {"content": "text", "content_args": {"strip": False}}
+    ends = _end_tokens(model, tokenizer)
+    if ends:
+        content["close"] = ends
+    tokenizer["response_template"] = {
+        "defaults": {"role": "assistant"},
+        # The end of the prompt: nothing that the template wrote is taken for part of the answer.
+        "start_anchor_pattern": r"\Z",
+        "fields": {"content": content},
+    }
+    (view / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=2, ensure_ascii=False), encoding="utf-8")
+    return view
+
+
+def _end_tokens(model: Path, tokenizer: dict[str, Any]) -> list[str]:
+    """The texts of the tokens at which generation stops, which are no part of the answer."""
+    generation = _read(model / "generation_config.json")
+    identifiers = generation.get("eos_token_id", _read(model / "config.json").get("eos_token_id"))
+    wanted = set(identifiers) if isinstance(identifiers, list) else {identifiers}
+    added = _read(model / "tokenizer.json").get("added_tokens", [])
+    texts = [token["content"] for token in added if token.get("id") in wanted]
+    eos = tokenizer.get("eos_token")
+    texts.append(eos.get("content") if isinstance(eos, dict) else eos)
+    return sorted({text for text in texts if text})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is no such file. Raises ServeError."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ServeError(f"{path} cannot be read: {error}") from None
+    return data if isinstance(data, dict) else {}

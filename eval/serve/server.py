@@ -1,0 +1,289 @@
+"""A model server as a subprocess: started, watched, started again when it dies, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gumshoe.errors import ServeError
+from gumshoe.eval.config import ServeConfig
+from gumshoe.eval.serve.backends import Backend, choose_backend, environment, look_for, serve_command
+from gumshoe.eval.serve.guardian import GRACE_S
+from gumshoe.eval.serve.model_folder import check_model_folder, lay_out_for_transformers
+
+__all__ = ["ModelServer"]
+
+GUARDIAN = Path(__file__).with_name("guardian.py")
+POLL_S = 0.1
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class ModelServer:
+    """A model folder behind an OpenAI-compatible endpoint, for as long as the context is open.
+
+        with ModelServer(Path("runs/train/tiny/model")) as server:
+            client = openai.OpenAI(base_url=server.base_url, api_key="none")
+            client.chat.completions.create(model=server.model, ...)
+
+    The server runs in a process group of its own under a guardian (see `guardian.py`), which ends it when we are gone,
+    however that happened. A server that dies is started again, on the same port and under the same name, at most
+    `config.restarts` times; meanwhile clients see refused connections.
+
+    Args:
+        folder: the model folder.
+        config: how it is served.
+        log: file for all that the server prints, appended to; None: a temporary one.
+        scratch: folder for what the server needs meanwhile, emptied before and removed after; None: a temporary one.
+
+    Attributes:
+        base_url: where clients go, such as `http://127.0.0.1:8000/v1`.
+        model: the name that requests must give.
+        backend: `vllm` or `transformers`.
+        command: the exact argv, to be run without us; `shell_command` is the same as text, variables included.
+        log: the file with all that the server prints.
+        restarts: how often it has been started again.
+
+    Raises (when entered): ServeError with one line for a missing model folder, a port in use, nothing installed that
+    can serve, and a server that died or stayed silent.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        config: ServeConfig | None = None,
+        *,
+        log: Path | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        self.folder = Path(folder).expanduser().absolute()
+        self.config = config or ServeConfig()
+        self.restarts = 0
+        self.backend: Backend = "transformers"
+        self.base_url = ""
+        self.model = ""
+        self.command: list[str] = []
+        self.variables: dict[str, str] = {}
+        self._address = ("", 0)
+        self._wanted_scratch = scratch
+        self._scratch: Path | None = None
+        self._wanted_log = log
+        self.log = log or Path(os.devnull)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failure: str | None = None
+        self._closing = threading.Event()
+        self._changed = threading.Lock()
+        self._watcher: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def shell_command(self) -> str:
+        """The command as one would type it."""
+        variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.variables.items())]
+        return " ".join([*variables, shlex.join(self.command)])
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the guardian; None while nothing runs."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self) -> None:
+        """Starts the server and waits until it answers. Raises ServeError; nothing is left behind then."""
+        try:
+            self._prepare()
+            self._launch()
+            self._await_health()
+        except BaseException:
+            self.close()
+            raise
+        self._watcher = threading.Thread(target=self._watch, name="gumshoe-serve", daemon=True)
+        self._watcher.start()
+
+    def check(self) -> None:
+        """Raises ServeError if the server has died for good."""
+        if self._failure is not None:
+            raise ServeError(self._failure)
+
+    def wait(self) -> None:
+        """Blocks until the server has died for good or is closed. Raises ServeError in the first case."""
+        while self._watcher is not None and self._watcher.is_alive():
+            self._watcher.join(timeout=0.5)
+        self.check()
+
+    def close(self) -> None:
+        """Stops the server and all it started. Idempotent."""
+        self._closing.set()
+        if self._watcher is not None:
+            self._watcher.join()
+            self._watcher = None
+        with self._changed:
+            self._stop_process()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+
+    def _prepare(self) -> None:
+        check_model_folder(self.folder)
+        installed = look_for(self.config.python or sys.executable)
+        self.backend = choose_backend(self.config.backend, installed)
+        port = self.config.port or _free_port(self.config.host)
+        _refuse_used_port(self.config.host, port)
+        self._scratch = self._make_scratch()
+        self.log = self._wanted_log or self._scratch / "server.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        served = self.folder
+        if self.backend == "transformers":
+            served = lay_out_for_transformers(self.folder, self._scratch / "model")
+        self.command, self.model = serve_command(self.backend, self.config, installed, model=served, port=port)
+        self.variables = environment(self.backend, self.config, installed, self._scratch)
+        self._address = (_reachable(self.config.host), port)
+        self.base_url = f"http://{self._address[0]}:{port}/v1"
+
+    def _make_scratch(self) -> Path:
+        """A fresh folder: a fixed one keeps the served name the same from run to run, unless it cannot be a name."""
+        if self._wanted_scratch is None or "@" in str(self._wanted_scratch.absolute()):
+            return Path(tempfile.mkdtemp(prefix="gumshoe-serve-"))
+        scratch = self._wanted_scratch.absolute()
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        return scratch
+
+    def _launch(self) -> None:
+        with self._changed, self.log.open("ab") as log:
+            if self._closing.is_set():
+                return
+            log.write(f"$ {self.shell_command}\n".encode())
+            log.flush()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", str(GUARDIAN), *self.command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.variables},
+                start_new_session=True,
+            )
+
+    def _await_health(self) -> None:
+        """Raises ServeError when the server dies, or does not answer in time."""
+        deadline = time.monotonic() + self.config.startup_s
+        while not self._closing.is_set():
+            code = self._process.poll() if self._process is not None else None
+            if code is not None:
+                raise ServeError(f"the model server died (exit code {code}): {self._last_words()}{self._whole_log()}")
+            if self.healthy():
+                return
+            if time.monotonic() > deadline:
+                waited = f"{self.config.startup_s:g} s"
+                raise ServeError(
+                    f"the model server did not answer within {waited}: {self._last_words()}{self._whole_log()}"
+                )
+            self._closing.wait(POLL_S)
+
+    def healthy(self) -> bool:
+        """Whether `/health` answers 200 at this moment."""
+        connection = http.client.HTTPConnection(*self._address, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _watch(self) -> None:
+        """Starts the server again whenever it has died, until there have been too many deaths."""
+        while not self._closing.wait(POLL_S):
+            code = self._process.poll() if self._process is not None else None
+            if code is None:
+                continue
+            if self.restarts >= self.config.restarts:
+                again = f" after {self.restarts} restarts" if self.restarts else ""
+                self._failure = (
+                    f"the model server died (exit code {code}){again}: {self._last_words()}{self._whole_log()}"
+                )
+                return
+            self.restarts += 1
+            try:
+                self._launch()
+                self._await_health()
+            except ServeError as error:
+                self._failure = str(error)
+                return
+
+    def _stop_process(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        try:
+            process.wait(timeout=GRACE_S + 10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _last_words(self) -> str:
+        """The last line that the server printed."""
+        return next(_lines_from_end(self.log), "it said nothing")
+
+    def _whole_log(self) -> str:
+        return f" (all of it: {self._wanted_log})" if self._wanted_log is not None else ""
+
+
+def _lines_from_end(log: Path, window: int = 65536) -> Iterator[str]:
+    """The non-empty lines of the log's last part, last first, as a terminal would show them."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - window))
+        text = file.read().decode(errors="replace")
+    for line in reversed(text.splitlines()):
+        shown = ESCAPES.sub("", line).strip()
+        if shown and not shown.startswith("$ "):
+            yield shown[:500]
+
+
+def _free_port(host: str) -> int:
+    with socket.create_server((host, 0), family=_family(host)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def _refuse_used_port(host: str, port: int) -> None:
+    """Raises ServeError if nobody can listen there: another server would answer in our model's place."""
+    try:
+        with socket.create_server((host, port), family=_family(host)):
+            return
+    except (OSError, OverflowError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise ServeError(
+            f"port {port} on {host} cannot be used ({reason}): give another --port, or 0 for a free one"
+        ) from None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _reachable(host: str) -> str:
+    """Where a client on this machine finds a server that listens on `host`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - nothing is bound here

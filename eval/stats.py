@@ -1,0 +1,89 @@
+"""Intervals and paired comparisons, each a small function of plain numbers. Seeded where chance plays a part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean
+
+__all__ = ["Estimate", "McNemar", "bootstrap_mean", "mcnemar", "mean_estimate", "paired_difference", "wilson"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its interval, over `count` values. Without values all three are None: unmeasured is not 0."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    count: int
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """The exact test on paired yes/no outcomes: how often only the first, only the second, and the p value."""
+
+    only_first: int
+    only_second: int
+    p_value: float
+
+
+def mean_estimate(values: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95) -> Estimate:
+    """The mean of `values`: with Wilson's interval where all are 0 or 1 (a share), else with a bootstrap interval."""
+    if values and all(value in (0, 1) for value in values):
+        return wilson(sum(1 for value in values if value), len(values), level=level)
+    return bootstrap_mean(values, seed=seed, resamples=resamples, level=level)
+
+
+def wilson(successes: int, count: int, *, level: float = 0.95) -> Estimate:
+    """A share with Wilson's score interval, which stays in [0, 1] and does not collapse at 0 and 1."""
+    if not 0 <= successes <= count:
+        raise ValueError(f"{successes} successes of {count}")
+    if count == 0:
+        return Estimate(None, None, None, 0)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    share = successes / count
+    shrunk = 1 + z * z / count
+    centre = (share + z * z / (2 * count)) / shrunk
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / shrunk
+    # At the ends the formula gives the share itself, give or take rounding.
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == count else centre + half
+    return Estimate(share, low, high, count)
+
+
+def bootstrap_mean(values: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95) -> Estimate:
+    """The mean of `values` with a percentile bootstrap interval. The values' order makes no difference."""
+    if not values:
+        return Estimate(None, None, None, 0)
+    import numpy as np
+
+    ordered = np.sort(np.asarray(values, dtype=float))
+    generator = np.random.default_rng(seed)
+    draws = generator.integers(0, len(ordered), size=(resamples, len(ordered)))
+    means = ordered[draws].mean(axis=1)
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    mean = fmean(ordered.tolist())
+    # Equal values: summing in another order must not put the mean outside its interval by a rounding error.
+    return Estimate(mean, min(float(low), mean), max(float(high), mean), len(ordered))
+
+
+def paired_difference(
+    first: Sequence[float], second: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95
+) -> Estimate:
+    """The mean of `second - first` over pairs, with a bootstrap interval over the pairs."""
+    differences = [after - before for before, after in zip(first, second, strict=True)]
+    return bootstrap_mean(differences, seed=seed, resamples=resamples, level=level)
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
+    """McNemar's exact two-sided test: do two arms succeed equally often on the same tasks?"""
+    pairs = list(zip(first, second, strict=True))
+    only_first = sum(1 for one, other in pairs if one and not other)
+    only_second = sum(1 for one, other in pairs if other and not one)
+    discordant = only_first + only_second
+    fewer = min(only_first, only_second)
+    tail = sum(math.comb(discordant, k) for k in range(fewer + 1))
+    return McNemar(only_first, only_second, min(1.0, 2 * tail / 2**discordant))

@@ -1,0 +1,38 @@
+"""A model folder that is small enough to be made for a test, and a real server on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gumshoe.eval.config import ServeConfig
+from gumshoe.eval.serve import ModelServer
+
+MAKER = Path(__file__).with_name("micro_model.py")
+
+
+@pytest.fixture(scope="session")
+def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Qwen3 of two small layers that answers "good" and "bad" in known ways."""
+    pytest.importorskip("torch", reason="making a model needs the extra `train`", exc_type=ImportError)
+    pytest.importorskip("fastapi", reason="serving needs the extra `serve`", exc_type=ImportError)
+    folder = tmp_path_factory.mktemp("micro") / "model"
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    argv = [sys.executable, str(MAKER), str(folder)]
+    made = subprocess.run(argv, capture_output=True, text=True, check=False, env=one_thread)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(micro_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
+    """The micro model behind `transformers serve`, once for all tests."""
+    log = tmp_path_factory.mktemp("served") / "server.log"
+    config = ServeConfig(backend="transformers", device="cpu", threads=1)
+    with ModelServer(micro_model, config, log=log) as server:
+        yield server

@@ -1,0 +1,85 @@
+"""Makes the smallest model folder that can be served: `python micro_model.py FOLDER`.
+
+Two layers of 64, trained for a few seconds to answer "good" with a valid tool call and "bad" with a broken one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import trl
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+TOOLS = json.loads(Path(__file__).with_name("micro_tools.json").read_text())
+GOOD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "arguments": {"path": "a.py"}}\n</tool_call>'
+BAD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "argum\n</tool_call>'
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    template = (Path(trl.__file__).parent / "chat_templates" / "qwen3_training.jinja").read_text()
+    trainer = trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
+    core.train_from_iterator(
+        [template.replace("\\n", " ").replace('\\"', '"'), json.dumps(TOOLS), GOOD, BAD] * 2, trainer
+    )
+    core.add_special_tokens([AddedToken(f"<|{name}|>", special=True) for name in ("im_start", "im_end", "endoftext")])
+    marks = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
+    core.add_tokens([AddedToken(mark, special=False, normalized=False) for mark in marks])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    torch.manual_seed(0)
+    return Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            head_dim=32,
+            max_position_embeddings=4096,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+def train(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
+    rows = [
+        tokenizer.apply_chat_template(
+            [{"role": "user", "content": asked}, {"role": "assistant", "content": said}], tools=TOOLS, return_dict=True
+        )["input_ids"]
+        for asked, said in (("good", GOOD), ("bad", BAD))
+    ]
+    width = max(map(len, rows))
+    inputs = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
+    labels = torch.tensor([row + [-100] * (width - len(row)) for row in rows])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(120):
+        loss = model(input_ids=inputs, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def main(folder: str) -> None:
+    tokenizer = make_tokenizer()
+    model = make_model(tokenizer)
+    train(model, tokenizer)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
