@@ -32,12 +32,15 @@ MARGIN = 2
 """Lines of context on each side of the lines that matter."""
 MAX_QUOTE = 160
 MAX_VALUES = 2
+PROGRAM = "the program"
+"""Stands for the test where single tests are not known; its lines count from the last."""
 
 _TITLE = re.compile(r"^(?P<path>\S+) \d+-\d+ of \d+ lines?$")
 _LINE = re.compile(r"^[* ] *(?P<number>\d+)(?: (?P<text>.*))?$")
 _HIT = re.compile(r"^(?P<path>[^\s:]+):(?P<number>\d+)[: ] ?(?P<text>.*)$")
 _OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+)")
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>.+)")
+_NO_OUTCOMES = re.compile(r"^(?:exit code [1-9]|timed out)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 Code = Mapping[str, Mapping[int, str]]
@@ -86,7 +89,11 @@ def failures(observations: Iterable[Observed]) -> list[Failure]:
     for observation in observations:
         if observation.tool != "eval":
             continue
-        for line in observation.text.splitlines():
+        summary, *details = observation.text.splitlines() or [""]
+        if _NO_OUTCOMES.match(summary):
+            lines = tuple(line.strip() for line in reversed(details) if line.strip())
+            found.append(Failure(observation.step, PROGRAM, lines))
+        for line in details:
             match = _FAILED.match(line)
             if match:
                 found.append(Failure(observation.step, match["test"], ()))

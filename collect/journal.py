@@ -33,7 +33,7 @@ class Diverged(Exception):
 
 
 class Journal:
-    """The file of one episode.
+    """The file of one episode. Use it as a context manager; the file stays.
 
     Args:
         path: where it is kept; an earlier one of the same `identity` is replayed, any other is started over.
@@ -46,6 +46,12 @@ class Journal:
         self._next = 0
         _rewrite(path, identity, self._turns)
         self._file = path.open("ab")
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def replayable(self) -> int:

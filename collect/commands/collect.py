@@ -14,7 +14,7 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
-from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
 from gumshoe.config import load_config
 
 __all__ = ["collect", "configure", "run"]
@@ -62,8 +62,8 @@ def collect(config: CollectConfig, *, verbose: int = 0) -> RunResult:
         GumshoeError: the config, the tasks or the run folder are wrong, or nothing works any more.
     """
     path = Path(config.out)
+    episodes = plan_episodes(config, run_identity(config))
     with RunFolder(path, config) as folder, _logging(path / "run.log", verbose):
-        episodes = plan_episodes(config, folder.identity)
         folder.plan(len(episodes))
         control = Control(config.budget)
         for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():

@@ -13,7 +13,9 @@ from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
 
 __all__ = ["TracebackPolicy", "last_frame"]
 
-FRAME = re.compile(r"(?P<path>[\w./-]+\.py)[:\s](?P<line>\d+)")
+FRAME = re.compile(
+    r"""(?:File "(?:[^"]*/workspace/)?(?P<quoted>[^"]+\.py)", line |(?P<path>[\w./-]+\.py):)(?P<line>\d+)"""
+)
 
 
 class TracebackPolicy:
@@ -38,7 +40,7 @@ class TracebackPolicy:
 def last_frame(text: str) -> tuple[str, int, str] | None:
     """Path, line number and whole text line of the last frame that `text` names; frames of tests only if no other."""
     frames = [
-        (match["path"], int(match["line"]), line.strip())
+        (match["path"] or match["quoted"], int(match["line"]), line.strip())
         for line in text.splitlines()
         for match in FRAME.finditer(line)
         if int(match["line"]) > 0

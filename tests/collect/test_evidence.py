@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from gumshoe.collect.evidence import (
+    Region,
+    build_pack,
+    failures,
+    pack_arguments,
+    region_of,
+    seen_code,
+    stop_at,
+    telling_values,
+)
+from gumshoe.collect.grounding import grounded_share, is_grounded
+from gumshoe.collect.observed import Observed, observed, tool_message
+from gumshoe.records import ContextPack, Finding, Location, Message
+
+SOURCE = '''\
+LIMIT = 3
+
+
+class Cart:
+    """A cart."""
+
+    def total(self, items):
+        result = sum(
+            items,
+        )
+
+        return result - 1
+
+    size = 4
+
+
+async def load(
+    name,
+):
+    return name
+'''
+LINES = dict(enumerate(SOURCE.splitlines(), start=1))
+VIEW = Observed(
+    1, "view", "\n".join(["shop/cart.py 1-20 of 20 lines", *(f"  {n:>2} {text}"[1:] for n, text in LINES.items())])
+)
+EVAL = Observed(
+    0,
+    "eval",
+    "1 failed, 2 passed\nFAILED tests/test_cart.py::test_total[a b]\n  def it():\n  AssertionError: assert 2 == 3\n"
+    "  tests/test_cart.py:4 in test_total: assert total == 3",
+)
+STOP = Observed(
+    2,
+    "pdb",
+    "breakpoint 1 at shop/cart.py:12\n> shop/cart.py:12 in total (breakpoint 1)\n->12         return result - 1\n"
+    "self = <Cart>\nitems = [1, 2]\nresult = 3",
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (1, Region(1, 20, None)),
+        (4, Region(4, 14, "Cart")),
+        (7, Region(7, 12, "Cart.total")),
+        (9, Region(7, 12, "Cart.total")),
+        (11, Region(7, 12, "Cart.total")),
+        (12, Region(7, 12, "Cart.total")),
+        (14, Region(4, 14, "Cart")),
+        (17, Region(17, 20, "load")),
+        (20, Region(17, 20, "load")),
+    ],
+)
+def test_the_region_is_the_innermost_function_or_class(line: int, expected: Region) -> None:
+    assert region_of(LINES, line) == expected
+
+
+def test_a_region_ends_where_nothing_was_seen() -> None:
+    seen = {number: LINES[number] for number in (7, 8, 9)}
+    assert region_of(seen, 8) == Region(7, 9, "total")
+    assert region_of({8: LINES[8]}, 8) == Region(8, 8, None)
+
+
+def test_code_is_read_off_views() -> None:
+    assert seen_code([VIEW]) == {"shop/cart.py": LINES}
+    assert seen_code([EVAL, Observed(0, "view", ""), Observed(0, "view", "error: no file")]) == {}
+    marked = Observed(0, "view", "a.py 9-10 of 10 lines\n*  9 x = 1\n  10 y = 2")
+    assert seen_code([marked]) == {"a.py": {9: "x = 1", 10: "y = 2"}}
+
+
+def test_failures_have_their_telling_line() -> None:
+    (failure,) = failures([EVAL, VIEW])
+    assert (failure.step, failure.test) == (0, "tests/test_cart.py::test_total[a b]")
+    assert failure.message == "AssertionError: assert 2 == 3"
+
+
+def test_a_program_without_tests_fails_with_its_last_words() -> None:
+    (failure,) = failures([Observed(3, "eval", "exit code 1\nTraceback\n  File x\nValueError: no")])
+    assert failure.message == "ValueError: no"
+    assert failures([Observed(3, "eval", "exit code 0")]) == []
+
+
+def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
+    pack = build_pack([EVAL, VIEW, STOP], {"shop/cart.py": {12}}, "off by one")
+    assert pack is not None
+    assert pack.locations == (Location(path="shop/cart.py", start=10, end=12, symbol="Cart.total"),)
+    assert [(finding.step, finding.quote) for finding in pack.findings] == [
+        (0, "AssertionError: assert 2 == 3"),
+        (2, "result = 3"),
+    ]
+    texts = {seen.step: seen.text for seen in (EVAL, VIEW, STOP)}
+    assert grounded_share(pack, texts) == 1.0
+    assert ContextPack.model_validate(pack_arguments(pack)) == pack
+
+
+def test_without_values_the_stop_itself_is_quoted() -> None:
+    bare = Observed(2, "pdb", "> shop/cart.py:12 in total")
+    pack = build_pack([VIEW, bare], {"shop/cart.py": {12}}, "")
+    assert pack is not None
+    assert [finding.quote for finding in pack.findings] == ["> shop/cart.py:12 in total"]
+
+
+def test_what_nobody_has_seen_is_in_no_pack() -> None:
+    assert build_pack([EVAL, STOP], {"shop/cart.py": {12}}, "x") is None
+    assert build_pack([EVAL, VIEW], {"shop/other.py": {12}}, "x") is None
+    assert build_pack([EVAL, VIEW], {"shop/cart.py": {99}}, "x") is None
+
+
+def test_functions_get_a_location_each() -> None:
+    pack = build_pack([VIEW], {"shop/cart.py": {8, 12, 20}}, "x")
+    assert pack is not None
+    assert [(place.start, place.end) for place in pack.locations] == [(7, 12), (18, 20)]
+
+
+def test_stops_elsewhere_do_not_count() -> None:
+    assert stop_at(STOP, "shop/cart.py", {12}) is not None
+    assert stop_at(STOP, "shop/cart.py", {2}) is None
+    assert stop_at(STOP, "cart.py", {12}) is None
+    assert stop_at(VIEW, "shop/cart.py", {12}) is None
+    assert stop_at(STOP, "shop/cart.py", set()) is None
+
+
+def test_an_object_tells_less_than_a_value() -> None:
+    assert [name for name, _ in telling_values(STOP, {"self", "items", "result"})] == ["result", "items", "self"]
+
+
+def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
+    texts = {0: "a  b\n c"}
+    assert is_grounded(Finding(claim="", step=0, quote=" a b c "), texts)
+    assert not is_grounded(Finding(claim="", step=1, quote="a"), texts)
+    assert not is_grounded(Finding(claim="", step=0, quote="ab"), texts)
+    assert not is_grounded(Finding(claim="", step=0, quote=" "), texts)
+    assert grounded_share(ContextPack(), texts) is None
+
+
+def test_tool_messages_are_read_back() -> None:
+    message = tool_message(7, "text\n[step 8] no", call_id="c", tool="eval")
+    assert observed([message, Message(role="user", content="[step 1] no")]) == [
+        Observed(7, "eval", "text\n[step 8] no")
+    ]

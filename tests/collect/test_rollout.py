@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tasks import make_task
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
+from gumshoe.collect.control import Control, Interrupted
+from gumshoe.collect.journal import Diverged, Journal
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.teacher import TeacherPolicy
+from gumshoe.collect.rollout import Episode, Rollout
+from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import ContextOverflow, ScriptExhausted
+from gumshoe.protocols import Policy
+from gumshoe.records import (
+    Completion,
+    Decision,
+    Limits,
+    Message,
+    StopReason,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+
+FIX = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
+
+
+def say(*calls: tuple[str, dict[str, Any]], text: str = "[seek 0.5] why", **extra: Any) -> Completion:
+    asked = tuple(ToolCall(id=f"c{n}", name=name, arguments=arguments) for n, (name, arguments) in enumerate(calls))
+    return Completion(text=text, tool_calls=asked, **extra)
+
+
+def play(tmp_path: Path, *script: Completion, policy: Policy | None = None, **settings: Any) -> Trajectory:
+    return rollout(tmp_path, policy or ScriptedPolicy(script), **settings).run()
+
+
+def rollout(tmp_path: Path, policy: Policy, *, agent: str = "debug", steps: int = 20, **settings: Any) -> Rollout:
+    task, oracle = make_task(tmp_path / "repo", 3)
+    task = task.model_copy(update={"limits": Limits(steps=steps)})
+    episode = Episode(task, oracle, 0, 1)
+    config = make_agent(AgentConfig(kind=agent))  # pyright: ignore[reportArgumentType]
+    return Rollout(episode, config, policy, sandbox=SandboxConfig(kind="local"), **settings)
+
+
+def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
+    found = play(
+        tmp_path,
+        say(("view", {"path": "shop.py"}), ("eval", {})),
+        say(("rewrite", FIX), text="[edit 0.9] I mend it."),
+        say(("submit", {}), text="done"),
+    )
+    assert found.stop is StopReason.SUBMITTED
+    assert found.resolved is True
+    assert [message.role for message in found.messages] == [
+        *("system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool")
+    ]
+    assert found.messages[1].content == "Members get 14 off instead of 10."
+    assert found.messages[3].content.startswith("[step 0] shop.py 1-14 of 14 lines")
+    assert found.messages[4].content.startswith("[step 0] exit code 1")
+    assert found.messages[6].content.startswith("[step 1] rewrote shop.py")
+    assert [step.message_index for step in found.steps] == [2, 5, 7]
+    assert [step.decision for step in found.steps] == [Decision.VERIFY, Decision.EDIT, Decision.SUBMIT]
+    assert [step.stated for step in found.steps] == [Decision.SEEK, Decision.EDIT, None]
+    assert [step.confidence for step in found.steps] == [0.5, 0.9, None]
+    assert found.steps[1].rationale == "I mend it."
+    assert [step.reward for step in found.steps] == [0.0, 0.0, 1.0]
+    assert "+        total = total - 10" in found.patch
+    assert [schema.name for schema in found.tools] == ["listdir", "view", "grep", "eval", "pdb", "rewrite", "submit"]
+    assert found.provenance.sandbox == "local"
+    assert Trajectory.model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_wrong_patch_is_not_resolved(tmp_path: Path) -> None:
+    found = play(tmp_path, say(("rewrite", {**FIX, "code": "        pass"})), say(("submit", {})))
+    assert found.resolved is False
+
+
+def test_an_episode_without_submit_is_still_measured(tmp_path: Path) -> None:
+    assert play(tmp_path, say(("rewrite", FIX)), steps=1).resolved is True
+    untouched = play(tmp_path, say(("eval", {})), steps=1)
+    assert (untouched.stop, untouched.resolved) == (StopReason.STEP_LIMIT, False)
+
+
+def test_turns_without_a_call_are_nudged_and_then_ended(tmp_path: Path) -> None:
+    found = play(tmp_path, *[Completion(text="I think")] * 2, say(("eval", {})), *[Completion(text="hm")] * 3)
+    assert found.stop is StopReason.NO_TOOL_CALL
+    assert len(found.steps) == 6
+    nudges = [message.content for message in found.messages if message.role == "user"][1:]
+    assert len(nudges) == 5
+    assert nudges[0].startswith("You called no tool.")
+    assert "<tool_call>" in nudges[0]
+    assert all(step.decision is None for step in found.steps if not step.tool_calls)
+
+
+def test_a_cut_off_answer_is_told_so(tmp_path: Path) -> None:
+    found = play(tmp_path, Completion(text="I was going to", finish_reason="length"), say(("submit", {})))
+    assert "length limit" in found.messages[3].content
+
+
+def test_what_a_model_got_wrong_is_told_to_it(tmp_path: Path) -> None:
+    unreadable = ToolCall(id="c", name="view", parse_error="the arguments are not valid JSON: x", raw="{")
+    found = play(
+        tmp_path,
+        Completion(text="", tool_calls=(unreadable,)),
+        say(("veiw", {})),
+        say(("view", {"path": 3, "x": 1})),
+        say(("view", {"path": "shop.py", "start": None, "end": None})),
+        say(("submit", {})),
+    )
+    kinds = [step.observations[0].failure and step.observations[0].failure.kind for step in found.steps]
+    assert all(kinds[:3])
+    assert kinds[3:] == [None, None]
+    assert found.steps[0].decision is Decision.SEEK
+    assert found.steps[1].decision is None
+    assert "'view'" in found.steps[1].observations[0].text
+
+
+def test_calls_behind_a_submit_are_not_run(tmp_path: Path) -> None:
+    found = play(tmp_path, say(("submit", {}), ("rewrite", FIX)))
+    assert found.patch == ""
+    assert found.steps[0].observations[1].failure is not None
+    assert len(found.messages) == 5
+
+
+def test_the_debugger_of_debug_5_appears_after_five_rewrites(tmp_path: Path) -> None:
+    offered: list[list[str]] = []
+
+    class Watching(ScriptedPolicy):
+        def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+            offered.append([tool.name for tool in tools])
+            return super().complete(messages, tools)
+
+    edits = [say(("rewrite", {**FIX, "code": f"        total = total - {n}"})) for n in range(20, 25)]
+    script = [say(("pdb", {"command": "w"})), *edits, say(("pdb", {"command": "w"})), say(("submit", {}))]
+    found = play(tmp_path, policy=Watching(script), agent="debug_5")
+    assert ["pdb" in names for names in offered] == [False] * 6 + [True] * 2
+    assert found.steps[0].observations[0].failure is not None
+    assert found.steps[0].observations[0].failure.kind == "locked_tool"
+    assert found.steps[6].observations[0].failure is None
+
+
+def test_limits_end_an_episode_as_truncated(tmp_path: Path) -> None:
+    costly = say(("eval", {}), usage=Usage(prompt_tokens=90, completion_tokens=10, cost_usd=0.5))
+    for limits, stop, steps in (
+        (LimitsConfig(tokens=150), StopReason.TOKEN_LIMIT, 2),
+        (LimitsConfig(cost_usd=0.9), StopReason.COST_LIMIT, 2),
+        (LimitsConfig(steps=3), StopReason.STEP_LIMIT, 3),
+        (LimitsConfig(wall_s=1e-6), StopReason.WALL_LIMIT, 1),
+    ):
+        found = play(tmp_path, *[costly] * 5, limits=limits)
+        assert (found.stop, len(found.steps)) == (stop, steps)
+    assert found.usage.prompt_tokens == 90
+
+
+class Overflowing:
+    kind, model, trusted = "scripted", "", True
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        if len(messages) > 3:
+            raise ContextOverflow("too long")
+        return say(("eval", {}))
+
+
+def test_a_context_overflow_ends_the_episode_with_its_own_reason(tmp_path: Path) -> None:
+    found = play(tmp_path, policy=Overflowing())
+    assert (found.stop, len(found.steps)) == (StopReason.CONTEXT_OVERFLOW, 1)
+
+
+def test_a_script_that_runs_out_is_a_failure_and_no_trajectory(tmp_path: Path) -> None:
+    with pytest.raises(ScriptExhausted):
+        play(tmp_path, say(("eval", {})))
+
+
+def test_an_interrupted_episode_is_taken_up_where_it_was(tmp_path: Path) -> None:
+    """The teacher's own state is rebuilt from the conversation, and nothing that was decided is decided again."""
+    task, oracle = make_task(tmp_path / "repo", 3)
+    whole = play(tmp_path, policy=TeacherPolicy(task, oracle, seed=5))
+    control = Control(BudgetConfig())
+
+    class Stopping(TeacherPolicy):
+        def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+            if sum(message.role == "assistant" for message in messages) == 3:
+                control.abort()
+            return super().complete(messages, tools)
+
+    file = tmp_path / "journal.jsonl"
+    with Journal(file, {}) as journal, pytest.raises(Interrupted):
+        play(tmp_path, policy=Stopping(task, oracle, seed=5), journal=journal, control=control)
+    with Journal(file, {}) as journal:
+        assert journal.replayable == 4
+        resumed = play(tmp_path, policy=TeacherPolicy(task, oracle, seed=5), journal=journal)
+    assert [step.completion for step in resumed.steps] == [step.completion for step in whole.steps]
+    assert resumed.id == whole.id
+
+
+def test_a_replay_that_comes_out_differently_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    with Journal(file, {}) as journal:
+        play(tmp_path, say(("view", {"path": "shop.py"})), steps=1, journal=journal)
+    file.write_text(file.read_text().replace("Prices.", "Costs."), encoding="utf-8")
+    with Journal(file, {}) as journal, pytest.raises(Diverged):
+        play(tmp_path, steps=1, journal=journal)
+
+
+def test_hidden_tests_leave_resolved_unscored(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path / "repo", 3)
+    episode = Episode(task.model_copy(update={"regime": "issue"}), oracle, 0, 1)
+    policy = ScriptedPolicy([say(("rewrite", FIX)), say(("submit", {}))])
+    found = Rollout(episode, make_agent(AgentConfig()), policy, sandbox=SandboxConfig(kind="local")).run()
+    assert found.resolved is None
+
+
+def test_a_seeker_reports_and_is_not_scored_on_a_patch(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path / "repo", 3)
+    found = play(tmp_path, policy=TeacherPolicy(task, oracle), agent="seeker")
+    assert (found.stop, found.resolved, found.scores) == (StopReason.REPORTED, None, ())
+    assert found.context_pack is not None
+    assert found.context_pack.locations[0].path == "shop.py"
+    assert 7 in found.context_pack.locations[0].lines

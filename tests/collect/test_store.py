@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_trajectories import trajectory
+
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.journal import Diverged, Journal, comparable
+from gumshoe.collect.store import (
+    RunFolder,
+    is_locked,
+    read_failures,
+    read_state,
+    read_trajectories,
+    repair_tail,
+    trajectory_id,
+)
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.records import Completion, Observation, ToolCall
+
+Make = Callable[..., CollectConfig]
+
+
+def test_what_was_added_is_there_when_the_folder_is_opened_again(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.plan(2)
+        folder.add(trajectory("a#0.1"))
+        folder.add(trajectory('b"\\#0.1'))
+        folder.add_failure("c#0.1", "SandboxError", "it broke \ud800")
+        folder.add_failure("c#0.1", "diverged", "other output")
+    with RunFolder(tmp_path / "run", config()) as folder:
+        assert folder.finished == {"a#0.1", 'b"\\#0.1'}
+        assert folder.failed_attempts("c#0.1") == 1
+    assert [found.id for found in read_trajectories(tmp_path / "run")] == ["a#0.1", 'b"\\#0.1']
+    assert [entry["kind"] for entry in read_failures(tmp_path / "run")] == ["SandboxError", "diverged"]
+    assert read_state(tmp_path / "run")["planned"] == 2
+
+
+def test_a_torn_last_line_is_cut_off_and_its_episode_done_again(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(trajectory("a"))
+        folder.add(trajectory("b"))
+    file = tmp_path / "run" / "trajectories.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    assert [found.id for found in read_trajectories(tmp_path / "run")] == ["a"]
+    with RunFolder(tmp_path / "run", config()) as folder:
+        assert folder.finished == {"a"}
+        folder.add(trajectory("b"))
+    assert file.read_bytes() == whole
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=5), st.binary(max_size=9))
+def test_repair_keeps_whole_lines_and_nothing_else(lines: list[bytes], tail: bytes) -> None:
+    tail = tail.replace(b"\n", b"")
+    file = Path(f"/dev/shm/gumshoe-repair-{id(lines)}")
+    try:
+        whole = b"".join(line + b"\n" for line in lines)
+        file.write_bytes(whole + tail)
+        assert repair_tail(file) == bool(tail)
+        assert file.read_bytes() == whole
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def test_repair_looks_further_back_than_one_block(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(b"a\n" + b"b" * 200_000)
+    assert repair_tail(file)
+    assert file.read_bytes() == b"a\n"
+    assert not repair_tail(tmp_path / "missing")
+
+
+def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(trajectory("a"))
+    file = tmp_path / "run" / "trajectories.jsonl"
+    file.write_bytes(b'{"schema_version":1,"id":"x"}\n' + file.read_bytes())
+    with pytest.raises(DatasetError, match=r"line 1: task"):
+        list(read_trajectories(tmp_path / "run"))
+    file.write_bytes(b"rubbish\n" + file.read_bytes())
+    with pytest.raises(DatasetError, match="is broken"):
+        RunFolder(tmp_path / "run", config())
+    (tmp_path / "run" / "failures.jsonl").write_text("{\n")
+    with pytest.raises(DatasetError, match=r"failures.jsonl line 1"):
+        list(read_failures(tmp_path / "run"))
+
+
+def test_two_processes_cannot_work_in_one_folder(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()):
+        assert is_locked(tmp_path / "run")
+        assert read_state(tmp_path / "run")["running"]
+        with pytest.raises(ConfigError, match="is working in the run folder"):
+            RunFolder(tmp_path / "run", config())
+    assert not is_locked(tmp_path / "run")
+    RunFolder(tmp_path / "run", config()).close()
+
+
+def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config: Make) -> None:
+    RunFolder(tmp_path / "run", config()).close()
+    RunFolder(tmp_path / "run", config(workers=7, budget={"tokens": 9}, attempts=1)).close()
+    with pytest.raises(ConfigError, match="policy.explore differs"):
+        RunFolder(tmp_path / "run", config(policy={"kind": "teacher", "explore": 1.0}))
+    (tmp_path / "run" / "config.yaml").write_text("a: [", encoding="utf-8")
+    with pytest.raises(DatasetError, match="cannot be read"):
+        RunFolder(tmp_path / "run", config())
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, config: Make) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="cannot be made"):
+        RunFolder(tmp_path / "file", config())
+
+
+def test_what_is_no_run_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="is not a run folder"):
+        list(read_trajectories(tmp_path))
+    assert list(read_failures(tmp_path)) == []
+
+
+def test_the_id_is_found_in_lines_of_either_layout() -> None:
+    assert trajectory_id(trajectory('a"b').model_dump_json().encode()) == 'a"b'
+    assert trajectory_id(b'{"id": "x", "schema_version": 1}') == "x"
+    for broken in (b"", b"[]", b"{}"):
+        with pytest.raises(DatasetError):
+            trajectory_id(broken)
+
+
+def turn(number: int) -> Completion:
+    return Completion(text=f"turn {number}", tool_calls=(ToolCall(id=str(number), name="eval"),))
+
+
+def played(path: Path, *texts: str) -> Journal:
+    journal = Journal(path, {"id": "x"})
+    for number, text in enumerate(texts):
+        journal.decide(turn(number))
+        journal.observe([Observation(tool="eval", text=text)])
+    return journal
+
+
+def test_a_journal_is_replayed_and_continued(tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    with played(file, "0.11s at 0x7f00aa", "two") as journal:
+        journal.decide(turn(2))
+    with Journal(file, {"id": "x"}) as again:
+        assert again.replayable == 3
+        for text in ("12.5 s at 0x7fffff", "two", "new"):
+            assert again.recorded() is not None
+            again.observe([Observation(tool="eval", text=text)])
+        assert again.recorded() is None
+        again.decide(turn(3))
+    with Journal(file, {"id": "x"}) as last:
+        assert last.replayable == 4
+
+
+def test_other_observations_are_a_divergence(tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    played(file, "3 passed").close()
+    journal = Journal(file, {"id": "x"})
+    with pytest.raises(Diverged):
+        journal.observe([Observation(tool="eval", text="2 passed")])
+    journal.set_aside()
+    assert not file.exists()
+    assert (tmp_path / "j.diverged-0").exists()
+
+
+def test_every_cut_of_a_journal_replays_what_was_whole(tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    played(file, "one", "two").close()
+    data = file.read_bytes()
+    for length in {*range(0, len(data), 17), data.index(b"\n"), data.index(b"\n") + 1, len(data)}:
+        file.write_bytes(data[:length])
+        whole = data[:length].split(b"\n")[:-1]
+        with Journal(file, {"id": "x"}) as journal:
+            assert journal.replayable == sum(b'"completion"' in line for line in whole)
+
+
+def test_a_journal_of_something_else_is_started_over(tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    played(file, "one").close()
+    other = Journal(file, {"id": "y"})
+    assert other.replayable == 0
+    other.discard()
+    assert not file.exists()
+    file.write_text('{"episode": {"id": "y"}}\n{"completion": {"text": 3}}\n[]\n', encoding="utf-8")
+    with Journal(file, {"id": "y"}) as last:
+        assert last.replayable == 0
+
+
+def test_a_journal_says_which_line_is_whole_json(tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    played(file, "one").close()
+    assert [list(json.loads(line)) for line in file.read_text().splitlines()] == [
+        ["episode"],
+        ["completion"],
+        ["observations"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("took 0.12s", "took 3.4s"),
+        ("took 12 ms", "took 9 ms"),
+        ("<A at 0x7f12ab34>", "<A at 0x7f99ab34>"),
+        ("/tmp/a1/x.py:3", "/tmp/b2/x.py:3"),
+        ("pid=12", "pid=99"),
+    ],
+)
+def test_what_varies_does_not_count(left: str, right: str) -> None:
+    assert comparable(left) == comparable(right)
+
+
+def test_what_matters_counts() -> None:
+    assert comparable("3 failed") != comparable("2 failed")
