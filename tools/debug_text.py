@@ -48,7 +48,7 @@ def _why(stop: Mapping[str, Any]) -> str:
         return f" (breakpoint {stop['breakpoint']})"
     if reason == "post-mortem":
         return f" (post-mortem of {stop['test']})" if "test" in stop else " (post-mortem)"
-    return "" if reason in ("step", "return") else f" ({reason})"
+    return "" if reason in ("step", "return", "frame") else f" ({reason})"
 
 
 def _source(source: Sequence[Sequence[Any]], current: int) -> list[str]:

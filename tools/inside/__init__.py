@@ -1,1 +1,1 @@
-"""What the tools need inside a sandbox: sent there as source, run there on Python 3.6 or newer, standard library only."""
+"""What the tools need inside a sandbox: sent there as source, standard library only, Python 3.6 to 3.14."""

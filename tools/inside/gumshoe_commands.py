@@ -1,5 +1,6 @@
 """Commands that run the program on, set breakpoints and travel in time. Standard library only, Python 3.6 to 3.14."""
 
+import contextlib
 import os
 import re
 import threading
@@ -160,11 +161,22 @@ class Commands(Inspection):
         code = getattr(getattr(value, "__func__", value), "__code__", None)
         if code is not None and self.files.name(code.co_filename):
             return self.files.name(code.co_filename), body_line(code), name
-        module, _, function = name.partition(".")
-        for path in (module + ".py", os.path.join(module, "__init__.py")):
-            if function and os.path.isfile(os.path.join(self.files.root, path)):
-                return path, function_line(self.files, path, function), function
-        raise CommandError("no function {} is known here: give its file, b FILE:{}".format(name, name))
+        return self._search_function(name)
+
+    def _search_function(self, name):
+        """The one place in the workspace where a function is defined. Raises CommandError."""
+        found = []
+        for path in self.files.defining(name.rpartition(".")[2]):
+            for function in (name, name.partition(".")[2]):
+                with contextlib.suppress(CommandError):
+                    found.append((path, function_line(self.files, path, function), function))
+                    break
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise CommandError("no function {} in the workspace".format(name))
+        places = ", ".join("{}:{}".format(path, line) for path, line, _ in found[:5])
+        raise CommandError("{} is in several places: b FILE:LINE with one of {}".format(name, places))
 
     def _chosen(self, rest, usage):
         """The breakpoints that `rest` names by number or place. Raises CommandError."""

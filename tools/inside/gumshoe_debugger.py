@@ -41,8 +41,8 @@ import os
 import signal
 import sys
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [_HERE] + [each for each in sys.path if each != _HERE]
+_HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
 
 from gumshoe_channel import Channel  # noqa: E402 - it is beside this file
 from gumshoe_hooks import install  # noqa: E402

@@ -12,6 +12,7 @@ import warnings
 from gumshoe_values import CommandError
 
 FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".git", "node_modules", "__pypackages__")
+SEARCH_LIMIT = 3000
 
 # A program under test may replace it; the debugger keeps the real one.
 _open = io.open
@@ -23,7 +24,7 @@ class Files:
     def __init__(self, root):
         self.root = root
         self.roots = sorted({root, os.path.realpath(root), os.environ.get("PWD") or root}, key=len, reverse=True)
-        self.own = os.path.dirname(os.path.abspath(__file__))
+        self.own = os.path.dirname(os.path.realpath(__file__))
         self._names = {}
         self._lines = {}
 
@@ -39,7 +40,7 @@ class Files:
         if filename.startswith("<"):
             return None
         full = os.path.normpath(os.path.join(self.root, filename))
-        if full.startswith(self.own + os.sep):
+        if os.path.realpath(full).startswith(self.own + os.sep):
             return None
         for root in self.roots:
             if full.startswith(root.rstrip(os.sep) + os.sep):
@@ -95,6 +96,22 @@ class Files:
                 return self.name(candidate)
         raise CommandError("no file {}".format(path))
 
+    def defining(self, function):
+        """Workspace files that define a function, or method, of that name. At most SEARCH_LIMIT files are read."""
+        definition = re.compile(r"^\s*(async\s+)?def\s+{}\b".format(re.escape(function)))
+        return [name for name in self._python_files() if any(map(definition.match, self.source(name)))]
+
+    def _python_files(self):
+        found = []
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = sorted(each for each in folders if each not in FOREIGN and not each.startswith("."))
+            found += [
+                os.path.relpath(os.path.join(folder, each), self.root) for each in sorted(files) if each.endswith(".py")
+            ]
+            if len(found) > SEARCH_LIMIT:
+                break
+        return found[:SEARCH_LIMIT]
+
 
 def code_objects(code):
     yield code
@@ -128,10 +145,11 @@ def stop_line(files, name, line):
     lines = files.source(os.path.join(files.root, name))
     if not 1 <= line <= len(lines):
         raise CommandError("{} has only {} lines".format(name, len(lines)))
-    for code in code_objects(top):
-        if _is_function(code) and code.co_firstlineno <= line <= _def_line(lines, code.co_firstlineno):
-            return body_line(code)
     later = [found for code in code_objects(top) for found in code_lines(code) if found >= line]
+    for wanted in [line] + ([min(later)] if later else []):
+        for code in code_objects(top):
+            if _is_function(code) and code.co_firstlineno <= wanted <= _def_line(lines, code.co_firstlineno):
+                return body_line(code)
     if not later:
         raise CommandError("no code at or after {}:{}".format(name, line))
     return min(later)

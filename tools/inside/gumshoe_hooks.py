@@ -29,11 +29,11 @@ def pytest_addoption(parser):
         os.environ["PYTEST_PLUGINS"] = _PLUGINS_BEFORE
 
 
-def pytest_configure(config):
-    """Keeps time limits from ending a test that is stopped, and `breakpoint()` with us."""
+def pytest_sessionstart(session):
+    """Called when pytest has taken `breakpoint()` to itself; also keeps time limits from ending a stopped test."""
     take_breakpoint_calls()
-    if config.pluginmanager.hasplugin("timeout"):
-        config.hook.pytest_enter_pdb(config=config, pdb=None)
+    if session.config.pluginmanager.hasplugin("timeout"):
+        session.config.hook.pytest_enter_pdb(config=session.config, pdb=None)
 
 
 def pytest_exception_interact(node, call, report):
