@@ -13,8 +13,10 @@ import select
 import signal
 import termios
 import time
+from contextlib import suppress
 
 from gumshoe.env.inside import system
+from gumshoe.env.inside.disk import INTERVAL_S
 
 CHUNK = 1 << 16
 CLOSED = -1
@@ -101,11 +103,18 @@ class Job:
         os.waitpid(self.nanny, 0)
 
 
-def wait_readable(readers, deadline, writers=()):
-    """Waits until one of the descriptors is ready; returns those that are, nothing once the deadline has passed."""
-    remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
-    readable, writable, _ = select.select(readers, writers, [], remaining)
-    return readable + writable
+def wait_readable(readers, deadline, writers=(), watch=None):
+    """Waits until one of the descriptors is ready; returns those that are, nothing once the deadline has passed.
+
+    A `watch` has a look at the disk meanwhile, once a second. Raises its DiskFull.
+    """
+    while True:
+        remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+        pause = remaining if watch is None else min(INTERVAL_S, INTERVAL_S if remaining is None else remaining)
+        readable, writable, _ = select.select(readers, writers, [], pause)
+        if readable or writable or pause == remaining:
+            return readable + writable
+        watch.check()
 
 
 def kill_descendants(spare=()):
@@ -129,21 +138,6 @@ def kill_descendants(spare=()):
             return
 
 
-def kill_all_but(spare):
-    """Kills every process that can be seen but those in `spare` and this one. For a sandbox of our own only."""
-    kept = set(spare) | {os.getpid()}
-    stopped = set()
-    while True:
-        fresh = set(system.processes()) - kept - stopped
-        if not fresh:
-            break
-        for pid in fresh:
-            send_signal(pid, signal.SIGSTOP)
-        stopped |= fresh
-    for pid in stopped:
-        send_signal(pid, signal.SIGKILL)
-
-
 def _bury_all(doomed, me, spare):
     """Waits for the doomed to die. True when others have turned up meanwhile."""
     while True:
@@ -153,7 +147,8 @@ def _bury_all(doomed, me, spare):
         mine = left.intersection(system.children(me))
         if not mine:
             return False
-        os.waitpid(mine.pop(), 0)
+        for pid in mine:
+            os.waitpid(pid, 0)
 
 
 def send_signal(pid, number):
@@ -198,11 +193,10 @@ def _be_nanny(launch, status, leash):
         _let_go_of_all_but({status, leash, wake, wake_end})
         os.write(status, b"pid %d\n" % child)
         code = _watch(child, wake, leash)
-        if adopts:
-            if not _childless():
-                kill_descendants()
-        else:
+        if not adopts or not _childless():
             _kill_group(child)
+        if adopts:
+            kill_descendants()
         os.write(status, b"exit %d\n" % code)
     except BrokenPipeError:
         os._exit(1)
@@ -250,12 +244,14 @@ def _childless():
 
 
 def _kill_group(child):
-    """Where orphans cannot be adopted: kills the program's process group, which a daemon can leave."""
-    try:
+    """Kills all of the program's process group at one stroke: nothing in it can fork meanwhile, as a bomb would.
+
+    Processes can leave their group; where orphans are adopted, those are killed one by one afterwards.
+    """
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
         os.waitpid(child, 0)
-    except (ProcessLookupError, PermissionError, ChildProcessError):
-        return
 
 
 def _let_go_of_all_but(kept):

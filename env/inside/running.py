@@ -30,12 +30,12 @@ class Run:
         os.close(out_end)
         os.close(stdin)
 
-    def finish(self, timeout, hangup):
+    def finish(self, timeout, hangup, watch=None):
         """Waits for the end and returns the reply. Raises HangUp when `hangup` becomes readable: the host sends
         nothing while an exchange is under way, so that is its end.
         """
         try:
-            timed_out = self._attend(timeout, hangup)
+            timed_out = self._attend(timeout, hangup, watch)
         finally:
             self.job.close()
             self._record()
@@ -48,12 +48,12 @@ class Run:
             "output": self.tape.dump(),
         }
 
-    def _attend(self, timeout, hangup):
+    def _attend(self, timeout, hangup, watch):
         deadline = None if timeout is None else self.started + timeout
         timed_out = False
         while not self.job.over:
             readers = [descriptor for descriptor in (self.job.status, self._out, hangup) if descriptor >= 0]
-            ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [])
+            ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [], watch)
             if hangup in ready:
                 raise HangUp
             if self._out in ready:

@@ -35,8 +35,9 @@ class Session:
     the descriptor that becomes readable when the host goes away.
     """
 
-    def __init__(self, argv, cwd, env, limits, cap, hangup):
+    def __init__(self, argv, cwd, env, limits, cap, hangup, watch=None):
         self.cap = cap
+        self.watch = watch
         self.hangup = hangup
         self._pending = b""
         self._messages = bytearray()
@@ -136,7 +137,7 @@ class Session:
                     break
             if self.job.over:
                 break
-            ready = wait_readable(self._sources(), deadline)
+            ready = wait_readable(self._sources(), deadline, watch=self.watch)
             if not ready:
                 timed_out = True
                 break

@@ -5,6 +5,7 @@ Standard library and pytest only, Python 3.6 and later.
 
 import contextlib
 import json
+import math
 import os
 import resource
 import select
@@ -92,13 +93,16 @@ def forked(child, wall_s):
         status = end(pid)
     if text:
         return json.loads(text.decode("utf-8"))
-    used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+    used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)
     return {"status": "crashed" if in_time and not used_up else "timeout"}
 
 
 def enter_child(project):
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (project.cpu_s, project.cpu_s + 1))
+    # The timer is fine-grained; the limit, in whole seconds, is for what a fork of the tests uses up.
+    signal.setitimer(signal.ITIMER_PROF, project.cpu_s)
+    whole = math.ceil(project.cpu_s) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
     allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
     memory = project.memory if allowed == resource.RLIM_INFINITY else min(project.memory, allowed)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

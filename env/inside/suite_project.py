@@ -15,10 +15,10 @@ class Project:
         self.keep = request["keep"]
         self.clean = os.path.join(self.keep, "clean")
         self.temporary = os.path.join(self.keep, "tmp")
-        self.cpu_s = int(request["cpu_s"])
+        self.cpu_s = float(request["cpu_s"])
         self.wall_s = float(request["wall_s"])
         self.memory = int(request["memory_mb"]) << 20
-        self.arguments = ["-q", "--tb=short", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+        self.arguments = ["-q", "--tb=native", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
         self.entries = {}
 

@@ -39,6 +39,9 @@ from gumshoe.env.inside.suite_forks import EarlyForks, LateForks
 from gumshoe.env.inside.suite_plugins import inside_modules
 from gumshoe.env.inside.suite_project import Project
 
+# Below this share of the suite, the tests that execute a change are run on their own first.
+FEW = 0.5
+
 
 def baseline(project, forks):
     """Runs the clean suite twice, traced and plain, and keeps what later requests need."""
@@ -53,7 +56,8 @@ def baseline(project, forks):
     seen["stable"] = again.get("outcomes") == seen["outcomes"]
     os.makedirs(project.keep, exist_ok=True)
     project.save()
-    known = {"covered": seen["covered"], "modules": seen.pop("modules"), "early": early or bool(loaded)}
+    covered = {"lines": seen.pop("covered"), "tests": sorted(seen["outcomes"])}
+    known = {"covered": covered, "modules": seen.pop("modules"), "early": early or bool(loaded)}
     with open(os.path.join(project.keep, "known.json"), "w") as file:
         json.dump(known, file)
     return seen
@@ -69,25 +73,28 @@ def preload(names):
 
 
 def covering_tests(covered, lines):
-    """The tests that execute one of `lines` ({path: [line]}); None when importing the project does."""
-    tests = []
+    """The tests that execute one of `lines` ({path: [line]}); "" stands for importing the project, so for them all."""
+    tests = set()
     for path, numbers in lines.items():
         for number in numbers:
-            tests += covered.get(path, {}).get(str(number), [])
-    return None if "" in tests else sorted(set(tests))
+            tests.update(covered.get(path, {}).get(str(number), []))
+    return sorted(tests)
 
 
 def verify(candidate, project, forks, covered):
-    tests = covering_tests(covered, candidate["lines"])
-    if tests is not None and not tests:
+    """What becomes of a candidate. A killed one has run the whole suite once, and its failing tests twice."""
+    tests = covering_tests(covered["lines"], candidate["lines"])
+    if not tests:
         return {"status": "uncovered"}
-    first = variant_run(candidate, project, forks, tests or [])
+    few = "" not in tests and len(tests) < FEW * len(covered["tests"])
+    first = variant_run(candidate, project, forks, tests if few else [])
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
-    whole = variant_run(candidate, project, forks, [])
-    if verdict_of(whole) != "killed":
-        return {"status": verdict_of(whole)}
-    if any(whole[facts].get(test) != seen for facts in ("outcomes", "failures") for test, seen in first[facts].items()):
+    second = variant_run(candidate, project, forks, [] if few else sorted(first["failures"]))
+    if verdict_of(second) != "killed":
+        return {"status": "flaky" if verdict_of(second) == "survived" else verdict_of(second)}
+    whole, part = (second, first) if few else (first, second)
+    if any(whole[facts].get(test) != seen for facts in ("outcomes", "failures") for test, seen in part[facts].items()):
         return {"status": "flaky"}
     return {"status": "killed", "outcomes": whole["outcomes"], "failures": whole["failures"]}
 

@@ -1,6 +1,8 @@
 """The few calls to the kernel that Python does not offer, each a best effort: False where it cannot be done."""
 
+import fcntl
 import os
+import termios
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -37,6 +39,15 @@ def die_with_parent(signal_number):
 def hide_memory():
     """Keeps processes of the same user from tracing this one or reading its memory."""
     return prctl(PR_SET_DUMPABLE, 0)
+
+
+def keep_for_itself(terminal):
+    """Keeps other programs from opening this process's terminal, by whatever name. (Not those that may do anything.)"""
+    try:
+        fcntl.ioctl(terminal, termios.TIOCEXCL)
+    except OSError:
+        return False
+    return True
 
 
 def become(uid, gid):

@@ -6,7 +6,8 @@ It reads one JSON request a line from its terminal and answers each with
 
 where the nonce is the request's own. Whatever else appears on the terminal is noise that the host drops. Bytes travel
 as base64. An answer is `{"ok": ...}`, `{"errno": number, "text": ..., "path": ...}` for what the operating system
-refused, `{"invalid": text}` for a wrong pattern, or `{"broken": traceback}` for an error of our own.
+refused, `{"stopped": text}` when a limit of the whole sandbox was passed and all its programs were killed,
+`{"invalid": text}` for a wrong pattern, or `{"broken": traceback}` for an error of our own.
 """
 
 import base64
@@ -22,8 +23,9 @@ import tarfile
 import traceback
 
 from gumshoe.env.inside import system
+from gumshoe.env.inside.disk import DiskFull, DiskWatch
 from gumshoe.env.inside.files import Files, Ignore
-from gumshoe.env.inside.processes import HangUp, Launch, kill_all_but, kill_descendants
+from gumshoe.env.inside.processes import HangUp, Launch, kill_descendants
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -76,14 +78,17 @@ class Warden:
         self.environment = dict(os.environ)
         self.cap = 1 << 18
         self.disposable = None
+        self.watch = None
         self.sessions = {}
         self.opened = 0
 
-    def configure(self, root, state, limits, cap, environment, disposable=None, user=None):
+    def configure(self, root, state, limits, cap, environment, disposable=None, user=None, disk=None):
         """Says where the workspace is and what programs may use; makes both folders.
 
-        `disposable` is a folder to remove when the host goes away without a word, `user` the user and group to become.
+        `disposable` is a folder to remove when the host goes away without a word, `user` the user and group to become,
+        `disk` the bytes that may be written where the file system has no limit.
         """
+        self.watch = None if disk is None else DiskWatch(disk)
         if user is not None:
             system.become(*user)
         os.makedirs(root, exist_ok=True)
@@ -101,20 +106,12 @@ class Warden:
     def ping(self):
         return {"pid": os.getpid()}
 
-    def processes(self):
-        """The ids of the processes in a sandbox that nothing has been run in yet."""
-        return system.processes()
-
-    def clear(self, spare):
-        """Kills all that a dead warden left behind."""
-        kill_all_but(spare)
-
     def run(self, argv, input=None, cwd=None, env=None, timeout_s=None):
         def launch(stdin, stdout):
             return self._launch(argv, cwd, env, stdin, stdout)
 
         run = Run(launch, None if input is None else base64.b64decode(input), self.cap)
-        reply = run.finish(timeout_s, self.hangup)
+        reply = run.finish(timeout_s, self.hangup, self.watch)
         if run.job.orphaned:
             self._kill_strays()
         return reply
@@ -163,7 +160,9 @@ class Warden:
         self.opened += 1
         name = str(self.opened)
         environment = self._environment(env)
-        self.sessions[name] = Session(argv, self._folder(cwd), environment, self.limits, self.cap, self.hangup)
+        self.sessions[name] = Session(
+            argv, self._folder(cwd), environment, self.limits, self.cap, self.hangup, self.watch
+        )
         return name
 
     def session_write(self, session, data):
@@ -230,6 +229,9 @@ def answer_to(warden, request):
         return {"ok": getattr(warden, operation)(**request)}
     except HangUp:
         raise
+    except DiskFull as error:
+        warden.stop_all()
+        return {"stopped": str(error)}
     except OSError as error:
         return {"errno": error.errno or errno.EIO, "text": error.strerror or str(error), "path": error.filename}
     except re.error as error:
@@ -247,6 +249,7 @@ def serve(source, sink):
     os.chdir("/")
     system.adopt_orphans()
     system.hide_memory()
+    system.keep_for_itself(source)
     terminal = Terminal(source, sink)
     warden = Warden(source)
     try:

@@ -24,6 +24,7 @@ class Place:
         environment: variables set for every program.
         limits: names of the `resource` module to their value.
         disposable: a folder that the warden removes when the host dies without closing the sandbox.
+        disk: bytes that may be written in all, watched where the file system has no limit of its own.
         user: user and group that the warden becomes, when it starts as root and programs must not be.
     """
 
@@ -34,6 +35,7 @@ class Place:
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     disposable: str | None = None
     user: tuple[int, int] | None = None
+    disk: int | None = None
 
 
 class Backend(Protocol):
@@ -41,12 +43,10 @@ class Backend(Protocol):
 
     Attributes:
         isolated: what runs there cannot reach the host's files, processes and network.
-        revivable: the sandbox outlives its warden, so another can be started when a program has killed it.
     """
 
     name: str
     isolated: bool
-    revivable: bool
     place: Place
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:

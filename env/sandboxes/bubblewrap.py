@@ -54,7 +54,6 @@ class BubblewrapBackend:
 
     name = "bubblewrap"
     isolated = True
-    revivable = False
 
     def __init__(self, config: SandboxConfig, workdir: str) -> None:
         self._config = config

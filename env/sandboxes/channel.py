@@ -86,6 +86,8 @@ def _result(answer: dict[str, Any]) -> Any:
         return answer["ok"]
     if "errno" in answer:
         raise OSError(answer["errno"], answer["text"], answer["path"])
+    if "stopped" in answer:
+        raise SandboxError(answer["stopped"])
     if "invalid" in answer:
         raise ValueError(answer["invalid"])
     raise SandboxError(f"the warden failed: {answer['broken']}")

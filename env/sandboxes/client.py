@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.env.sandboxes.backend import Backend
-from gumshoe.env.sandboxes.link import SLACK_S, Link, WardenKilled
+from gumshoe.env.sandboxes.link import SLACK_S, Link
 from gumshoe.env.sandboxes.session import WardenSession
 from gumshoe.env.sandboxes.tape import text_of
 from gumshoe.errors import SandboxError
@@ -15,8 +15,6 @@ from gumshoe.protocols import Entry, Match
 from gumshoe.records import ExecResult
 
 __all__ = ["WardenSandbox"]
-
-KILLED = 128 + 9
 
 
 class WardenSandbox:
@@ -49,7 +47,7 @@ class WardenSandbox:
     ) -> ExecResult:
         """Runs a program to its end; see `protocols.Sandbox.run`. Its exit code is 128 + n when signal n ended it."""
         try:
-            reply = self._link.ask_once(
+            reply = self._link.ask(
                 "run",
                 None if timeout is None else timeout + SLACK_S,
                 argv=list(argv),
@@ -58,8 +56,6 @@ class WardenSandbox:
                 env=None if env is None else dict(env),
                 timeout_s=timeout,
             )
-        except WardenKilled as error:
-            return ExecResult(exit_code=KILLED, output=f"[{error}]", duration_s=0.0)
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         text, truncated = text_of(reply["output"])

@@ -1,13 +1,15 @@
-"""The Docker sandbox: one long-lived container, and in it one warden on the terminal of one `exec`.
+"""The Docker sandbox: one long-lived container whose process 1 is the warden, driven over the container's terminal.
 
 What it does: the container has no network, a few capabilities of the sort that package managers need, no way to gain
 others, and limits on memory, processes and processors. The repository of a task that comes as a folder lives in
 memory, as temporary files do, with a limit on size. Nothing of the host is mounted and nothing of its environment
-passed on. The daemon may be on another machine (`DOCKER_HOST`): everything goes over its one socket.
+passed on. Programs cannot kill the warden, nor open its terminal. What they write elsewhere is watched: when it is
+more than the limit, everything in the sandbox is killed. The daemon may be on another machine (`DOCKER_HOST`):
+everything goes over its one socket.
 
 What it does not do: programs run as the image's user, often root inside the container, on the host's kernel. The wall
-is as strong as the daemon makes it (user namespaces, gVisor and the like are the daemon's settings). The disk is
-limited only where the storage driver has quotas, else by the size of each file.
+is as strong as the daemon makes it (user namespaces, gVisor and the like are the daemon's settings). The watch over
+the disk looks once a second, so a fast program gets past its limit by what it writes in that time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from docker.errors import APIError, NotFound
+from docker.errors import NotFound
 from docker.types import LogConfig, Ulimit
 from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
@@ -25,7 +27,6 @@ from pexpect.spawnbase import SpawnBase
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes import engine
 from gumshoe.env.sandboxes.backend import Place, resource_limits
-from gumshoe.errors import SandboxError
 from gumshoe.records import Task
 
 __all__ = ["DockerBackend"]
@@ -33,16 +34,14 @@ __all__ = ["DockerBackend"]
 STATE = "/gumshoe"
 READ_BYTES = 1 << 16
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
-WAIT_FOR_EVER = ("tail", "-f", "/dev/null")
 SHARED_MEMORY_MB = 64
 
 
 class DockerBackend:
-    """One container. It is made and started here; `connect` opens a terminal in it."""
+    """One container. It lives from `connect` to `close`."""
 
     name = "docker"
     isolated = True
-    revivable = True
 
     def __init__(self, task: Task, config: SandboxConfig) -> None:
         self._config = config
@@ -61,21 +60,20 @@ class DockerBackend:
                 **config.env,
             },
             limits=resource_limits(config, memory=False),
+            disk=config.disk_mb << 20,
         )
-        in_memory = [task.workspace.workdir] if task.workspace.path is not None else []
-        with engine.daemon_errors(f"a container of {self.image} could not be started"):
-            self._container = self._create([*in_memory, "/tmp", STATE])  # noqa: S108 - inside the container
-            self._start()
+        in_memory = [self.place.root] if task.workspace.path is not None else []
+        self._in_memory = [*in_memory, "/tmp", STATE]  # noqa: S108 - inside the container
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
-        """Starts a program in the container on a terminal of its own, which pexpect drives over the daemon's socket."""
-        api = engine.client().api
-        self._hang_up()
-        with engine.daemon_errors(f"no program can be started in a container of {self.image}"):
-            made = api.exec_create(
-                self._container.id, list(argv), stdin=True, tty=True, workdir="/", environment={"TERM": "dumb"}
-            )
-            self._stream = api.exec_start(made["Id"], tty=True, socket=True)
+        """Starts a container whose process 1 this program is, on a terminal that pexpect drives over the daemon's
+        socket.
+        """
+        wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        with engine.daemon_errors(f"a container of {self.image} could not be started"):
+            self._container = self._create(argv)
+            self._stream = engine.client().api.attach_socket(self._container.id, params=wanted)
+            self._container.start()
         raw = getattr(self._stream, "_sock", self._stream)
         return SocketSpawn(raw, timeout=None, maxread=READ_BYTES)  # pyright: ignore[reportArgumentType]
 
@@ -87,15 +85,16 @@ class DockerBackend:
             with contextlib.suppress(NotFound), engine.daemon_errors("the container could not be removed"):
                 container.remove(force=True, v=True)
 
-    def _create(self, in_memory: Sequence[str]) -> Any:
+    def _create(self, argv: Sequence[str]) -> Any:
         config = self._config
         options = f"rw,exec,nosuid,nodev,mode=1777,size={config.disk_mb}m"
         memory = f"{config.memory_mb}m"
         return engine.client().containers.create(
             self.image,
-            list(WAIT_FOR_EVER),
+            list(argv),
             entrypoint=[],
-            init=True,
+            tty=True,
+            stdin_open=True,
             labels=engine.labels(),
             network_mode="none",
             hostname="gumshoe",
@@ -107,18 +106,11 @@ class DockerBackend:
             pids_limit=config.pids,
             nano_cpus=int(config.cpus * 1e9),
             shm_size=f"{SHARED_MEMORY_MB}m",
-            tmpfs=dict.fromkeys(in_memory, options),
+            tmpfs=dict.fromkeys(self._in_memory, options),
             ulimits=[Ulimit(name="core", soft=0, hard=0)],
             log_config=LogConfig(type="none"),
             working_dir="/",
         )
-
-    def _start(self) -> None:
-        try:
-            self._container.start()
-        except APIError as error:
-            self.close()
-            raise SandboxError(f"a container of {self.image} could not be started: {error.explanation}") from None
 
     def _hang_up(self) -> None:
         """Closes the terminal's connection, and the response that holds it."""

@@ -1,4 +1,4 @@
-"""The way to a sandbox's warden, which is started again when a program has killed it."""
+"""The way to a sandbox's warden: starting it, asking things of it, saying goodbye."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import Any
 
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.bootstrap import bootstrap_argv
-from gumshoe.env.sandboxes.channel import Channel, WardenGone
+from gumshoe.env.sandboxes.channel import Channel
 from gumshoe.errors import SandboxClosed, SandboxError
 
-__all__ = ["SLACK_S", "Link", "WardenKilled"]
+__all__ = ["SLACK_S", "Link"]
 
 SLACK_S = 60.0
-
-
-class WardenKilled(SandboxError):
-    """The warden was killed in the middle of an exchange. Another has taken its place; what ran under it is gone."""
 
 
 class Link:
@@ -24,7 +20,6 @@ class Link:
 
     Attributes:
         facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`.
-        generation: how often a warden had to be started again.
         closed: whether `close` has been called.
 
     Args:
@@ -34,36 +29,19 @@ class Link:
     def __init__(self, backend: Backend, output_limit: int) -> None:
         self._backend = backend
         self._output_limit = output_limit
-        self.generation = 0
         self.closed = False
-        self._bystanders: list[int] = []
         try:
             self._channel = self._connect()
             self.facts = self._configure()
-            if backend.revivable:
-                self._bystanders = self._channel.exchange("processes")
         except BaseException:
             self._release()
             raise
 
     def ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
-        """One exchange, repeated once when the warden had been killed. Raises as `Channel.exchange` does."""
-        try:
-            return self.ask_once(op, timeout, **arguments)
-        except WardenKilled:
-            return self.ask_once(op, timeout, **arguments)
-
-    def ask_once(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
-        """One exchange. Raises WardenKilled, after another warden has been started, and as `Channel.exchange` does."""
+        """One exchange. Raises SandboxClosed, and as `Channel.exchange` does."""
         if self.closed:
             raise SandboxClosed("the sandbox has been closed")
-        try:
-            return self._channel.exchange(op, timeout, **arguments)
-        except WardenGone:
-            if not self._backend.revivable:
-                raise
-        self._revive()
-        raise WardenKilled("a program in the sandbox killed its supervisor")
+        return self._channel.exchange(op, timeout, **arguments)
 
     def close(self) -> None:
         """Kills everything and removes what was made. Idempotent."""
@@ -75,13 +53,6 @@ class Link:
             pass  # It is gone already, or will not hear us; the backend kills what is left.
         finally:
             self._release()
-
-    def _revive(self) -> None:
-        """Starts another warden, and kills what ran under the old one."""
-        self.generation += 1
-        self._channel = self._connect()
-        self._channel.exchange("clear", spare=self._bystanders)
-        self._configure()
 
     def _connect(self) -> Channel:
         word = secrets.token_hex(16)
@@ -100,6 +71,7 @@ class Link:
             environment=dict(place.environment),
             disposable=place.disposable,
             user=place.user,
+            disk=place.disk,
         )
 
     def _release(self) -> None:

@@ -35,7 +35,6 @@ class LocalBackend:
 
     name = "local"
     isolated = False
-    revivable = False
 
     def __init__(self, config: SandboxConfig) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="gumshoe-"))

@@ -8,14 +8,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.env.sandboxes.link import SLACK_S, Link, WardenKilled
+from gumshoe.env.sandboxes.link import SLACK_S, Link
 from gumshoe.env.sandboxes.tape import text_of
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import SessionReply
 
 __all__ = ["WardenSession"]
-
-KILLED = 128 + 9
 
 
 class WardenSession:
@@ -27,7 +25,6 @@ class WardenSession:
     def __init__(self, name: str, link: Link) -> None:
         self._name = name
         self._link = link
-        self._generation = link.generation
         self._closed = False
 
     def send(self, data: str) -> None:
@@ -66,22 +63,15 @@ class WardenSession:
         self._closed = True
 
     def _op(self, op: str, wait: float = 0.0, **arguments: Any) -> Any:
-        """One exchange; None when the program was killed along with the warden that started it."""
         if self._closed:
             raise SandboxClosed("the session has been closed")
-        if self._generation != self._link.generation:
-            return None
         try:
-            return self._link.ask_once(op, wait + SLACK_S, session=self._name, **arguments)
-        except WardenKilled:
-            return None
+            return self._link.ask(op, wait + SLACK_S, session=self._name, **arguments)
         except OSError as error:
             raise SandboxError(f"the session failed: {error.strerror}") from None
 
 
-def _reply(data: dict[str, Any] | None) -> SessionReply:
-    if data is None:
-        return SessionReply(exit_code=KILLED)
+def _reply(data: dict[str, Any]) -> SessionReply:
     text, truncated = text_of(data["output"])
     return SessionReply(
         output=text,
