@@ -69,6 +69,7 @@ class RunFolder:
             for name in (TRAJECTORIES, FAILURES):
                 repair_tail(path / name)
             self.finished = {trajectory_id(line) for line in _lines(path / TRAJECTORIES)}
+            _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
             self._trajectories = self._open(TRAJECTORIES)
             self._failures = self._open(FAILURES)
@@ -94,8 +95,8 @@ class RunFolder:
 
     def journal(self, episode: str, identity: dict[str, Any]) -> Journal:
         """The journal of an episode."""
-        name = hashlib.sha256(episode.encode()).hexdigest()[:24]
-        return Journal(self.path / "journal" / f"{name}.jsonl", {"id": episode, "run": self.identity, **identity})
+        place = self.path / "journal" / _journal_name(episode)
+        return Journal(place, {"id": episode, "run": self.identity, **identity})
 
     def add(self, trajectory: Trajectory) -> None:
         """Puts a finished trajectory on disk. Returns only when it is there."""
@@ -228,6 +229,19 @@ def _take_lock(path: Path) -> IO[bytes]:
     file.write(f"{os.getpid()}\n".encode())
     file.flush()
     return file
+
+
+def _journal_name(episode: str) -> str:
+    return f"{hashlib.sha256(episode.encode()).hexdigest()[:24]}.jsonl"
+
+
+def _drop_finished_journals(path: Path, finished: set[str]) -> None:
+    """Removes journals of episodes whose trajectory got to the disk just before the process was killed."""
+    left = list((path / "journal").iterdir())
+    names = {_journal_name(episode) for episode in finished} if left else set[str]()
+    for journal in left:
+        if journal.name in names or journal.suffix == ".new":
+            journal.unlink()
 
 
 def _check_config(path: Path, config: CollectConfig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,8 +47,3 @@ def config_file(config: Callable[..., CollectConfig], tmp_path: Path) -> Callabl
         return path
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_behind() -> Iterator[None]:
-    yield

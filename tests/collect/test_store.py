@@ -104,7 +104,7 @@ def test_two_processes_cannot_work_in_one_folder(tmp_path: Path, config: Make) -
 def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config: Make) -> None:
     RunFolder(tmp_path / "run", config()).close()
     RunFolder(tmp_path / "run", config(workers=7, budget={"tokens": 9}, attempts=1)).close()
-    with pytest.raises(ConfigError, match="policy.explore differs"):
+    with pytest.raises(ConfigError, match=r"policy\.explore differs"):
         RunFolder(tmp_path / "run", config(policy={"kind": "teacher", "explore": 1.0}))
     (tmp_path / "run" / "config.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(DatasetError, match="cannot be read"):

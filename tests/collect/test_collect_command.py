@@ -1,0 +1,187 @@
+"""`gumshoe collect` as a process: resumed after SIGKILL, stopped by Ctrl-C, refusing wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.records import Trajectory
+
+Make = Callable[..., Path]
+
+
+def start(config: Path, *more: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "gumshoe", "collect", str(config), *more]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(config: Path, *more: str) -> tuple[int, str, str]:
+    process = start(config, *more)
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def stories(run: Path) -> dict[str, list[str]]:
+    return {
+        found.id: [f"{step.completion.text} {step.tool_calls}" for step in found.steps]
+        for found in read_trajectories(run)
+    }
+
+
+def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(8)
+    run, smooth = tmp_path / "run", tmp_path / "smooth"
+    kill_after = random.Random(7)
+    for _ in range(4):
+        process = start(config)
+        before = lines(run / "trajectories.jsonl")
+        wait_for(lambda: lines(run / "trajectories.jsonl") > before, process)  # noqa: B023 - used in this round only
+        time.sleep(kill_after.uniform(0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    code, out, err = finish(config)
+    assert code == 0, err
+    assert "8 of 8 episodes" in out
+    assert finish(config, "-p", f"out={smooth}")[0] == 0
+    found = list(read_trajectories(run))
+    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(8)}
+    assert all(trajectory.resolved for trajectory in found)
+    assert stories(run) == stories(smooth)
+    assert list((run / "journal").iterdir()) == []
+    assert "replays" in (run / "run.log").read_text()
+    assert list(read_failures(run)) == []
+    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 8)
+
+
+def test_ctrl_c_finishes_what_is_at_hand_and_twice_stops(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(30)
+    run = tmp_path / "run"
+    process = start(config)
+    wait_for(lambda: lines(run / "trajectories.jsonl") >= 1, process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the same command goes on" in out
+    done = lines(run / "trajectories.jsonl")
+    assert 1 <= done < 30
+    assert list((run / "journal").iterdir()) == []
+
+    process = start(config)
+    wait_for(lambda: lines(run / "trajectories.jsonl") > done, process)
+    wait_for(lambda: any((run / "journal").glob("*.jsonl")), process)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    ids = [found.id for found in read_trajectories(run)]
+    assert len(ids) == len(set(ids)) < 30
+
+
+def test_no_sandbox_is_left_behind_by_a_kill(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(6, limits={"steps": 20})
+    process = start(config)
+    wait_for(lambda: bool(list((tmp_path / "run" / "journal").glob("*.jsonl"))), process)
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
+    pids = [int(pid) for pid in children.stdout.split()]
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    deadline = time.monotonic() + 30
+    while any(_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_second_process_is_refused(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(12)
+    process = start(config)
+    wait_for(lambda: lines(tmp_path / "run" / "trajectories.jsonl") >= 1, process)
+    code, _, err = finish(config)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert code == 2
+    assert f"process {process.pid} is working in the run folder" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["-p", "polcy.kind=human"], "unknown key 'polcy'; did you mean 'policy'?"),
+        (["-p", "policy.explor=1"], "did you mean 'explore'?"),
+        (["-p", "policy.kind=techer"], "techer"),
+        (["-p", "workers=0"], "workers"),
+        (["-p", "tasks.source=nowhere"], "no task source 'nowhere'"),
+        (["-p", "tasks.tags.split=test"], "no task of"),
+        (["-p", "agent.prompt=missing.jinja"], "missing.jinja cannot be read"),
+        (["-p", "budget.cost_usd=1"], "needs policy.prices"),
+        (["-p", "policy={kind: openai, model: m}"], "set OPENAI_API_KEY"),
+        (["-p", "policy={kind: scripted, script: none.jsonl}"], "none.jsonl cannot be read"),
+        (["-p", "policy={kind: replay, run: none}"], "none is not a run folder"),
+        (["-p", "policy={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}"], "does not isolate"),
+    ],
+)
+def test_wrong_input_ends_in_one_line_and_exit_code_2(config_file: Make, changes: list[str], said: str) -> None:
+    config = config_file(1)
+    environ = {key: value for key, value in os.environ.items() if key != "OPENAI_API_KEY"}
+    argv = [sys.executable, "-m", "gumshoe", "collect", str(config), *changes]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert said in done.stderr
+    assert done.stderr.startswith("gumshoe collect: ")
+
+
+def test_a_missing_config_file(tmp_path: Path) -> None:
+    code, _, err = finish(tmp_path / "none.yaml")
+    assert code == 2
+    assert err.count("\n") == 1
+
+
+def test_status_counts_what_is_there(config_file: Make, tmp_path: Path) -> None:
+    assert finish(config_file(3), "-p", "tasks.limit=2", "-v")[0] == 0
+    argv = [sys.executable, "-m", "gumshoe", "status", str(tmp_path / "run")]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert "2 of 2 finished" in text
+    data = json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert (data["finished"], data["resolved"], data["running"], data["stops"]) == (2, 2, False, {"submitted": 2})
+    argv[-1] = str(tmp_path)
+    wrong = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+
+
+def test_trajectories_hold_no_absolute_host_paths_of_the_run(config_file: Make, tmp_path: Path) -> None:
+    assert finish(config_file(1))[0] == 0
+    (found,) = read_trajectories(tmp_path / "run")
+    assert isinstance(found, Trajectory)
+    assert str(tmp_path) not in found.model_dump_json()
