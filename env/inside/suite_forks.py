@@ -90,9 +90,11 @@ def forked(child, wall_s):
         text, in_time = read_all(reader, time.time() + wall_s)
     finally:
         os.close(reader)
-        status = end(pid)
+        status, usage = end(pid)
     if text:
-        return json.loads(text.decode("utf-8"))
+        seen = json.loads(text.decode("utf-8"))
+        seen["cpu_s"] = usage.ru_utime + usage.ru_stime
+        return seen
     used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)
     return {"status": "crashed" if in_time and not used_up else "timeout"}
 
@@ -123,8 +125,8 @@ def read_all(descriptor, deadline):
 
 
 def end(child):
-    """Kills what the child left behind in its group, waits for it and returns its status."""
+    """Kills what the child left behind in its group, waits for it and returns its status and what it used."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(OSError):  # the group or the process is gone already
             kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1]
+    return os.wait4(child, 0)[1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ for name in [name for name in sys.modules if name.split(".")[0] == "gumshoe"]:
 main()
 """
 STARTUP_S = 60.0
+CPU_S, CPU_FACTOR = 1.0, 10.0
 PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
 
@@ -50,7 +50,7 @@ class Baseline:
     """The clean project's own test run."""
 
     passing: tuple[str, ...]
-    wall_s: float
+    cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ProjectVerifier:
     def __init__(self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0) -> None:
         self.name = name
         self._timeout_s = timeout_s
-        self._cpu_s = math.ceil(timeout_s)
+        self._cpu_s = timeout_s
         self._memory_mb = config.memory_mb
         workspace = WorkspaceSpec(path=str(project))
         clean = Task(
@@ -92,7 +92,7 @@ class ProjectVerifier:
         except BaseException:
             self.close()
             raise
-        self._cpu_s = max(2, math.ceil(5 * self.baseline.wall_s))
+        self._cpu_s = min(timeout_s, max(CPU_S, CPU_FACTOR * self.baseline.cpu_s))
 
     def verify(self, candidates: Sequence[Candidate]) -> list[Verdict]:
         """The verdicts on candidates of this project, in their order. Raises SandboxError."""
@@ -124,7 +124,7 @@ class ProjectVerifier:
             raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
         if not seen["stable"]:
             raise TaskError(f"project {self.name}: two runs of its tests differ: make them deterministic")
-        return Baseline(passing, seen["wall_s"])
+        return Baseline(passing, seen["cpu_s"])
 
     def _verdict(self, answer: Mapping[str, Any]) -> Verdict:
         if answer["status"] != "killed":
