@@ -53,6 +53,10 @@ class Debug(BaseTool):
             answer = exchange.answer
             if answer is None:
                 break
+            if answer["state"] == "stale":
+                self._notes += [f"restarted: {path} was changed" for path in answer["changed"]]
+                self._end()
+                continue
             self._keep(workspace, answer["breakpoints"])
             results += answer["results"]
             answer["results"] = results

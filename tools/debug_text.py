@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.tools.text import cut, cut_line
+from gumshoe.tools.text import cut, cut_line, plain_text
 
 __all__ = ["describe_results", "describe_stop", "program_output"]
 
 _OUTPUT_LIMIT = 800
 _LINE_LIMIT = 200
-_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b-\x1f\x7f]")
 _PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\])?\s*")
 
 
@@ -61,6 +60,5 @@ def _source(source: Sequence[Sequence[Any]], current: int) -> list[str]:
 
 def program_output(printed: str) -> str:
     """What the program printed, without terminal codes and progress dots, cut to its head and tail."""
-    lines = [line.rstrip() for line in _ESCAPES.sub("", printed).split("\n")]
-    kept = [line for line in lines if line and not _PROGRESS.fullmatch(line)]
+    kept = [line for line in plain_text(printed).split("\n") if line and not _PROGRESS.fullmatch(line)]
     return cut("\n".join(kept), _OUTPUT_LIMIT)[0]

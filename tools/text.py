@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from pydantic import JsonValue
 
-__all__ = ["clean", "clean_json", "cut", "cut_line", "plural"]
+__all__ = ["clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
+
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def cut(text: str, limit: int) -> tuple[str, bool]:
@@ -41,6 +44,12 @@ def clean_json(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {clean(key): clean_json(cast("JsonValue", item)) for key, item in value.items()}
     return value
+
+
+def plain_text(printed: str) -> str:
+    """What a terminal would have shown at the end: no escape sequences, no text written over by carriage returns."""
+    lines = _ESCAPES.sub("", printed).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,6 +1,8 @@
 """Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
 
+import contextlib
 import dis
+import os
 import sys
 import threading
 
@@ -12,7 +14,7 @@ from gumshoe_files import Files
 from gumshoe_stops import Plan, Stop, line_of
 from gumshoe_values import CommandError, describe_exception, short_repr
 
-_get_ident = threading.get_ident
+_get_ident, _stat = threading.get_ident, os.stat
 _current_frame = vars(sys)["_getframe"]
 _YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
@@ -45,6 +47,7 @@ class Debugger:
         self._turn = threading.RLock()
         self._raising = None
         self._at_prompt = False
+        self._seen = {}
 
     # - tracing
 
@@ -240,6 +243,12 @@ class Debugger:
         self.request = self.channel.receive()
         self._at_prompt = False
         self.results = []
+        stale = self._changed_files()
+        if stale:
+            # The host starts the program anew and gives it the same commands.
+            self.queue = []
+            self.extra = {"state": "stale", "changed": stale}
+            return
         if "breakpoints" in self.request:
             self.breakpoints.replace_all(self.request["breakpoints"])
         try:
@@ -263,7 +272,24 @@ class Debugger:
         reply.update(self.extra)
         self.extra = {}
         self.request = None
+        self._seen = self._loaded_files()
         self.channel.send(reply)
+
+    def _changed_files(self):
+        """Workspace modules whose files were changed while the program was stopped."""
+        now = self._loaded_files() if self.state == "stopped" else {}
+        return sorted(self.files.shown(path) for path, stamp in now.items() if self._seen.get(path, stamp) != stamp)
+
+    def _loaded_files(self):
+        """The files of the workspace's modules, with what changes when they do."""
+        found = {}
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and self.files.name(path):
+                with contextlib.suppress(OSError):
+                    status = _stat(path)
+                    found[path] = (status.st_mtime_ns, status.st_size)
+        return found
 
     def finish(self, exit_code):
         """Tells the host that the program has ended."""

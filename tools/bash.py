@@ -1,0 +1,117 @@
+"""`bash`: commands in a shell that stays open."""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Session, SessionReply, Workspace
+from gumshoe.records import Observation
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.text import cut, plain_text
+
+__all__ = ["Bash"]
+
+_OUTPUT_LIMIT = 4000
+_GRACE_S = 5.0
+_ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "PS1": ""}
+
+_SHELL = r"""
+__gumshoe_folder=$1
+eval "exec 250<&$GUMSHOE_CONTROL $GUMSHOE_CONTROL<&-"
+unset GUMSHOE_CONTROL
+__gumshoe_save() { export -p > "$__gumshoe_folder/exports"; printf '%s' "$PWD" > "$__gumshoe_folder/cwd"; }
+if [ -r "$__gumshoe_folder/exports" ]; then
+  . "$__gumshoe_folder/exports"
+  IFS= read -r -d '' __gumshoe_cwd < "$__gumshoe_folder/cwd"
+  cd -- "$__gumshoe_cwd"
+fi 2> /dev/null
+trap __gumshoe_save EXIT
+while IFS= read -r -u 250 __gumshoe_id; do
+  __gumshoe_id=${__gumshoe_id#*\"id\": \"}
+  __gumshoe_id=${__gumshoe_id%%\"*}
+  IFS= read -r -d '' __gumshoe_command < "$__gumshoe_folder/command"
+  eval "$__gumshoe_command" < /dev/null 250<&-
+  __gumshoe_code=$?
+  __gumshoe_save
+  printf '{"id": "%s", "exit_code": %d}\n' "$__gumshoe_id" "$__gumshoe_code" >&250
+done
+"""
+"""The shell's loop. A request is a word on the control socket; the command itself comes in a file, so that nothing in
+it has to be quoted. Working folder and exported variables are kept in files for the shell that comes after this one."""
+
+
+class Bash(BaseTool):
+    """Runs commands in one shell, whose working folder, variables and background jobs last from call to call.
+
+    A command that takes too long is killed together with the shell and its background jobs; the next call gets a new
+    shell with the working folder and the exported variables as they were before. So does a call after `exit`.
+    """
+
+    name = "bash"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: Session | None = None
+
+    def run(self, workspace: Workspace, command: str) -> Observation:
+        """Run a shell command. Working folder and exported variables last.
+
+        Args:
+            command: bash command line or script
+        """
+        if "\0" in command:
+            raise ToolFailure("bad_arguments", "the command holds a zero byte")
+        sandbox = workspace.sandbox
+        folder = _folder(workspace)
+        sandbox.write_file(f"{folder}/command", command.encode(), inside=False)
+        if self._session is None:
+            argv = ["bash", "--noprofile", "--norc", "-c", _SHELL, "bash", folder]
+            self._session = sandbox.open_session(argv, env=_ENVIRONMENT)
+        timeout = workspace.task.limits.command_timeout_s
+        reply = self._exchange(self._session, timeout)
+        if reply.message is None:
+            self.close()
+        return self._observe(reply, timeout)
+
+    def _exchange(self, session: Session, timeout: float) -> SessionReply:
+        """Runs what stands in the command file. Messages without the nonce of this call are passed over."""
+        nonce = secrets.token_hex(16)
+        reply = session.request({"id": nonce}, timeout)
+        printed = reply.output
+        while reply.message is not None and reply.message.get("id") != nonce:
+            reply = session.wait_message(_GRACE_S)
+            printed += reply.output
+        return reply.model_copy(update={"output": printed})
+
+    def _observe(self, reply: SessionReply, timeout: float) -> Observation:
+        exit_code = reply.exit_code if reply.message is None else reply.message.get("exit_code")
+        output, truncated = cut(plain_text(reply.output).strip("\n"), _OUTPUT_LIMIT)
+        lines = [output] if output else []
+        if reply.timed_out:
+            lines.append(f"timed out after {timeout:g} s: killed")
+        elif exit_code != 0:
+            lines.append(f"exit code {exit_code}")
+        data = {"exit_code": exit_code, "timed_out": reply.timed_out}
+        return self.observe("\n".join(lines) or "no output", data, truncated=truncated or reply.truncated)
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Begins with a new shell."""
+        self.close()
+        for name in ("exports", "cwd"):
+            try:
+                workspace.sandbox.remove_file(f"{_folder(workspace)}/{name}", inside=False)
+            except FileNotFoundError:
+                continue
+
+    def close(self) -> None:
+        """Kills the shell and its background jobs."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def _folder(workspace: Workspace) -> str:
+    """Where the shell's state is kept: beside our modules, out of the workspace."""
+    return posixpath.join(posixpath.dirname(workspace.sandbox.support), "shell")
