@@ -224,6 +224,8 @@ class ModelServer:
                 )
                 return
             self.restarts += 1
+            with self._changed:
+                self._stop_process()
             try:
                 self._launch()
                 self._await_health()

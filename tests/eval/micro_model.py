@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 import trl
@@ -56,8 +57,9 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
 
 
 def train(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
-    rows = [
-        tokenizer.apply_chat_template(
+    render: Any = tokenizer.apply_chat_template
+    rows: list[list[int]] = [
+        render(
             [{"role": "user", "content": asked}, {"role": "assistant", "content": said}], tools=TOOLS, return_dict=True
         )["input_ids"]
         for asked, said in (("good", GOOD), ("bad", BAD))

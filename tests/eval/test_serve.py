@@ -16,7 +16,6 @@ from typing import Any
 
 import openai
 import pytest
-from pytest import MonkeyPatch
 
 from gumshoe.cli import main
 from gumshoe.collect.config import OpenAIConfig
@@ -157,7 +156,7 @@ def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServ
 
 
 def test_a_missing_folder_is_named() -> None:
-    with pytest.raises(ServeError, match="there is no model folder .*nowhere"):
+    with pytest.raises(ServeError, match=r"there is no model folder .*nowhere"):
         ModelServer(Path("/nowhere")).start()
 
 
@@ -270,7 +269,7 @@ def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) ->
     assert on_gpu[-2:] == ["--dtype", "auto"]
 
 
-def test_the_server_is_kept_off_the_hub(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+def test_the_server_is_kept_off_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HOME", raising=False)
     variables = environment("vllm", ServeConfig(threads=2), installed("0.32"), tmp_path)
     assert variables["HF_HUB_OFFLINE"] == "1"
@@ -320,7 +319,8 @@ def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., Mo
     made: list[ModelServer] = []
 
     def make(**options: Any) -> ModelServer:
-        config = ServeConfig(backend="vllm", python=str(python), **{"startup_s": 30.0, **options})
+        given: dict[str, Any] = {"startup_s": 30.0, **options}
+        config = ServeConfig(backend="vllm", python=str(python), **given)
         made.append(ModelServer(micro_model, config, log=tmp_path / "server.log"))
         return made[-1]
 
@@ -430,8 +430,8 @@ def test_the_guardian_passes_the_exit_code_on() -> None:
 def test_the_guardian_takes_children_down_too(how: str) -> None:
     code = (
         "import subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import signal, time;"
-        " signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'], stdout=subprocess.PIPE)\n"
+        "deaf = 'import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'\n"
+        "child = subprocess.Popen([sys.executable, '-c', deaf], stdout=subprocess.PIPE)\n"
         "child.stdout.readline(); print(child.pid, flush=True); time.sleep(600)"
     )
     with run_guardian(sys.executable, "-c", code) as guardian:
