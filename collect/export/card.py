@@ -65,7 +65,7 @@ def render_card(
         "license": licence,
         "task_categories": ["text-generation"],
         "tags": ["gumshoe", "agent-traces", "debugging", "tool-use"],
-        "configs": [_config(name, statistics) for name, statistics in views.items()],
+        "configs": [_config(name, counts) for name, counts in views.items() if counts.rows.total()],
     }
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml
+from small_tasks import make_task
+from small_trajectories import trajectory
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.commands.collect import collect
+from gumshoe.collect.config import AgentConfig, CollectConfig
+from gumshoe.collect.export import export_runs
+from gumshoe.collect.export.rows import COLUMNS, agent_row
+from gumshoe.collect.export.seeker import Dropped, SeekerView
+from gumshoe.collect.export.splits import held_out_projects
+from gumshoe.collect.grounding import grounded_share
+from gumshoe.collect.observed import observed, tool_message
+from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.errors import DatasetError
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Message,
+    Observation,
+    Score,
+    Step,
+    StopReason,
+    TaskRef,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+)
+
+Make = Callable[..., CollectConfig]
+
+
+def load(folder: Path, view: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows as `datasets` alone reads them; it keeps its copies beside the folder."""
+    loaded = datasets.load_dataset(str(folder), view, cache_dir=str(folder.with_name("cache")))
+    return {str(split): list(rows) for split, rows in loaded.items()}
+
+
+def canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+NASTY: dict[str, Any] = {
+    "text": "123",
+    "number": 123,
+    "float": 1.0,
+    "tiny": 1e-7,
+    "big": 12345678901234567890,
+    "none": None,
+    "nested": {"a": [1, "x", None, {"b": []}], "": {}},
+    "odd": "\u2028 \x00 é \U0001f600 </tool_call> \\ud800 \r\n\t\"'",
+    "list": [],
+    "bool": True,
+}
+
+
+def episode(name: str, project: str, *, resolved: bool = True, split: str = "train") -> Trajectory:
+    """An episode whose calls have arguments of every kind."""
+    call = ToolCall(id="c0", name="odd", arguments=NASTY)
+    other = ToolCall(id="c1", name="other", arguments={"only": 1})
+    texts = [Observation(tool="odd", text=NASTY["odd"]), Observation(tool="other", text="x")]
+    messages = (
+        Message(role="system", content="S"),
+        Message(role="user", content="U"),
+        Message(role="assistant", content="[seek] x", tool_calls=(call, other), reasoning="hm"),
+        tool_message(0, texts[0].text, call_id="c0", tool="odd"),
+        tool_message(0, "x", call_id="c1", tool="other"),
+    )
+    step = Step(
+        index=0,
+        message_index=2,
+        completion=Completion(text="[seek] x", tool_calls=(call, other)),
+        observations=tuple(texts),
+    )
+    silent = Step(index=1, message_index=5, completion=Completion(text="hm"))
+    return trajectory(
+        name,
+        task=TaskRef(id=f"t/{name}", hash="h", source="s", regime="debug", tags={"project": project, "split": split}),
+        tools=(ToolSchema(name="odd", description="", parameters={"x": [1, {"y": None}]}),),
+        messages=messages,
+        steps=(step, silent),
+        scores=(Score(name="resolved", value=float(resolved)),),
+    )
+
+
+def test_every_byte_comes_back_from_bare_datasets(tmp_path: Path, config: Make) -> None:
+    episodes = [episode(f"e{number}", f"p{number % 4}", resolved=number % 2 == 0) for number in range(70)]
+    with RunFolder(tmp_path / "run", config()) as folder:
+        for one in episodes:
+            folder.add(one)
+    result = export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    loaded = load(tmp_path / "out", "agent")
+    assert {split: len(rows) for split, rows in loaded.items()} == result.rows["agent"]
+    expected = {one.id: agent_row(one) for one in episodes}
+    found = {row["id"]: row for rows in loaded.values() for row in rows}
+    assert {name: canonical(row) for name, row in found.items()} == {
+        name: canonical(row) for name, row in expected.items()
+    }
+    first = found["e0"]["messages"][2]
+    assert first["tool_calls"][0]["function"]["arguments"] == NASTY
+    assert first["tool_calls"][1]["function"]["arguments"] == {"only": 1}
+    assert list(found["e0"]) == list(COLUMNS)
+
+
+def test_splits_are_by_project(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        for number in range(40):
+            folder.add(episode(f"e{number}", f"p{number % 10}"))
+        folder.add(episode("h", "elsewhere", split="heldout_projects"))
+        folder.add(episode("b", "p1", split="heldout_bugs"))
+    result = export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], test_share=0.2)
+    assert result.rows["agent"] == {"train": 32, "test": 9}
+    assert result.dropped["agent"] == {"held-out bug": 1}
+    kept = export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], test_share=0, held_out_bugs=True)
+    assert kept.rows["agent"] == {"train": 41, "test": 1}
+
+
+def test_the_choice_of_projects_depends_on_their_names_alone() -> None:
+    names = [f"p{number}" for number in range(20)]
+    chosen = held_out_projects(names, 0.1)
+    assert len(chosen) == 2
+    assert held_out_projects(names[::-1], 0.1) == chosen
+    assert held_out_projects(["one"], 0.5) == frozenset()
+    assert len(held_out_projects(["one", "two"], 0.9)) == 1
+    assert held_out_projects(names, 0) == frozenset()
+
+
+def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served(tmp_path: Path, config: Make) -> None:
+    debug, seeker = config(3), config(3, out=str(tmp_path / "seek"), agent={"kind": "seeker"})
+    for run in (debug, seeker):
+        assert collect(run).finished == 3
+    assert export_runs([Path(debug.out)], tmp_path / "a").dropped == {"agent": {}, "seeker": {}}
+    export_runs([Path(seeker.out)], tmp_path / "b")
+    derived = {row["task_id"]: row for rows in load(tmp_path / "a", "seeker").values() for row in rows}
+    played = {row["task_id"]: row for rows in load(tmp_path / "b", "seeker").values() for row in rows}
+    assert len(derived) == len(played) == 3
+    for task, row in derived.items():
+        assert row["tools"] == played[task]["tools"]
+        assert row["messages"][:2] == played[task]["messages"][:2]
+        assert [message["role"] for message in row["messages"]] == [
+            message["role"] for message in played[task]["messages"]
+        ]
+        calls = [message["tool_calls"][0]["function"]["name"] for message in row["messages"] if "tool_calls" in message]
+        assert calls == ["eval", "grep", "view", "pdb", "report"]
+        assert row["context_pack"] == played[task]["context_pack"]
+        pack = ContextPack.model_validate(row["context_pack"])
+        texts = {seen.step: seen.text for seen in observed([_message(one) for one in row["messages"]])}
+        assert grounded_share(pack, texts) == 1.0
+        assert row["messages"][-1]["content"].startswith("[report 0.9] ")
+        assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
+        assert 7 in pack.locations[0].lines
+
+
+def _message(data: dict[str, Any]) -> Message:
+    kept = {name: data[name] for name in ("role", "content", "tool_call_id", "name") if name in data}
+    return Message.model_validate(kept)
+
+
+def debugged(tmp_path: Path, config: Make) -> Trajectory:
+    made = config(1)
+    collect(made)
+    (found,) = read_trajectories(Path(made.out))
+    return found
+
+
+def test_what_gives_no_seeker_sample_says_why(tmp_path: Path, config: Make) -> None:
+    whole = debugged(tmp_path, config)
+    lost = whole.model_copy(update={"scores": (Score(name="resolved", value=0.0),)})
+    blind = whole.model_copy(update={"steps": whole.steps[4:]})
+    bash = ToolCall(id="c", name="bash", arguments={})
+    shell = whole.steps[0].model_copy(update={"completion": Completion(text="", tool_calls=(bash,))})
+    silent = whole.steps[0].model_copy(update={"completion": Completion(text="")})
+    unseen = whole.model_copy(update={"patch": whole.patch.replace("shop.py", "shopping.py")})
+    seeker = whole.policy.model_copy(update={"agent": "seeker"})
+    reasons = {
+        "not resolved": lost,
+        "no information step before the first edit": blind,
+        "a tool that the seeker lacks": whole.model_copy(update={"steps": (shell, *whole.steps[1:])}),
+        "a turn without a call before the first edit": whole.model_copy(update={"steps": (silent, *whole.steps[1:])}),
+        "the edited code was never seen": unseen,
+        "no report": whole.model_copy(update={"policy": seeker}),
+    }
+    for reason, case in reasons.items():
+        with pytest.raises(Dropped) as dropped:
+            SeekerView().row(case)
+        assert dropped.value.reason == reason
+    assert SeekerView(unresolved=True).row(lost)["resolved"] is False
+
+
+def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: Make) -> None:
+    whole = debugged(tmp_path, config)
+    steps = tuple(step.model_copy(update={"observations": ()}) for step in whole.steps)
+    with pytest.raises(Dropped, match="no grounded finding"):
+        SeekerView().row(whole.model_copy(update={"steps": steps}))
+
+
+def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        for number in range(4):
+            folder.add(episode(f"e{number}", f"p{number}"))
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], licence="cc-by-4.0")
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    header = yaml.safe_load(text.split("---")[1])
+    assert header["license"] == "cc-by-4.0"
+    assert [entry["config_name"] for entry in header["configs"]] == ["agent"]
+    assert "| train | 3 | 3 |" in text
+    assert "4 scripted" in text
+    assert "4 local" in text
+
+
+def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(episode("a", "p"))
+    for _ in range(2):
+        export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "tasks"]
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("years of work")
+    with pytest.raises(DatasetError, match="no export of gumshoe"):
+        export_runs([tmp_path / "run"], precious)
+    assert (precious / "thesis.txt").exists()
+
+
+def test_an_empty_export_says_why(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(episode("a", "p", resolved=False))
+    with pytest.raises(DatasetError, match="1 not resolved"):
+        export_runs([tmp_path / "run"], tmp_path / "out", views=["seeker"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_prints_counts_and_refuses_what_is_no_run(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(episode("a", "p"))
+        folder.add(episode("b", "p", resolved=False))
+    argv = [sys.executable, "-m", "gumshoe", "export", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert "agent   2 train, 0 test" in done.stdout
+    assert "seeker  0 train, 0 test; left out: " in done.stdout
+    assert "left out: 1 not resolved" in done.stdout
+    assert len(load(tmp_path / "out", "agent")["train"]) == 2
+    for wrong, said in (([str(tmp_path)], "is not a run folder"), (["--test-share", "2"], "between 0 and 1")):
+        failed = subprocess.run([*argv, *wrong], capture_output=True, text=True, check=False)
+        assert failed.returncode == 2
+        assert said in failed.stderr
+        assert failed.stderr.count("\n") == 1
+
+
+def test_a_seekers_own_episode_ends_with_its_report(tmp_path: Path, config: Make) -> None:
+    made = config(1, agent={"kind": "seeker"})
+    collect(made)
+    (found,) = read_trajectories(Path(made.out))
+    row = SeekerView().row(found)
+    assert found.stop is StopReason.REPORTED
+    assert row["messages"][-1]["role"] == "assistant"
+    assert row["messages"] == [message.as_openai(arguments_as_text=False) for message in found.messages[:-1]]
+
+
+def test_the_agents_prompts_are_short_and_the_same_for_every_task(tmp_path: Path) -> None:
+    for kind in ("debug", "rewrite", "debug_5", "seeker"):
+        agent = make_agent(AgentConfig(kind=kind))
+        schemas = [ToolSchema(name=name, description="", parameters={}) for name in agent.tools]
+        tasks = [make_task(tmp_path / "repo", number)[0] for number in (1, 2)]
+        openings = [agent.opening(task, schemas, "Mind this.") for task in tasks]
+        assert openings[0][0] == openings[1][0]
+        assert openings[0][1] != openings[1][1]
+        assert openings[0][0].content.endswith("Mind this.")
+        assert len(openings[0][0].content) < 700

@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tasks import CLEAN, make_task
+
+from gumshoe.collect.config import (
+    CollectConfig,
+    HumanConfig,
+    OpenAIConfig,
+    ReplayConfig,
+    ScriptedConfig,
+    TeacherConfig,
+    TracebackConfig,
+)
+from gumshoe.collect.decisions import parse_decision
+from gumshoe.collect.observed import tool_message
+from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.policies.gold import Change, read_gold
+from gumshoe.collect.policies.human import HumanPolicy, parse_command
+from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
+from gumshoe.collect.policies.teacher import TeacherPolicy, names_in, source_of
+from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
+from gumshoe.collect.store import RunFolder
+from gumshoe.env.patch import make_patch
+from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted, TaskError
+from gumshoe.records import Completion, Message, Oracle, ToolCall, ToolSchema, WorkspaceSpec
+
+OPENING = [Message(role="system", content="S"), Message(role="user", content="U")]
+DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
+SEEKER = ("listdir", "view", "grep", "eval", "pdb", "report")
+
+
+def schemas(*names: str) -> list[ToolSchema]:
+    return [ToolSchema(name=name, description="", parameters={}) for name in names]
+
+
+def converse(policy: Any, tools: tuple[str, ...], *answers: str) -> list[Completion]:
+    """The policy's turns, each but the last answered with a text."""
+    messages, turns = list(OPENING), list[Completion]()
+    for number in range(len(answers) + 1):
+        turns.append(policy.complete(messages, schemas(*tools)))
+        if number < len(answers):
+            (call,) = turns[-1].tool_calls
+            messages.append(turns[-1].as_message())
+            messages.append(tool_message(number, answers[number], call_id=call.id, tool=call.name))
+    return turns
+
+
+FAILING = "exit code 1\nAssertionError: members pay 36"
+OUTLINE = "shop.py:4: def discount(total, members):\nshop.py:11: def price(items, members):"
+VIEW = (
+    "shop.py 4-11 of 14 lines\n  4 def discount(total, members):\n  6     if members:\n  7         total = total - 14"
+)
+STOP = "> shop.py:7 in discount (breakpoint 1)\ntotal = 50\nmembers = True"
+FULL_VIEW = "shop.py 4-11 of 14 lines\n" + "\n".join(
+    f" {number:>2} {line}" for number, line in enumerate(CLEAN.replace("- 10", "- 14").splitlines()[3:11], start=4)
+)
+
+
+def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    answers = (FAILING, OUTLINE, FULL_VIEW, STOP, "rewrote shop.py", "exit code 0")
+    turns = converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers)
+    assert [turn.tool_calls[0].name for turn in turns] == ["eval", "grep", "view", "pdb", "rewrite", "eval", "submit"]
+    assert turns[2].tool_calls[0].arguments == {"path": "shop.py", "start": 4, "end": 11}
+    assert turns[3].tool_calls[0].arguments == {"command": "b shop.py:7\nc\nlocals"}
+    assert turns[4].tool_calls[0].arguments == {
+        "path": "shop.py",
+        "code": "        total = total - 10\n",
+        "start": 7,
+        "end": 7,
+    }
+    assert "total = 50" in turns[4].text
+    stated = [parse_decision(turn.text) for turn in turns]
+    assert [found.decision for found in stated] == ["seek"] * 4 + ["edit", "verify", "submit"]
+    assert all(found.rationale and found.confidence is not None for found in stated)
+    with pytest.raises(ScriptExhausted):
+        converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers, "submitted")
+
+
+def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    turns = converse(TeacherPolicy(task, oracle, explore=0.0), SEEKER, FAILING, OUTLINE, FULL_VIEW, STOP)
+    (call,) = turns[-1].tool_calls
+    assert call.name == "report"
+    assert call.arguments["locations"] == [{"path": "shop.py", "start": 5, "end": 8, "symbol": "discount"}]
+    assert call.arguments["findings"] == [
+        {"claim": "the program fails", "step": 0, "quote": "AssertionError: members pay 36"},
+        {"claim": "value of total there", "step": 3, "quote": "total = 50"},
+    ]
+
+
+def test_the_teacher_says_when_the_tests_still_fail(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    turns = converse(
+        TeacherPolicy(task, oracle, explore=0.0),
+        ("eval", "view", "rewrite", "submit"),
+        *(FAILING, FULL_VIEW, "rewrote", FAILING),
+    )
+    assert parse_decision(turns[-1].text).confidence == 0.5
+    assert "still fail" in turns[-1].text
+
+
+def test_the_same_seed_gives_the_same_episode_and_others_vary(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    answers = (FAILING, OUTLINE, FULL_VIEW, STOP)
+
+    def episode(seed: int) -> list[str]:
+        policy = TeacherPolicy(task, oracle, seed=seed, explore=0.5)
+        return [f"{turn.text} {turn.tool_calls}" for turn in converse(policy, SEEKER, *answers)]
+
+    assert episode(4) == episode(4)
+    assert len({tuple(episode(seed)) for seed in range(8)}) > 3
+
+
+def test_a_teacher_without_the_tools_it_needs_says_so(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    with pytest.raises(PolicyError, match="rewrite, or report"):
+        converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view"), FAILING, FULL_VIEW)
+    with pytest.raises(PolicyError, match="saw none of the code"):
+        converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), FAILING, "error: no")
+
+
+def test_a_teacher_without_an_oracle_is_a_wrong_config(tmp_path: Path) -> None:
+    task, _ = make_task(tmp_path, 3)
+    with pytest.raises(ConfigError, match="needs the oracle"):
+        make_policy(TeacherConfig(), task, None, 0)
+
+
+def patch(before: str | None, after: str | None) -> Oracle:
+    texts = tuple(text.encode() if text is not None else None for text in (before, after))
+    return Oracle(task_id="t", gold_patch=make_patch({"a.py": (texts[0], texts[1])}))
+
+
+LINES = "".join(f"line {number}\n" for number in range(1, 21))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        LINES.replace("line 3\n", "new\n"),
+        LINES.replace("line 3\n", ""),
+        LINES.replace("line 3\n", "line 3\nnew\nnewer\n"),
+        LINES.replace("line 3\n", "a\nb\n").replace("line 5\n", "").replace("line 18\n", "z\nline 18\n"),
+        "top\n" + LINES,
+        LINES + "bottom\n",
+        LINES.replace("line 1\n", ""),
+    ],
+)
+def test_changes_make_exactly_the_gold_patch(after: str) -> None:
+    lines = LINES.splitlines(keepends=True)
+    for change in read_gold(patch(LINES, after)).changes:
+        assert change.start is not None
+        assert change.end is not None
+        lines[change.start - 1 : change.end] = change.code.splitlines(keepends=True)
+    assert "".join(lines) == after
+
+
+def test_a_new_file_is_one_change() -> None:
+    assert read_gold(patch(None, "x = 1\n")).changes == (Change("a.py", None, None, "x = 1\n"),)
+
+
+def test_patches_that_edits_cannot_make_are_refused() -> None:
+    with pytest.raises(TaskError, match="removes"):
+        read_gold(patch("x\n", None))
+    with pytest.raises(TaskError, match="empty gold patch"):
+        read_gold(Oracle(task_id="t", gold_patch=""))
+
+
+def test_names_that_a_line_reads() -> None:
+    code = 'total = price(items)[key] + self.rate if len(x) > 3 else "a b"'
+    assert names_in(code) == ["total", "items", "key", "self", "x"]
+
+
+def test_sources_come_from_the_overlay_first(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("disk")
+    assert source_of(WorkspaceSpec(path=str(tmp_path)), "a.py") == "disk"
+    assert source_of(WorkspaceSpec(path=str(tmp_path), overlay={"a.py": "laid over"}), "a.py") == "laid over"
+    assert source_of(WorkspaceSpec(path=str(tmp_path)), "b.py") is None
+    assert source_of(WorkspaceSpec(image="i"), "a.py") is None
+
+
+def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
+    frames = "  tests/test_a.py:9 in test_b: f()\n  pkg/a.py:5 in f: g()\n  pkg/b.py:7 in g: 1/0"
+    text = f"1 failed\nFAILED tests/test_a.py::test_b\n{frames}"
+    run, report = converse(TracebackPolicy(), SEEKER, text)
+    assert run.tool_calls[0].name == "eval"
+    arguments = report.tool_calls[0].arguments
+    assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
+    assert arguments["findings"] == [
+        {"claim": "last line of the traceback", "step": 0, "quote": "pkg/b.py:7 in g: 1/0"}
+    ]
+
+
+def test_frames_in_every_layout() -> None:
+    assert last_frame('  File "/tmp/x/workspace/pkg/a.py", line 3, in f\n  File "/usr/lib/os.py", line 9') == (
+        *("pkg/a.py", 3, 'File "/tmp/x/workspace/pkg/a.py", line 3, in f'),
+    )
+    assert last_frame("tests/test_a.py:4: AssertionError") == (
+        "tests/test_a.py",
+        4,
+        "tests/test_a.py:4: AssertionError",
+    )
+    assert last_frame("3 passed") is None
+    _, report = converse(TracebackPolicy(), SEEKER, "3 passed")
+    assert report.tool_calls[0].arguments["locations"] == []
+
+
+def test_a_script_finds_its_place_and_ends() -> None:
+    script = [Completion(text=str(number), tool_calls=(ToolCall(id="c", name="eval"),)) for number in range(2)]
+    assert [turn.text for turn in converse(ScriptedPolicy(script), ("eval",), "x")] == ["0", "1"]
+    with pytest.raises(ScriptExhausted, match="2 completions"):
+        converse(ScriptedPolicy(script), ("eval",), "x", "y")
+
+
+def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "script.jsonl"
+    file.write_text(Completion(text="hi").model_dump_json() + "\n", encoding="utf-8")
+    task, _ = make_task(tmp_path / "repo", 0)
+    assert make_policy(ScriptedConfig(script=str(file)), task, None, 0).complete(OPENING, []).text == "hi"
+    file.write_text('{"tekst": 3}\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="line 1 is no completion"):
+        load_script(file)
+
+
+def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
+    from small_trajectories import trajectory
+
+    from gumshoe.records import Step
+
+    task, _ = make_task(tmp_path / "repo", 0)
+    step = Step(index=0, message_index=2, completion=Completion(text="recorded"))
+    ref = trajectory().task.model_copy(update={"id": task.id})
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(trajectory("a", task=ref, steps=(step,)))
+    policy = make_policy(ReplayConfig(run=str(tmp_path / "run")), task, None, 0)
+    assert (policy.kind, policy.trusted) == ("replay", False)
+    assert policy.complete(OPENING, []).text == "recorded"
+    other = task.model_copy(update={"id": "other"})
+    with pytest.raises(PolicyError, match="no trajectory of task other"):
+        make_policy(ReplayConfig(run=str(tmp_path / "run")), other, None, 0)
+
+
+def test_a_person_types_calls() -> None:
+    typed = io.StringIO("tools\n\n[seek 0.5] a look\nview path=a.py start=3 x='a b'\n")
+    shown = io.StringIO()
+    completion = HumanPolicy(typed, shown).complete(OPENING, schemas("view"))
+    assert completion.text == "[seek 0.5] a look"
+    assert completion.tool_calls == (
+        ToolCall(id="call-0", name="view", arguments={"path": "a.py", "start": 3, "x": "a b"}),
+    )
+    assert "--- user\nU" in shown.getvalue()
+    for ending in ("", "quit\n"):
+        with pytest.raises(PolicyError, match="ended the episode"):
+            HumanPolicy(io.StringIO(ending), shown).complete(OPENING, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("x a=[1, 2]", None),
+        ("x 'a=[1, 2]' b=null c=true d=1.5 e={f: g}", None),
+        ("x a=[1,2] b=null c=true d=1.5 e={f:1}", {"a": [1, 2], "b": None, "c": True, "d": 1.5, "e": {"f:1": None}}),
+        ("x a=2024-01-05 b=p==q", {"a": "2024-01-05", "b": "p==q"}),
+        ("x a='it", None),
+    ],
+)
+def test_typed_values(line: str, arguments: dict[str, Any] | None) -> None:
+    call = parse_command(line, "c")
+    assert call.name == "x"
+    if arguments is None:
+        assert call.parse_error is not None or "'" in line
+    else:
+        assert call.arguments == arguments
+
+
+def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 0)
+    kinds = {
+        "teacher": TeacherConfig(),
+        "traceback": TracebackConfig(),
+        "human": HumanConfig(),
+        "openai": OpenAIConfig(model="m", base_url="http://127.0.0.1:9/v1"),
+    }
+    for kind, config in kinds.items():
+        policy = make_policy(config, task, oracle, 0)
+        assert policy.kind == kind
+        assert policy.trusted == (kind != "openai")
+        close_policy(policy)
