@@ -126,6 +126,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         observation = self._call(action)
         self._steps += 1
         reward = self._finish(observation)
+        self._verdict = observation.data.get("passed") is True if observation.tool == "eval" else None
         text, info = self._answer(observation)
         truncated = self.stop in {StopReason.STEP_LIMIT, StopReason.WALL_LIMIT}
         return text, reward, self.stop is not None and not truncated, truncated, info
@@ -154,7 +155,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""
         if observation.failure is None and observation.tool == "submit":
             self.stop = StopReason.SUBMITTED
-            return 1.0 if self.workspace.run_tests().passed else 0.0
+            return 1.0 if self._tests_pass() else 0.0
         if observation.failure is None and observation.tool == "report":
             self.stop = StopReason.REPORTED
             self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
@@ -163,6 +164,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         elif self.task.limits.wall_s is not None and time.monotonic() - self._started >= self.task.limits.wall_s:
             self.stop = StopReason.WALL_LIMIT
         return 0.0
+
+    def _tests_pass(self) -> bool:
+        """What the tests say at the end; a run of them in the very last call stands, as nothing can have changed."""
+        return self._verdict if self._verdict is not None else self.workspace.run_tests().passed
 
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
         self._last_text = observation.text[:MAX_TEXT]
@@ -176,6 +181,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.stop: StopReason | None = None
         self.context_pack: ContextPack | None = None
         self._steps = 0
+        self._verdict: bool | None = None
         self._started = 0.0
         self._last_text = ""
         self._ids = itertools.count()

@@ -200,3 +200,18 @@ def test_a_vector_needs_environments_with_the_same_tools(task: Task) -> None:
         DebugVectorEnv([])
     with pytest.raises(ValueError, match="same tools"):
         DebugVectorEnv([DebugEnv(task, tools=["view"]), DebugEnv(task, tools=["eval"])])
+
+
+def test_a_test_run_just_before_submitting_stands(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    env.step(FIX)
+    assert env.step(call("eval"))[0]["text"] == "1 passed"
+    assert env.step(call("submit"))[1] == 1.0
+
+
+def test_a_test_run_before_an_edit_does_not_stand(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    env.step(FIX)
+    env.step(call("eval"))
+    env.step(call("rewrite", path="calc.py", start=2, end=2, code="    return a * b"))
+    assert env.step(call("submit"))[1] == 0.0
