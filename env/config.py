@@ -30,4 +30,7 @@ class SandboxConfig(Config):
     disk_mb: int = Field(default=1024, ge=16, description="workspace and temporary files; also the largest single file")
     output_kb: int = Field(default=256, ge=1, description="output kept of one program, half head and half tail")
     setup_timeout_s: float = Field(default=600.0, gt=0, description="seconds one of the task's setup commands may take")
+    keep_git_future: bool = Field(
+        default=False, description="leave branches, stashes and objects later than HEAD in a git repository"
+    )
     env: dict[str, str] = Field(default_factory=dict, description="environment variables set in the sandbox")

@@ -84,7 +84,9 @@ class Workspace:
                 raise ToolFailure("bad_pattern", f"{pattern!r} is not a regular expression: {error}.") from None
 
     def run_tests(self, timeout: float | None = None) -> TestRun:
-        """Puts the read-only files back, then runs the entrypoint; per-test outcomes for pytest and `unittest -v`.
+        """Puts the read-only files and our pytest plugin back, then runs the entrypoint.
+
+        Outcomes of single tests are known for pytest and for `unittest -v`.
 
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
@@ -92,8 +94,8 @@ class Workspace:
         sandbox = self.sandbox
         if self._readonly.pairs:
             sandbox.restore(self._base, only=self._readonly.pairs)
-        record = posixpath.join(posixpath.dirname(sandbox.support), "outcomes.jsonl")
-        sandbox.write_file(record, b"", inside=False)
+        sandbox.prepare_support()
+        record = posixpath.join(sandbox.support, "outcomes.jsonl")
         known = sandbox.environment
         result = sandbox.run(
             self.task.entrypoint,

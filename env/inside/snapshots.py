@@ -52,7 +52,7 @@ class Snapshots:
             }
         for relative in sorted(present, reverse=True):
             if relative not in entries or entries[relative]["kind"] != kind_of(present[relative]):
-                _delete(os.path.join(self.files.root, relative))
+                delete(os.path.join(self.files.root, relative))
                 del present[relative]
         for relative in sorted(entries):
             self._make_way(relative)
@@ -175,8 +175,9 @@ class Snapshots:
             os.utime(path, ns=(facts["stamp"][2], facts["stamp"][2]))
 
 
-def _delete(path):
+def delete(path):
+    """Removes whatever is there, with all that is in it."""
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
-    else:
+    elif os.path.lexists(path):
         os.unlink(path)

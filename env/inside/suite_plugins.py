@@ -64,13 +64,11 @@ class Recorder:
             self.outcomes[report.nodeid] = outcome
 
     def failure(self, report, excinfo):
-        crash = getattr(report.longrepr, "reprcrash", None)
-        message = crash.message if crash is not None else str(excinfo.value)
         frames = [self.frame(entry) for entry in traceback.extract_tb(excinfo.tb)]
         return {
             "when": report.when,
             "type": excinfo.typename,
-            "message": self.clean(message)[:MESSAGE_LIMIT],
+            "message": self.clean(excinfo.exconly())[:MESSAGE_LIMIT],
             "frames": [frame for frame in frames if frame is not None][-FRAMES_LIMIT:],
         }
 

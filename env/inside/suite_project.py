@@ -23,7 +23,17 @@ class Project:
         self.entries = {}
 
     def save(self):
+        """Makes the clean copy, of a project that nothing has been run in yet."""
         shutil.copytree(self.root, self.clean, symlinks=True)
+
+    def save_byte_code(self):
+        """Adds the byte code that a run has left to the clean copy, and nothing else of what it left."""
+        for path, facts in entries(self.root):
+            folder = os.path.dirname(path)
+            known = os.path.isdir(os.path.join(self.clean, os.path.dirname(folder)))
+            if facts is not None and os.path.basename(folder) == "__pycache__" and known:
+                os.makedirs(os.path.join(self.clean, folder), exist_ok=True)
+                shutil.copy2(os.path.join(self.root, path), os.path.join(self.clean, path))
 
     def look(self):
         """Reads what the clean copy holds."""

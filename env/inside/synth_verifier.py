@@ -46,14 +46,16 @@ def baseline(project, forks):
     """Runs the clean suite twice, traced and plain, and keeps what later requests need."""
     early = isinstance(forks, EarlyForks)
     loaded = inside_modules(project.root)
+    project.save()
     seen = forks.run([], trace=True)
     if "status" in seen:
         return seen
+    project.save_byte_code()
+    project.look()
+    project.restore()
     again = forks.run([])
     seen["cpu_s"] = again.get("cpu_s")
     seen["stable"] = again.get("outcomes") == seen["outcomes"]
-    os.makedirs(project.keep, exist_ok=True)
-    project.save()
     covered = {"lines": seen.pop("covered"), "tests": sorted(seen["outcomes"])}
     known = {"covered": covered, "modules": seen.pop("modules"), "early": early or bool(loaded)}
     with open(os.path.join(project.keep, "known.json"), "w") as file:

@@ -29,7 +29,7 @@ from gumshoe.env.inside.processes import HangUp, Launch, kill_descendants
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
-from gumshoe.env.inside.snapshots import Snapshots
+from gumshoe.env.inside.snapshots import Snapshots, delete
 
 CHUNK = 1 << 16
 
@@ -135,9 +135,11 @@ class Warden:
         matches, more = grep(self.files, pattern, path, Ignore(ignore), limit, case_sensitive)
         return {"matches": matches, "more": more}
 
-    def unpack(self, archive, folder):
-        """Unpacks a tar archive made by the host below a folder."""
+    def unpack(self, archive, folder, afresh=False):
+        """Unpacks a tar archive made by the host below a folder, which is emptied first if it is to be `afresh`."""
         folder = os.path.join(self.files.root, folder)
+        if afresh:
+            delete(folder)
         os.makedirs(folder, exist_ok=True)
         with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive))) as tar:
             if hasattr(tarfile, "fully_trusted_filter"):

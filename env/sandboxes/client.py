@@ -9,6 +9,7 @@ from typing import Any
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.link import SLACK_S, Link
 from gumshoe.env.sandboxes.session import WardenSession
+from gumshoe.env.sandboxes.support import support_archive
 from gumshoe.env.sandboxes.tape import text_of
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Entry, Match
@@ -35,6 +36,11 @@ class WardenSandbox:
         self.python: str = facts["python"]
         self.environment: dict[str, str] = facts["environment"]
         self.support = f"{self.state}/support"
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._link.closed
 
     def run(
         self,
@@ -107,9 +113,20 @@ class WardenSandbox:
         )
         return [Match(path=name, line=line, text=text) for name, line, text in found["matches"]], found["more"]
 
-    def unpack(self, archive: bytes, folder: str) -> None:
-        """Unpacks a tar archive of the host's making below a folder, absolute or relative to the root."""
-        self._link.ask("unpack", SLACK_S * 5, archive=_encode(archive), folder=folder)
+    def unpack(self, archive: bytes, folder: str, *, afresh: bool = False) -> None:
+        """Unpacks a tar archive of the host's making below a folder, absolute or relative to the root.
+
+        Args:
+            afresh: whatever was there before is removed.
+        """
+        try:
+            self._link.ask("unpack", SLACK_S * 5, archive=_encode(archive), folder=folder, afresh=afresh)
+        except OSError as error:
+            raise SandboxError(f"files cannot be put into the sandbox: {error.strerror} ({error.filename})") from None
+
+    def prepare_support(self) -> None:
+        """Writes our modules into the support folder, whatever has happened to it."""
+        self.unpack(support_archive(), self.support, afresh=True)
 
     def open_session(
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None

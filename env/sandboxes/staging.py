@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.git import remove_future
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
-__all__ = ["stage", "support_modules"]
+__all__ = ["stage"]
 
 ARCHIVE_BYTES = 8 << 20
 LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
 
 
 def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
-    """Copies the repository in, lays the overlay over it, adds our modules and runs the setup commands.
+    """Copies the repository in, lays the overlay over it, runs the setup commands and removes git's future.
 
     Raises TaskError when the repository is missing or a setup command fails.
     """
@@ -33,30 +34,15 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
             sandbox.write_file(path, text.encode("utf-8", "surrogateescape"))
         elif task.workspace.path is None:
             _remove(sandbox, path)
-    stage_support(sandbox)
+    sandbox.prepare_support()
     for argv in task.setup:
         result = sandbox.run(argv, timeout=config.setup_timeout_s)
         if result.exit_code != 0:
             how = "took too long" if result.timed_out else f"ended with exit code {result.exit_code}"
             last = result.output.strip().splitlines()[-1:] or ["no output"]
             raise TaskError(f"task {task.id}: setup command {' '.join(argv)!r} {how}: {last[0]}")
-
-
-def stage_support(sandbox: WardenSandbox) -> None:
-    """Writes our modules into the sandbox's support folder, whatever has happened to it."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, data in support_modules().items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    sandbox.unpack(buffer.getvalue(), sandbox.support)
-
-
-def support_modules() -> dict[str, bytes]:
-    """The modules that are injected into sandboxes, by file name."""
-    folder = Path(__file__).parent.parent.parent / "tools" / "inside"
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("gumshoe_*.py"))}
+    if not config.keep_git_future:
+        remove_future(sandbox)
 
 
 def _checked_overlay(task: Task) -> dict[str, str | None]:

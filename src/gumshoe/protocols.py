@@ -181,6 +181,10 @@ class Sandbox(Protocol):
         """Lines that a regular expression matches in text files below `path`, and whether there were more."""
         ...
 
+    def prepare_support(self) -> None:
+        """Writes the injected modules again, whatever a program has done to them."""
+        ...
+
     def open_session(
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Session: ...

@@ -1,0 +1,63 @@
+"""Sandboxes of every kind, one for a module's tests that leave nothing behind, or a fresh one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.records import Task, WorkspaceSpec
+
+BACKENDS = [
+    pytest.param("docker", marks=pytest.mark.needs("docker")),
+    pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
+    "local",
+]
+ISOLATED = BACKENDS[:2]
+FILES = {
+    "app.py": "def double(n):\n    return n + n\n",
+    "pkg/core.py": "NAME = 'core'\nprint(NAME)\n",
+    "test_app.py": "from app import double\n\n\ndef test_double():\n    assert double(2) == 4\n",
+}
+
+OpenSandbox = Callable[..., WardenSandbox]
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small repository."""
+    folder = tmp_path_factory.mktemp("project")
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def task(project: Path) -> Task:
+    return Task(
+        id="small",
+        source="test",
+        problem_statement="Nothing is wrong.",
+        workspace=WorkspaceSpec(path=str(project)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+    )
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def shared(request: pytest.FixtureRequest, task: Task) -> Generator[WardenSandbox]:
+    """One sandbox for the tests of a module."""
+    with open_sandbox(task, SandboxConfig(kind=request.param, pids=128, disk_mb=64), trusted=True) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(shared: WardenSandbox) -> Generator[WardenSandbox]:
+    """The shared sandbox; its workspace is put back afterwards."""
+    before = shared.snapshot()
+    yield shared
+    shared.restore(before)

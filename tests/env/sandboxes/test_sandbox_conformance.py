@@ -1,0 +1,415 @@
+"""What every sandbox does, whatever it is made of."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from gumshoe.env.ignore import Patterns
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.errors import SandboxClosed, SandboxError
+from gumshoe.protocols import Entry, Match, Sandbox
+
+ECHO_ON_CONTROL = """
+import json, os, socket
+control = socket.socket(fileno=int(os.environ["GUMSHOE_CONTROL"])).makefile("rw")
+print("ready (Pdb) ", end="", flush=True)
+for line in control:
+    message = json.loads(line)
+    print("printed", message["n"], flush=True)
+    if message.get("silent"):
+        continue
+    control.write("no json\\n[1]\\n" + json.dumps({"echo": message["n"]}) + "\\n")
+    control.flush()
+    if message.get("leave"):
+        raise SystemExit(3)
+"""
+
+
+def sh(sandbox: WardenSandbox, script: str, timeout: float = 30) -> str:
+    return sandbox.run(["sh", "-c", script], timeout=timeout).output
+
+
+# --- programs ---------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_sandbox(sandbox: WardenSandbox) -> None:
+    assert isinstance(sandbox, Sandbox)
+    assert sandbox.isolated == (sandbox.backend != "local")
+
+
+def test_output_and_exit_code(sandbox: WardenSandbox) -> None:
+    result = sandbox.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (result.exit_code, result.output, result.timed_out, result.truncated) == (3, "out\nerr\n", False, False)
+
+
+def test_a_program_that_does_not_exist(sandbox: WardenSandbox) -> None:
+    result = sandbox.run(["no-such-program"])
+    assert result.exit_code == 127
+    assert result.output == "no-such-program: command not found\n"
+
+
+def test_a_folder_that_does_not_exist(sandbox: WardenSandbox) -> None:
+    result = sandbox.run(["true"], cwd="nowhere")
+    assert result.exit_code == 126
+    assert "nowhere" in result.output
+
+
+def test_a_signal_is_told_as_a_shell_would(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["sh", "-c", "kill -TERM $$"]).exit_code == 128 + 15
+
+
+def test_input_folder_and_environment(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["cat"], input=b"fed").output == "fed"
+    assert sandbox.run(["cat"]).output == ""
+    assert sandbox.run(["pwd"], cwd="pkg").output == f"{sandbox.root}/pkg\n"
+    assert sandbox.run(["sh", "-c", "echo $COLOUR"], env={"COLOUR": "red"}).output == "red\n"
+    assert sandbox.environment["PATH"] in sh(sandbox, "echo $PATH")
+
+
+def test_a_program_that_does_not_read_its_input(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["true"], input=b"x" * 1_000_000).exit_code == 0
+
+
+def test_much_input_and_output_at_once(sandbox: WardenSandbox) -> None:
+    result = sandbox.run(["cat"], input=b"y" * 3_000_000)
+    assert result.truncated
+    assert result.output.startswith("yyy")
+
+
+def test_arguments_never_reach_a_shell(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["echo", "$(id); `id` * 'x"]).output == "$(id); `id` * 'x\n"
+
+
+def test_a_timeout_keeps_what_was_printed_and_kills_every_process(sandbox: WardenSandbox) -> None:
+    script = "echo before; sleep 543 & (setsid sleep 543 &) ; sleep 543"
+    result = sandbox.run(["sh", "-c", script], timeout=0.5)
+    assert result.timed_out
+    assert result.exit_code is None
+    assert result.output == "before\n"
+    assert processes(sandbox, "sleep 543") == 0
+    assert sh(sandbox, "echo next") == "next\n"
+
+
+def test_nothing_is_left_of_a_program_that_has_ended(sandbox: WardenSandbox) -> None:
+    result = sandbox.run(["sh", "-c", "(setsid sleep 654 >/dev/null 2>&1 &) ; sleep 654 & echo done"], timeout=30)
+    assert result.output == "done\n"
+    assert not result.timed_out
+    assert processes(sandbox, "sleep 654") == 0
+
+
+def processes(sandbox: WardenSandbox, needle: str) -> int:
+    """How many processes have this in their command line, seen from within."""
+    code = (
+        "import glob, sys\n"
+        "lines = []\n"
+        "for path in glob.glob('/proc/[0-9]*/cmdline'):\n"
+        "    try: lines.append(open(path).read().replace('\\0', ' ').strip())\n"
+        "    except OSError: pass\n"
+        "print(lines.count(sys.argv[1]))"
+    )
+    return int(sandbox.run([sandbox.python, "-c", code, needle]).output)
+
+
+def test_a_program_that_closes_its_output(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["sh", "-c", "echo seen; exec >&- 2>&-; sleep 0.2; exit 5"]).exit_code == 5
+
+
+def test_endless_output_is_cut_in_the_middle(sandbox: WardenSandbox) -> None:
+    result = sandbox.run(["sh", "-c", "echo first; yes | head -c 50000000; echo last"], timeout=60)
+    assert result.truncated
+    assert result.output.startswith("first\ny\n")
+    assert result.output.endswith("y\nlast\n")
+    assert re.search(r"\n\[\.\.\. \d+ bytes cut \.\.\.\]\n", result.output)
+    assert len(result.output) < 300_000
+
+
+def test_bytes_that_are_not_text(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["printf", r"\377\376 \0 \033[31m(Pdb) \r\n"]).output == "\ufffd\ufffd \0 \x1b[31m(Pdb) \r\n"
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+def test_reading_and_writing(sandbox: WardenSandbox) -> None:
+    data = bytes(range(256)) * 100
+    sandbox.write_file("new/deep/file.bin", data)
+    assert sandbox.read_file("new/deep/file.bin") == data
+    assert sandbox.read_file(f"{sandbox.root}/new/deep/file.bin") == data
+    sandbox.remove_file("new/deep/file.bin")
+    with pytest.raises(FileNotFoundError):
+        sandbox.read_file("new/deep/file.bin")
+
+
+def test_a_large_file(sandbox: WardenSandbox) -> None:
+    data = os.urandom(3_000_000)
+    sandbox.write_file("large", data)
+    assert sandbox.read_file("large") == data
+
+
+def test_writing_keeps_the_mode_and_leaves_nothing_beside(sandbox: WardenSandbox) -> None:
+    sandbox.write_file("tool", b"#!/bin/sh\n", mode=0o755)
+    sandbox.write_file("tool", b"#!/bin/sh\necho ran\n")
+    assert sandbox.run(["./tool"]).output == "ran\n"
+    assert [entry.path for entry in sandbox.walk() if "gumshoe" in entry.path] == []
+
+
+def test_writing_through_a_link_keeps_the_link(sandbox: WardenSandbox) -> None:
+    sh(sandbox, "ln -s app.py link.py")
+    sandbox.write_file("link.py", b"changed")
+    assert sandbox.read_file("app.py") == b"changed"
+    assert sandbox.real_path("link.py") == "app.py"
+    sandbox.remove_file("link.py")
+    assert sandbox.read_file("app.py") == b"changed"
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/hostname", "pkg/../../x", "out/x", "out"])
+def test_paths_that_lead_out_are_refused(sandbox: WardenSandbox, path: str) -> None:
+    sh(sandbox, "ln -s / out")
+    with pytest.raises(PermissionError, match="leads out"):
+        sandbox.read_file(path)
+    with pytest.raises(PermissionError, match="leads out"):
+        sandbox.write_file(path, b"")
+    with pytest.raises(PermissionError, match="leads out"):
+        sandbox.walk(path)
+
+
+def test_leaving_the_root_on_purpose(sandbox: WardenSandbox) -> None:
+    path = f"{sandbox.state}/note"
+    sandbox.write_file(path, b"ours", inside=False)
+    assert sandbox.read_file(path, inside=False) == b"ours"
+    sandbox.remove_file(path, inside=False)
+
+
+def test_what_the_file_system_answers(sandbox: WardenSandbox) -> None:
+    with pytest.raises(IsADirectoryError):
+        sandbox.read_file("pkg")
+    with pytest.raises(IsADirectoryError):
+        sandbox.write_file("pkg", b"")
+    with pytest.raises(IsADirectoryError):
+        sandbox.remove_file("pkg")
+    with pytest.raises(NotADirectoryError):
+        sandbox.walk("app.py")
+    with pytest.raises(FileNotFoundError):
+        sandbox.walk("nowhere")
+    with pytest.raises(FileNotFoundError):
+        sandbox.read_file("nul\0byte")
+    sh(sandbox, "mkfifo pipe; ln -s loop loop")
+    with pytest.raises(PermissionError, match="not a regular file"):
+        sandbox.read_file("pipe")
+    with pytest.raises(OSError, match=r"symbolic link|not found|No such file"):
+        sandbox.read_file("loop")
+
+
+def test_walking(sandbox: WardenSandbox) -> None:
+    sh(sandbox, "mkfifo pkg/pipe; ln -s .. pkg/up")
+    found = sandbox.walk()
+    assert found == [
+        Entry(path="app.py", kind="file", size=32),
+        Entry(path="pkg", kind="dir"),
+        Entry(path="pkg/core.py", kind="file", size=26),
+        Entry(path="pkg/pipe", kind="other"),
+        Entry(path="pkg/up", kind="link"),
+        Entry(path="test_app.py", kind="file", size=70),
+    ]
+    assert sandbox.walk(depth=1) == [entry for entry in found if "/" not in entry.path]
+    assert sandbox.walk("pkg") == [entry for entry in found if entry.path.startswith("pkg/")]
+
+
+def test_walking_with_patterns(sandbox: WardenSandbox) -> None:
+    sh(sandbox, "mkdir -p build/in a/build; touch build/in/x a/build.txt notes.log keep.log")
+    ignore = Patterns(["build/", "*.log", "!keep.log", "/pkg"]).pairs
+    assert [entry.path for entry in sandbox.walk(ignore=ignore)] == [
+        "a",
+        "a/build.txt",
+        "app.py",
+        "keep.log",
+        "test_app.py",
+    ]
+
+
+def test_a_very_deep_folder(sandbox: WardenSandbox) -> None:
+    sandbox.run(
+        [sandbox.python, "-c", "import os\nfor _ in range(1500):\n    os.mkdir('d'); os.chdir('d')"], timeout=30
+    )
+    assert len(sandbox.walk("d")) > 1000
+
+
+def test_searching(sandbox: WardenSandbox) -> None:
+    assert sandbox.grep(r"^def \w+", "app.py") == ([Match(path="app.py", line=1, text="def double(n):")], False)
+    assert sandbox.grep("NAME", "pkg/core.py")[0][1] == Match(path="pkg/core.py", line=2, text="print(NAME)")
+    assert sandbox.grep("name", "pkg")[0] == []
+    assert len(sandbox.grep("name", "pkg", case_sensitive=False)[0]) == 2
+    assert sandbox.grep("double", limit=1) == ([Match(path="app.py", line=1, text="def double(n):")], True)
+    assert sandbox.grep("double", ignore=Patterns(["app.py"]).pairs)[0][0].path == "test_app.py"
+
+
+def test_searching_line_by_line(sandbox: WardenSandbox) -> None:
+    sandbox.write_file("mixed.txt", b"one\r\ntwo\nlast \xff")
+    sandbox.write_file("binary", b"two\0two")
+    assert sandbox.grep("one$", "mixed.txt")[0] == [Match(path="mixed.txt", line=1, text="one")]
+    assert sandbox.grep(r"\Atwo\Z")[0] == [Match(path="mixed.txt", line=2, text="two")]
+    assert sandbox.grep("two", "binary")[0] == []
+    assert sandbox.grep("last", "mixed.txt")[0][0].text == "last \ufffd"
+
+
+def test_a_wrong_expression(sandbox: WardenSandbox) -> None:
+    with pytest.raises(ValueError, match="unterminated"):
+        sandbox.grep("(")
+
+
+def test_searching_where_nothing_is(sandbox: WardenSandbox) -> None:
+    with pytest.raises(FileNotFoundError):
+        sandbox.grep("x", "nowhere")
+
+
+# --- snapshots --------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_brings_everything_back(sandbox: WardenSandbox) -> None:
+    sh(sandbox, "ln -s app.py link; mkdir empty; printf 'bin\\000' > data; chmod 755 data; mkfifo pipe")
+    before = sandbox.walk()
+    name = sandbox.snapshot()
+    assert sandbox.changes(name) == {}
+    sh(sandbox, "rm -rf pkg empty link data pipe; mkdir data; ln -s / pkg; echo x > app.py; echo n > new; mkdir -p n/m")
+    sandbox.restore(name)
+    assert [entry for entry in sandbox.walk() if entry.kind != "other"] == [
+        entry for entry in before if entry.kind != "other"
+    ]
+    assert sandbox.changes(name) == {}
+    assert sandbox.read_file("data") == b"bin\0"
+    assert sandbox.real_path("link") == "app.py"
+    assert sh(sandbox, "test -x data && echo executable") == "executable\n"
+
+
+def test_changes(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    sandbox.write_file("app.py", b"changed")
+    sandbox.write_file("new/file", b"\0")
+    sh(sandbox, "rm pkg/core.py; ln -s app.py pkg/core.py; mkdir hidden; echo h > hidden/file")
+    old_core = b"NAME = 'core'\nprint(NAME)\n"
+    old_app = b"def double(n):\n    return n + n\n"
+    assert sandbox.changes(name, ignore=Patterns(["hidden/"]).pairs) == {
+        "app.py": (old_app, b"changed"),
+        "new/file": (None, b"\0"),
+        "pkg/core.py": (old_core, None),
+    }
+    assert sandbox.changes(name, ignore=Patterns(["*"]).pairs) == {}
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    sh(sandbox, "touch -r app.py stamp; sed -i 's/double/triple/' app.py; touch -r stamp app.py; rm stamp")
+    assert list(sandbox.changes(name)) == ["app.py"]
+
+
+def test_restoring_only_some_paths(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    sh(sandbox, "echo x > app.py; echo x > test_app.py; echo x > test_new.py; rm -r pkg")
+    sandbox.restore(name, only=Patterns(["test_*.py", "pkg/"]).pairs)
+    assert sorted(sandbox.changes(name)) == ["app.py"]
+    assert sh(sandbox, "ls") == "app.py\npkg\ntest_app.py\n"
+
+
+def test_a_root_that_was_emptied_comes_back(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    sh(sandbox, f"rm -rf {sandbox.root}/* {sandbox.root}")
+    sandbox.restore(name)
+    assert sandbox.changes(name) == {}
+    assert sh(sandbox, "ls") == "app.py\npkg\ntest_app.py\n"
+
+
+def test_a_snapshot_that_was_tampered_with_is_refused(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    sandbox.write_file("app.py", b"changed")
+    kept = sh(sandbox, f"find {sandbox.state}/snapshots/contents -type f").split()
+    originals = {path: sandbox.read_file(path, inside=False) for path in kept}
+    for path in kept:
+        sandbox.write_file(path, b"tampered", inside=False)
+    with pytest.raises(SandboxError, match="was changed"):
+        sandbox.restore(name)
+    for path, data in originals.items():
+        sandbox.write_file(path, data, inside=False)
+    with pytest.raises(SandboxError, match="cannot be read"):
+        sandbox.restore("0" * 64)
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------
+
+
+def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
+    session = sandbox.open_session([sandbox.python, "-c", ECHO_ON_CONTROL])
+    assert session.read_until("(Pdb) ", 30).output == "ready "
+    reply = session.request({"n": 1}, 30)
+    assert (reply.message, reply.output, reply.exit_code) == ({"echo": 1}, "printed 1\n", None)
+    assert session.alive
+    reply = session.request({"n": 2, "silent": True}, 0.2)
+    assert (reply.message, reply.output, reply.timed_out) == (None, "printed 2\n", True)
+    reply = session.request({"n": 3, "leave": True}, 30)
+    assert (reply.message, reply.output) == ({"echo": 3}, "printed 3\n")
+    reply = session.wait_message(30)
+    assert (reply.message, reply.exit_code, reply.timed_out) == (None, 3, False)
+    assert not session.alive
+    session.close()
+    session.close()
+    with pytest.raises(SandboxClosed):
+        session.wait_message(1)
+
+
+def test_a_terminal(sandbox: WardenSandbox) -> None:
+    session = sandbox.open_session(["sh", "-c", "test -t 0 && echo terminal; read a; echo got $a; read b; echo $b"])
+    assert session.read_until("\n", 30).output == "terminal"
+    session.send("one\n")
+    assert session.read_until("\n", 30).output == "got one"
+    assert session.read_until("never", 0.2).timed_out
+    session.send("two\n")
+    reply = session.read_until("never", 30)
+    assert (reply.output, reply.exit_code, reply.timed_out) == ("two\n", 0, False)
+    session.send("nobody reads this")
+    session.close()
+
+
+def test_an_interrupt_reaches_the_foreground(sandbox: WardenSandbox) -> None:
+    code = "import time\nprint('up', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('caught')"
+    session = sandbox.open_session([sandbox.python, "-c", code])
+    session.read_until("up\n", 30)
+    session.interrupt()
+    reply = session.wait_message(30)
+    assert (reply.output, reply.exit_code) == ("caught\n", 0)
+    session.interrupt()
+    session.close()
+
+
+def test_a_session_does_not_need_to_be_listened_to(sandbox: WardenSandbox) -> None:
+    session = sandbox.open_session(["sh", "-c", "yes | head -c 5000000; echo end"])
+    assert sh(sandbox, "echo meanwhile") == "meanwhile\n"
+    reply = session.read_until("never", 60)
+    assert reply.truncated
+    assert reply.output.endswith("y\nend\n")
+    session.close()
+
+
+def test_closing_a_session_kills_all_of_it(sandbox: WardenSandbox) -> None:
+    session = sandbox.open_session(["sh", "-c", "(setsid sleep 765 &); sleep 765 & echo up; wait"])
+    session.read_until("up\n", 30)
+    session.close()
+    assert processes(sandbox, "sleep 765") == 0
+
+
+def test_a_program_that_closes_its_control_channel(sandbox: WardenSandbox) -> None:
+    code = "import os; os.close(int(os.environ['GUMSHOE_CONTROL'])); input(); print('bye')"
+    session = sandbox.open_session([sandbox.python, "-c", code])
+    assert session.wait_message(0.5).timed_out
+    assert session.request({"n": 1}, 0.2).timed_out
+    session.send("\n")
+    assert session.wait_message(30).output == "bye\n"
+    session.close()
+
+
+def test_a_session_of_a_program_that_does_not_exist(sandbox: WardenSandbox) -> None:
+    session = sandbox.open_session(["no-such-program"])
+    reply = session.read_until("never", 30)
+    assert (reply.output, reply.exit_code) == ("no-such-program: command not found\n", 127)
+    session.close()

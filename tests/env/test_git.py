@@ -1,0 +1,93 @@
+"""The future that a git repository hides, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.git import remove_future
+from gumshoe.errors import SandboxError
+from gumshoe.records import Task, WorkspaceSpec
+
+LOCAL = SandboxConfig(kind="local")
+IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=trunk"]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *IDENTITY, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit(folder: Path, text: str) -> str:
+    (folder / "code.py").write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", text)
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[Path, list[str]]:
+    """Two commits of the past, checked out; the fix in a branch, a tag, a pack, a stash, the reflog, and loose."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    past = [commit(folder, "first"), commit(folder, "second")]
+    git(folder, "branch", "-q", "fixed")
+    fix = commit(folder, "the fix")
+    git(folder, "tag", "-a", "v2", "-m", "release")
+    git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(folder, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    git(folder, "repack", "-adq")
+    next((folder / ".git/objects/pack").glob("*.pack")).with_suffix(".keep").touch()
+    git(folder, "remote", "add", "origin", "https://example.org/x.git")
+    (folder / "code.py").write_text("stashed fix")
+    git(folder, "stash", "-q")
+    git(folder, "reset", "-q", "--hard", past[1])
+    return folder, [*past, fix]
+
+
+def task_of(folder: Path) -> Task:
+    return Task(
+        id="t", source="s", problem_statement="", workspace=WorkspaceSpec(path=str(folder)), entrypoint=("true",)
+    )
+
+
+def test_only_the_past_is_left(repository: tuple[Path, list[str]]) -> None:
+    folder, (first, second, fix) = repository
+    (folder / "code.py").write_text("work in progress")
+    with open_sandbox(task_of(folder), LOCAL, trusted=True) as sandbox:
+        seen = sandbox.run(["git", "log", "--all", "--reflog", "--format=%H"]).output.split()
+        assert seen == [second, first]
+        assert sandbox.run(["git", "cat-file", "-e", fix]).exit_code != 0
+        assert sandbox.run(["git", "stash", "list"]).output == ""
+        assert sandbox.run(["git", "tag"]).output + sandbox.run(["git", "remote"]).output == ""
+        assert sandbox.run(["git", "grep", "-I", "fix"]).exit_code == 1
+        assert sandbox.run(["git", "status", "--short"]).output == " M code.py\n"
+        assert sandbox.run(["git", "fsck", "--unreachable"]).output == ""
+        assert remove_future(sandbox, first)
+        assert sandbox.run(["git", "log", "--all", "--format=%H"]).output.split() == [first]
+        assert sandbox.read_file("code.py") == b"work in progress"
+
+
+def test_the_future_can_be_kept(repository: tuple[Path, list[str]]) -> None:
+    folder, (_, _, fix) = repository
+    config = LOCAL.model_copy(update={"keep_git_future": True})
+    with open_sandbox(task_of(folder), config, trusted=True) as sandbox:
+        assert sandbox.run(["git", "cat-file", "-e", fix]).exit_code == 0
+
+
+def test_without_a_repository_there_is_nothing_to_do(tmp_path: Path) -> None:
+    with open_sandbox(task_of(tmp_path), LOCAL, trusted=True) as sandbox:
+        assert not remove_future(sandbox)
+
+
+def test_a_broken_repository_is_refused_in_one_line(repository: tuple[Path, list[str]]) -> None:
+    folder, _ = repository
+    (folder / ".git/HEAD").write_text("nonsense")
+    with pytest.raises(SandboxError, match=r"future of the git repository cannot be removed: git rev-parse") as caught:
+        open_sandbox(task_of(folder), LOCAL, trusted=True)
+    assert "\n" not in str(caught.value)
