@@ -162,7 +162,7 @@ class ProjectVerifier:
         except FileNotFoundError:
             text = b""
         if not text:
-            raise TaskError(f"project {self.name}: pytest does not start there: {_last_line(result.output)}")
+            raise TaskError(f"project {self.name}: pytest does not start there: {_complaint(result.output)}")
         return [json.loads(line) for line in text.splitlines()]
 
 
@@ -176,9 +176,11 @@ def _failure(facts: Mapping[str, Any]) -> Failure:
     return Failure(facts["type"], facts["message"], frames)
 
 
-def _last_line(text: str) -> str:
+def _complaint(text: str) -> str:
+    """The line that tells of an error, else the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it printed nothing"
+    telling = [line for line in lines if "error:" in line.lower() and not line.lower().startswith("error: usage")]
+    return (telling or lines[-1:] or ["it printed nothing"])[0]
 
 
 @functools.cache

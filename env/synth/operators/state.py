@@ -67,7 +67,11 @@ KEY = re.compile(r"key", re.IGNORECASE)
 FORGETTING = ("clear", "pop", "popitem", "discard", "remove", "invalidate", "cache_clear")
 
 
-def _stale(node: cst.Tuple | cst.SimpleStatementLine, source: Source) -> Iterator[Mutation]:
+def _stale(node: cst.Tuple | cst.Subscript | cst.SimpleStatementLine, source: Source) -> Iterator[Mutation]:
+    if isinstance(node, cst.Subscript):
+        if len(node.slice) > 1 and CACHE.search(source.code(node.value)):
+            yield from _shorter_subscript(node)
+        return
     if isinstance(node, cst.Tuple):
         if len(node.elements) > 1 and _is_key(node, source):
             yield from _shorter(node)
@@ -95,6 +99,13 @@ def _shorter(node: cst.Tuple) -> Iterator[Mutation]:
         yield replace(node, node.with_changes(elements=rest))
 
 
+def _shorter_subscript(node: cst.Subscript) -> Iterator[Mutation]:
+    for dropped in node.slice:
+        rest = [item for item in node.slice if item is not dropped]
+        rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        yield replace(node, node.with_changes(slice=rest))
+
+
 def _forgets(statement: cst.BaseSmallStatement, source: Source) -> bool:
     """Whether the statement throws away something that was remembered."""
     if isinstance(statement, cst.Del):
@@ -112,6 +123,6 @@ def _forgets(statement: cst.BaseSmallStatement, source: Source) -> bool:
 STALE_CACHE = Operator(
     "stale_cache",
     "something remembered is used where it no longer holds",
-    (cst.Tuple, cst.SimpleStatementLine),
+    (cst.Tuple, cst.Subscript, cst.SimpleStatementLine),
     _stale,
 )

@@ -1,0 +1,174 @@
+"""Reading task sources: the casebook and task sets on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env.tasks import apply_patch, gold_lines, load_tasks
+from gumshoe.env.tasks.taskset import load_taskset, write_taskset
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task, WorkspaceSpec
+
+
+def a_task(name: str, path: str | None = "casebook:ledger", **tags: str) -> tuple[Task, Oracle]:
+    workspace = WorkspaceSpec(path=path, image=None if path else "python:3", overlay={"naïve.py": "x = 1\r\n"})
+    task = Task(id=name, source="test", problem_statement="é", workspace=workspace, entrypoint=("true",), tags=tags)
+    return task, Oracle(task_id=name, gold_patch="", fail_to_pass=("t",))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Path:
+    folder = tmp_path / "cases" / "one"
+    (folder / "repo" / "tests").mkdir(parents=True)
+    (folder / "bug").mkdir()
+    (folder / "repo" / "calc.py").write_bytes(b"def add(a, b):\r\n    return a + b\r\n")
+    (folder / "bug" / "calc.py").write_bytes(b"def add(a, b):\r\n    return a - b\r\n")
+    (folder / "repo" / "tests" / "test_calc.py").write_text("def test_add(): ...\n")
+    (folder / "case.yaml").write_text("title: Wrong\nproblem_statement: 2 + 2 is 0.\nfail_to_pass: [t]\ntags: {a: b}\n")
+    return folder
+
+
+def test_every_case_of_the_casebook_is_a_task_with_its_oracle() -> None:
+    tasks = load_tasks("casebook")
+    assert len(tasks) >= 12
+    for task, oracle in tasks:
+        assert task.id == oracle.task_id == f"casebook/{task.tags['project']}"
+        assert task.entrypoint == ("python", "-m", "pytest", "-q")
+        assert task.readonly == ("tests/",)
+        assert oracle.fail_to_pass
+        assert gold_lines(oracle.gold_patch).keys() <= task.workspace.overlay.keys()
+
+
+def test_the_gold_patch_of_a_case_leads_back_to_the_clean_project() -> None:
+    for task, oracle in load_tasks("casebook"):
+        buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+        for path, text in apply_patch(buggy, oracle.gold_patch).items():
+            assert text == Path(str(task.workspace.path), path).read_text()
+
+
+def test_nothing_of_the_answer_is_in_the_task() -> None:
+    for task, oracle in load_tasks("casebook"):
+        assert oracle.gold_patch not in task.model_dump_json()
+
+
+def test_a_case_is_read_as_it_stands(case: Path) -> None:
+    ((task, oracle),) = load_tasks("casebook", path=case.parent)
+    assert task.workspace.overlay == {"calc.py": "def add(a, b):\r\n    return a - b\r\n"}
+    assert task.problem_statement == "Wrong\n\n2 + 2 is 0.\n"
+    assert task.tags == {"project": "one", "a": "b"}
+    assert gold_lines(oracle.gold_patch) == {"calc.py": {2}}
+
+
+def test_a_case_may_add_a_file_that_the_repair_deletes(case: Path) -> None:
+    (case / "bug" / "shadow.py").write_text("x = 1\n")
+    ((_, oracle),) = load_tasks("casebook", path=case.parent)
+    assert (
+        apply_patch({"shadow.py": "x = 1\n", "calc.py": "def add(a, b):\r\n    return a - b\r\n"}, oracle.gold_patch)[
+            "shadow.py"
+        ]
+        is None
+    )
+
+
+def test_a_case_without_tests_is_refused(case: Path) -> None:
+    (case / "repo" / "tests" / "test_calc.py").unlink()
+    with pytest.raises(TaskError, match=r"case one: .*repo has no tests"):
+        load_tasks("casebook", path=case.parent)
+
+
+def test_a_case_without_a_bug_is_refused(case: Path) -> None:
+    (case / "bug" / "calc.py").write_bytes((case / "repo" / "calc.py").read_bytes())
+    with pytest.raises(TaskError, match="case one: the files in bug/ are the same"):
+        load_tasks("casebook", path=case.parent)
+    (case / "bug" / "calc.py").unlink()
+    with pytest.raises(TaskError, match=r"case one: .*bug is empty"):
+        load_tasks("casebook", path=case.parent)
+
+
+def test_a_case_with_a_binary_file_is_refused(case: Path) -> None:
+    (case / "bug" / "calc.py").write_bytes(b"\xff\xfe")
+    with pytest.raises(TaskError, match=r"case one: calc.py is not UTF-8"):
+        load_tasks("casebook", path=case.parent)
+
+
+def test_an_unknown_key_in_a_case_names_the_nearest(case: Path) -> None:
+    (case / "case.yaml").write_text("titel: Wrong\nproblem_statement: x\nfail_to_pass: [t]\n")
+    with pytest.raises(TaskError, match=r"case one: .*'titel'; did you mean 'title'"):
+        load_tasks("casebook", path=case.parent)
+
+
+def test_a_task_set_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    pairs = [a_task("b", path=None), a_task("a", path=None)]
+    write_taskset(tmp_path, pairs)
+    assert load_taskset(tmp_path) == pairs
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["oracles.jsonl", "tasks.jsonl"]
+
+
+def test_tasks_and_oracles_are_kept_apart(tmp_path: Path) -> None:
+    write_taskset(tmp_path, [a_task("a")])
+    assert "fail_to_pass" not in (tmp_path / "tasks.jsonl").read_text()
+
+
+def test_projects_are_found_again_on_any_machine(tmp_path: Path) -> None:
+    (tmp_path / "projects" / "mine").mkdir(parents=True)
+    write_taskset(tmp_path, [a_task("a"), a_task("b", path="projects/mine")])
+    (bundled, _), (own, _) = load_taskset(tmp_path)
+    assert Path(str(bundled.workspace.path), "ledger").is_dir()
+    assert own.workspace.path == str(tmp_path / "projects" / "mine")
+
+
+def test_tasks_are_chosen_by_id_tag_and_number(tmp_path: Path) -> None:
+    pairs = [a_task(name, split=split) for name, split in (("a", "train"), ("b", "heldout_bugs"), ("c", "train"))]
+    write_taskset(tmp_path, pairs)
+
+    def chosen(**filters: object) -> list[str]:
+        return [task.id for task, _ in load_tasks(str(tmp_path), **filters)]
+
+    assert chosen() == ["a", "b", "c"]
+    assert chosen(tags={"split": "train"}) == ["a", "c"]
+    assert chosen(tags={"split": ["train", "heldout_bugs"]}, limit=2) == ["a", "b"]
+    assert chosen(ids=["c", "b"]) == ["b", "c"]
+    assert [task.id for task, _ in load_tasks("synth", path=tmp_path)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("casbook", {}, "no task source 'casbook': give casebook"),
+        ("casebook", {"ids": ["casebook/none"]}, "casebook has no task 'casebook/none'"),
+        ("casebook", {"folder": "x"}, r"unexpected keyword argument 'folder' \(its options: path\)"),
+        ("synth", {}, "missing a required argument: 'path'"),
+        (".", {}, "is not a task set: it has no tasks.jsonl"),
+    ],
+)
+def test_a_wrong_source_ends_in_one_clear_line(source: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message) as caught:
+        load_tasks(source, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_task_set_names_the_place(tmp_path: Path) -> None:
+    tasks, oracles = tmp_path / "tasks.jsonl", tmp_path / "oracles.jsonl"
+    write_taskset(tmp_path, [a_task("a"), a_task("b")])
+    good = tasks.read_text()
+
+    def refused(message: str) -> None:
+        with pytest.raises(TaskError, match=message):
+            load_taskset(tmp_path)
+
+    tasks.write_text(good + "{oops\n")
+    refused(r"tasks.jsonl:3 is not JSON")
+    tasks.write_text(good + json.dumps({"id": "c", "source": "x"}) + "\n")
+    refused(r"tasks.jsonl:3 is not a Task: problem_statement: Field required")
+    tasks.write_text(good + good)
+    refused("holds task a twice")
+    tasks.write_text(good.replace("casebook:ledger", "casebook:gone"))
+    refused("task a: no project casebook:gone")
+    tasks.write_text(good)
+    oracles.write_text(oracles.read_text().splitlines()[0] + "\n")
+    refused("has no oracle for task b")
+    oracles.unlink()
+    refused(r"no file .*oracles.jsonl")
