@@ -52,6 +52,8 @@ class Debug(BaseTool):
             exchange = session.request("commands", timeout, lines=lines)
             answer = exchange.answer
             if answer is None:
+                if exchange.breakpoints is not None:
+                    self._keep(workspace, exchange.breakpoints)
                 break
             if answer["state"] == "stale":
                 self._notes += [f"restarted: {path} was changed" for path in answer["changed"]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.errors import ToolFailure
@@ -28,7 +29,8 @@ class Exchange:
     timed_out: bool = False
     killed: bool = False
     exit_code: int | None = None
-    notes: list[str] = field(default_factory=list[str])
+    breakpoints: list[dict[str, Any]] | None = None
+    """The table as it was told before the program went on."""
 
 
 class DebugSession:
@@ -54,10 +56,10 @@ class DebugSession:
     def request(self, op: str, timeout: float, **fields: Any) -> Exchange:
         """Sends a request and waits for its answer; after `timeout` seconds the program is interrupted."""
         self._count += 1
-        reply = self._session.request({"id": self._count, "op": op, **fields}, timeout)
+        deadline = time.monotonic() + timeout
         exchange = Exchange(None)
-        self._take(exchange, reply)
-        if reply.timed_out:
+        reply = self._session.request({"id": self._count, "op": op, **fields}, timeout)
+        if not self._take(exchange, reply, deadline):
             self._interrupt(exchange)
         return exchange
 
@@ -65,25 +67,34 @@ class DebugSession:
         """Stops a program that runs too long where it is; one that does not stop is killed."""
         exchange.timed_out = True
         self._session.interrupt()
-        reply = self._session.wait_message(_GRACE_S)
-        self._take(exchange, reply)
-        if reply.timed_out:
+        deadline = time.monotonic() + _GRACE_S
+        if not self._take(exchange, self._session.wait_message(_GRACE_S), deadline):
             exchange.killed = True
             self.close()
 
-    def _take(self, exchange: Exchange, reply: SessionReply) -> None:
-        """Takes in a reply; an answer to an earlier request, given up on since, is passed over."""
-        exchange.output += reply.output
-        while reply.message is not None and reply.message.get("id") != self._count:
-            reply = self._session.wait_message(_GRACE_S)
+    def _take(self, exchange: Exchange, reply: SessionReply, deadline: float) -> bool:
+        """Takes in what comes until the answer or the end of the program; false when the time is up before.
+
+        Answers to earlier requests, given up on since, are passed over; breakpoints that were changed are told before
+        the answer.
+        """
+        while True:
             exchange.output += reply.output
-        if reply.message is not None:
-            exchange.answer = reply.message
-            exchange.exit_code = reply.message.get("exit_code")  # type: ignore[assignment]
-            self.ended = reply.message.get("state") == "exited"
-        elif reply.exit_code is not None:
-            exchange.exit_code = reply.exit_code
-            self.ended = True
+            message = reply.message
+            if message is None:
+                break
+            if message.get("id") == self._count and "interim" not in message:
+                exchange.answer = message
+                self.ended = message.get("state") == "exited"
+                break
+            if message.get("id") == self._count:
+                exchange.breakpoints = message["breakpoints"]  # type: ignore[assignment]
+            reply = self._session.wait_message(max(0.0, deadline - time.monotonic()))
+        if reply.timed_out:
+            return False
+        exchange.exit_code = reply.exit_code if message is None else message.get("exit_code")  # type: ignore[assignment]
+        self.ended = self.ended or message is None
+        return True
 
     def close(self) -> None:
         """Kills the program. Idempotent."""

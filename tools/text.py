@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 __all__ = ["clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -28,11 +29,7 @@ def cut_line(line: str, limit: int = 240) -> str:
 
 def clean(text: str) -> str:
     """`text` without lone surrogates, which neither UTF-8 nor JSON can carry."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return text
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def clean_json(value: JsonValue) -> JsonValue:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
+
+from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.records import Limits, Observation, Task, ToolCall, WorkspaceSpec
 
 PYTHONS = [path for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path] or [sys.executable]
 """Interpreters with pytest that run the injected modules; more can be named in GUMSHOE_TEST_PYTHONS."""
@@ -74,3 +80,66 @@ def project(tmp_path: Path) -> Path:
     (folder / "cart.py").write_text(CART)
     (folder / "test_cart.py").write_text(TESTS)
     return folder
+
+
+class Bench:
+    """An environment with tools, and a short way to call them."""
+
+    def __init__(self, env: DebugEnv) -> None:
+        self.env = env
+        self.workspace = env.workspace
+
+    def call(self, tool: str, **arguments: JsonValue) -> Observation:
+        """Calls a tool as an agent does."""
+        call = ToolCall(id="call", name=tool, arguments=arguments)
+        return self.env.toolbox.dispatch(call, self.workspace)
+
+    def text(self, tool: str, **arguments: JsonValue) -> str:
+        """What the agent reads of a call."""
+        return self.call(tool, **arguments).text
+
+
+BACKENDS = [
+    "local",
+    pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
+    pytest.param("docker", marks=pytest.mark.needs("docker")),
+]
+ALL_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "bash", "report", "submit")
+ENTRYPOINT = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    """The kind of sandbox; a test that asks for it runs on every one that works here."""
+    return str(request.param)
+
+
+@pytest.fixture
+def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
+    """Opens sandboxes on the project; all are closed at the end."""
+    envs: list[DebugEnv] = []
+
+    def begin(kind: str = "local", *, tools: Sequence[str] = ALL_TOOLS, timeout: float = 60.0, **task: Any) -> Bench:
+        fields: dict[str, Any] = {
+            "id": "cart",
+            "source": "test",
+            "problem_statement": "mend the cart",
+            "workspace": WorkspaceSpec(path=str(project)),
+            "entrypoint": ENTRYPOINT,
+            "limits": Limits(command_timeout_s=timeout),
+            **task,
+        }
+        env = DebugEnv(Task(**fields), tools=tools, sandbox=SandboxConfig(kind=kind), trusted=True)  # type: ignore[arg-type]
+        envs.append(env)
+        env.reset(seed=0)
+        return Bench(env)
+
+    yield begin
+    for env in envs:
+        env.close()
+
+
+@pytest.fixture
+def bench(open_bench: Callable[..., Bench]) -> Bench:
+    """All tools on the project in a local sandbox."""
+    return open_bench()

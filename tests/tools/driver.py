@@ -41,6 +41,7 @@ class Driver:
         self.socket = ours
         self.lines = ours.makefile("r", encoding="utf-8")
         self.count = 0
+        self.interim: dict[str, Any] | None = None
 
     def send(self, op: str, **fields: Any) -> int:
         """Sends a request and returns its id."""
@@ -50,12 +51,16 @@ class Driver:
         return self.count
 
     def receive(self, timeout: float = 30) -> dict[str, Any]:
-        """The next answer."""
+        """The next answer. Breakpoints told before it are kept in `interim`."""
         self.socket.settimeout(timeout)
-        line = self.lines.readline()
-        if not line:
-            raise EOFError(f"the debugger has gone: {self.printed}")
-        return json.loads(line)
+        while True:
+            line = self.lines.readline()
+            if not line:
+                raise EOFError(f"the debugger has gone: {self.printed}")
+            message: dict[str, Any] = json.loads(line)
+            if "interim" not in message:
+                return message
+            self.interim = message
 
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
         """Sends a request and waits for its answer."""

@@ -407,8 +407,8 @@ def test_post_mortem_of_unittest(start: Start, project: Path, arguments: tuple[s
     reply = driver.do("c")
     assert reply["stop"]["test"].endswith("Tests.test_b")
     assert reply["stop"]["exception"] == "AssertionError: 1 != 2"
-    assert driver.do("c", "p number")["results"][-1]["output"] == "number = 0"
-    assert driver.do("c", "p number")["results"][-1]["output"] == "number = 2"
+    assert driver.do("c")["stop"]["exception"] == "AssertionError: 0 != 1"
+    assert driver.do("c")["stop"]["exception"] == "AssertionError: 2 != 1"
     assert driver.do("c")["exit_code"] == 1
 
 

@@ -46,6 +46,7 @@ class Breakpoints:
     def __init__(self, files):
         self.files = files
         self.by_number = {}
+        self.unreported = False
         self._by_path = {}
         self._wanted = {}
 
@@ -54,6 +55,7 @@ class Breakpoints:
 
     def changed(self):
         """Is to be called after every change."""
+        self.unreported = True
         self._wanted = {}
         self._by_path = {}
         for each in self.by_number.values():

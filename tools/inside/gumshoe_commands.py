@@ -224,6 +224,7 @@ class Commands(Inspection):
             check_expression(condition)
         (chosen,) = self._chosen(which, "condition NUMBER EXPRESSION")[:1]
         chosen.condition = condition.strip() or None
+        self.breakpoints.changed()
         return str(chosen)
 
     def do_ignore(self, rest):
@@ -231,6 +232,7 @@ class Commands(Inspection):
         which, _, count = rest.partition(" ")
         (chosen,) = self._chosen(which, "ignore NUMBER COUNT")[:1]
         chosen.ignore = max(0, number(count.strip(), "ignore NUMBER COUNT"))
+        self.breakpoints.changed()
         return str(chosen)
 
     # - time travel

@@ -16,7 +16,6 @@ from gumshoe_values import CommandError, describe_exception, short_repr
 
 _get_ident, _stat = threading.get_ident, os.stat
 _current_frame = vars(sys)["_getframe"]
-_YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
@@ -69,9 +68,12 @@ class Debugger:
         return None
 
     def on_event(self, frame, event, arg):
-        """The local trace function of frames that are followed."""
+        """The local trace function of frames that are followed.
+
+        Returns None, which leaves the frame's trace function as it is: `resume` may just have taken it away.
+        """
         if self.dead or self.state == "exited":
-            return None
+            return
         if event == "line":
             self._raising = None
             self._on_line(frame)
@@ -79,7 +81,6 @@ class Debugger:
             self._on_return(frame, arg)
         elif event == "exception":
             self._on_exception(frame, *arg)
-        return self.on_event
 
     def _plan_for(self, frame):
         """The plan, where it is about this frame: it is the frame's own, or goes step by step through its thread."""
@@ -101,13 +102,12 @@ class Debugger:
         plan = self._plan_for(frame)
         if plan is None:
             return
-        if _is_pause(frame):
-            if plan.kind == "step":
-                self._leave(frame)
-        elif self._raising is frame:
+        if self._raising is frame:
             self._leave(frame)
-        else:
+        elif not _is_pause(frame):
             self.stop_at(frame, "return", value=short_repr(value))
+        elif plan.kind == "step":
+            self._leave(frame)
 
     def _on_exception(self, frame, kind, value, trace):
         plan = self._plan_for(frame)
@@ -137,6 +137,7 @@ class Debugger:
             plan.kind = "step"
         self.plan = plan
         self.state = "running"
+        self._report_breakpoints()
         needed = plan is not None or bool(self.breakpoints)
         frame = _current_frame(1)
         while frame is not None:
@@ -145,6 +146,14 @@ class Debugger:
             frame = frame.f_back
         threading.settrace(self.on_call if needed else None)
         sys.settrace(self.on_call if needed else None)
+
+    def _report_breakpoints(self):
+        """Tells the host of changed breakpoints before the program goes on, since it may never come back."""
+        if self.request is not None and self.breakpoints.unreported:
+            self.breakpoints.unreported = False
+            self.channel.send(
+                {"id": self.request.get("id"), "interim": True, "breakpoints": self.breakpoints.as_data()}
+            )
 
     def _is_followed(self, frame):
         return self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None
@@ -268,6 +277,7 @@ class Debugger:
         reply["frames"] = stop.frames_as_data() if stop is not None else []
         reply["index"] = stop.index if stop is not None else None
         reply["breakpoints"] = self.breakpoints.as_data()
+        self.breakpoints.unreported = False
         reply["checkpoints"] = sorted(self.checkpoints.addresses)
         reply.update(self.extra)
         self.extra = {}
@@ -304,4 +314,4 @@ def _is_pause(frame):
     code = frame.f_code
     if not code.co_flags & _GENERATOR_FLAGS or frame.f_lasti < 0:
         return False
-    return dis.opname[code.co_code[frame.f_lasti]] in _YIELDS
+    return "RETURN" not in dis.opname[code.co_code[frame.f_lasti]]

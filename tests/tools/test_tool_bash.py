@@ -1,0 +1,66 @@
+"""bash: state that lasts, time limits, and commands that try to break the exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conftest import Bench
+
+Open = Callable[..., Bench]
+
+
+def test_bash_on_every_backend(open_bench: Open, backend: str) -> None:
+    bench = open_bench(backend)
+    assert bench.text("bash", command="ls") == "cart.py  test_cart.py"
+    assert bench.text("bash", command="mkdir sub; cd sub; export NAME='a b'; plain=1") == "no output"
+    assert bench.text("bash", command='echo "$NAME $plain ${PWD##*/}"') == "a b 1 sub"
+    failed = bench.call("bash", command="false")
+    assert failed.text == "exit code 1"
+    assert failed.data == {"exit_code": 1, "timed_out": False}
+
+
+def test_state_outlives_exit_and_timeout(open_bench: Open) -> None:
+    bench = open_bench(timeout=1.0)
+    bench.call("bash", command="mkdir sub; cd sub; export NAME=kept")
+    assert bench.text("bash", command="echo leaving; exit 3") == "leaving\nexit code 3"
+    assert bench.text("bash", command='echo "$NAME ${PWD##*/}"') == "kept sub"
+    late = bench.call("bash", command="echo early; sleep 600 & sleep 600")
+    assert late.text == "early\ntimed out after 1 s: killed"
+    assert late.data["timed_out"] is True
+    assert bench.text("bash", command='echo "$NAME ${PWD##*/}"; pgrep -f "[s]leep 600"') == "kept sub\nexit code 1"
+
+
+def test_nothing_in_a_command_needs_quoting(bench: Bench) -> None:
+    command = "cat <<'EOF'\n\"id\": 'x' $HOME `date` \\n\nEOF\necho 'é ☃'"
+    assert bench.text("bash", command=command) == "\"id\": 'x' $HOME `date` \\n\né ☃"
+    assert bench.call("bash", command="echo a\0b").failure is not None
+    assert bench.text("bash", command="echo 'unclosed").endswith("exit code 2")
+    assert bench.text("bash", command="echo next") == "next"
+
+
+def test_commands_find_no_input_and_no_control_socket(bench: Bench) -> None:
+    assert bench.text("bash", command="cat; env | grep GUMSHOE_; ls /proc/self/fd | wc -w") == "4"
+
+
+def test_output_is_plain_and_capped(bench: Bench) -> None:
+    assert bench.text("bash", command=r"printf '\033[31mred\033[0m 10%%\r20%%\n\377\n'") == "20%\n\ufffd"
+    long = bench.call("bash", command="yes | head -c 20000000")
+    assert long.truncated
+    assert len(long.text) < 5000
+
+
+def test_background_jobs_last_until_the_end(bench: Bench) -> None:
+    bench.call("bash", command="sleep 600 & job=$!")
+    assert bench.text("bash", command="kill -0 $job && echo there") == "there"
+
+
+def test_a_new_episode_begins_with_a_new_shell(bench: Bench) -> None:
+    bench.call("bash", command="cd /; export NAME=old")
+    bench.env.reset(seed=1)
+    bench.workspace = bench.env.workspace
+    assert bench.text("bash", command='echo "[$NAME]"; ls') == "[]\ncart.py  test_cart.py"
+
+
+def test_shell_that_was_killed_is_replaced(bench: Bench) -> None:
+    assert bench.text("bash", command="kill -9 $$").startswith("exit code ")
+    assert bench.text("bash", command="echo back") == "back"

@@ -1,0 +1,99 @@
+"""eval, report and submit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Bench
+
+from gumshoe.protocols import TestRun
+from gumshoe.records import ContextPack, ExecResult, TestOutcome
+from gumshoe.tools.eval import describe
+
+Open = Callable[..., Bench]
+
+
+def test_eval_on_every_backend(open_bench: Open, backend: str) -> None:
+    observation = open_bench(backend).call("eval")
+    assert observation.text.splitlines() == [
+        "1 failed, 1 passed",
+        "FAILED test_cart.py::test_total",
+        "  TypeError: unsupported operand type(s) for *: 'NoneType' and 'int'",
+        "  test_cart.py:8 in test_total: assert cart.total() == 6",
+        "  cart.py:17 in total: total += self.price(item)",
+        "  cart.py:11 in price: value = item * 2",
+    ]
+    assert observation.data["counts"] == {"failed": 1, "passed": 1}
+    assert observation.data["exit_code"] == 1
+
+
+def test_eval_keeps_what_is_known_at_a_timeout(open_bench: Open, project: Path) -> None:
+    (project / "test_zz.py").write_text("import time\ndef test_hangs():\n    time.sleep(600)\n")
+    observation = open_bench(timeout=5.0).call("eval")
+    assert observation.text.startswith("1 failed, 1 passed, timed out after ")
+    assert observation.data["timed_out"] is True
+
+
+def test_eval_of_a_program_that_is_no_test_runner(open_bench: Open, project: Path) -> None:
+    (project / "check.py").write_text("print('checking')\nraise SystemExit(4)\n")
+    observation = open_bench(entrypoint=("python", "check.py")).call("eval")
+    assert observation.text == "exit code 4\nchecking"
+    assert observation.data["counts"] == {}
+
+
+def test_eval_names_many_failures_briefly() -> None:
+    outcomes = tuple(TestOutcome(id=f"t{number}", outcome="failed", message="E\n" * 50) for number in range(40))
+    text = describe(TestRun(result=ExecResult(exit_code=1, output="", duration_s=1.0), outcomes=outcomes))
+    lines = text.splitlines()
+    assert lines[0] == "40 failed"
+    assert lines[-1] == "[... 25 more failures ...]"
+    assert lines[-2] == "FAILED t14"
+    assert len(lines) < 60
+
+
+def test_eval_shows_output_where_all_tests_passed_but_the_run_failed() -> None:
+    outcomes = (TestOutcome(id="t", outcome="passed"),)
+    result = ExecResult(exit_code=3, output="internal error\n", duration_s=1.0)
+    assert describe(TestRun(result=result, outcomes=outcomes)) == "1 passed, exit code 3\ninternal error"
+
+
+def test_report_hands_over_a_pack(bench: Bench) -> None:
+    observation = bench.call(
+        "report",
+        locations=[{"path": "cart.py", "start": 11, "end": None, "symbol": None, "why": "no check"}],
+        findings=[{"claim": "item is None", "step": "2", "quote": "item = None"}],
+        hypothesis="price does not expect None",
+        ruled_out=[],
+        failing_frame={"path": "cart.py", "line": 11, "function": "price"},
+    )
+    assert observation.text == "reported 1 locations, 1 findings"
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    assert pack.locations[0].end == 11
+    assert pack.findings[0].step == 2
+    assert pack.failing_frame is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"locations": []}, "locations is empty"),
+        ({"locations": [{"path": "a.py", "start": 5, "end": 3}]}, "location a.py: end is before start"),
+        ({"locations": [{"path": "a.py", "start": 0}]}, "argument 'locations[0].start'"),
+        ({"locations": "a.py:3"}, "argument 'locations'"),
+        ({"findings": [{"claim": "x"}]}, "argument 'findings[0].step'"),
+        ({"hypothesis": None}, "argument 'hypothesis' is missing"),
+        ({"hypothesis": "words " * 2000}, "the report has "),
+    ],
+)
+def test_report_refuses(bench: Bench, changes: dict[str, object], said: str) -> None:
+    arguments: dict[str, object] = {"locations": [{"path": "a.py", "start": 1}], "findings": [], "hypothesis": "h"}
+    observation = bench.call("report", **{**arguments, **changes})  # type: ignore[arg-type]
+    assert observation.failure is not None
+    assert observation.text.startswith(f"error: {said}")
+
+
+def test_submit_names_what_was_edited(bench: Bench) -> None:
+    bench.call("rewrite", path="cart.py", code="x = 1\n")
+    assert bench.call("submit").data == {"submitted": True, "edited": ["cart.py"]}

@@ -1,0 +1,187 @@
+"""listdir, view, grep and rewrite, on every sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Bench
+
+Open = Callable[..., Bench]
+
+
+def test_reading_tools_on_every_backend(open_bench: Open, backend: str) -> None:
+    bench = open_bench(backend)
+    assert bench.text("listdir") == "cart.py\ntest_cart.py"
+    assert bench.text("view", path="cart.py", start=14, end=15) == (
+        "cart.py 14-15 of 30 lines\n 14     def total(self):\n 15         total = 0"
+    )
+    assert bench.text("grep", pattern="def total") == "cart.py:14: def total(self):"
+
+
+def test_writing_on_every_backend(open_bench: Open, backend: str) -> None:
+    bench = open_bench(backend)
+    observation = bench.call("rewrite", path="cart.py", code="        value = (item or 0) * 2", start=11)
+    assert observation.text.splitlines() == [
+        "rewrote cart.py",
+        "@@ -9,5 +9,5 @@",
+        "     def price(item):",
+        '         """What one item costs."""',
+        "-        value = item * 2",
+        "+        value = (item or 0) * 2",
+        "         return value",
+        " ",
+    ]
+    assert bench.call("eval").data["passed"] is True
+    assert "+        value = (item or 0) * 2" in bench.env.patch()
+
+
+def test_listdir_is_a_tree_to_a_depth(open_bench: Open, project: Path) -> None:
+    (project / "a" / "b" / "c").mkdir(parents=True)
+    (project / "a" / "b" / "c" / "deep.py").write_text("")
+    (project / "empty").mkdir()
+    bench = open_bench()
+    assert bench.text("listdir", path="a", depth=3) == "b/\n  c/\n    deep.py"
+    assert bench.text("listdir", path=".", depth=1) == "a/\ncart.py\nempty/\ntest_cart.py"
+    assert bench.text("listdir", path="empty") == "empty folder"
+    assert bench.call("listdir", path="nowhere").failure is not None
+
+
+def test_listdir_is_capped(open_bench: Open, project: Path) -> None:
+    for number in range(250):
+        (project / f"file{number:03}").write_text("")
+    observation = open_bench().call("listdir")
+    assert observation.text.endswith("[... 52 more ...]")
+    assert observation.truncated
+
+
+def test_hidden_paths_are_nowhere(open_bench: Open, project: Path) -> None:
+    (project / "secret").mkdir()
+    (project / "secret" / "answer.py").write_text("def total(): pass\n")
+    bench = open_bench(ignore=("secret/",))
+    assert "secret" not in bench.text("listdir")
+    assert "secret" not in bench.text("grep", pattern="def total")
+    for tool in ("view", "listdir"):
+        assert bench.call(tool, path="secret/answer.py").failure is not None
+    assert bench.call("rewrite", path="secret/answer.py", code="x").failure is not None
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "link"])
+def test_nothing_outside_the_workspace_is_shown(open_bench: Open, project: Path, path: str) -> None:
+    (project / "link").symlink_to("/etc/passwd")
+    bench = open_bench()
+    assert bench.call("view", path=path).failure is not None
+    assert bench.call("rewrite", path=path, code="x").failure is not None
+
+
+def test_view_ranges(open_bench: Open, project: Path) -> None:
+    (project / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 501)))
+    (project / "empty.txt").write_text("")
+    (project / "wide.txt").write_text("x" * 1000)
+    bench = open_bench()
+    whole = bench.call("view", path="long.txt")
+    assert whole.text.startswith("long.txt 1-200 of 500 lines\n   1 line 1\n")
+    assert bench.text("view", path="long.txt", start=499, end=9999).endswith(" 499 line 499\n 500 line 500")
+    assert bench.text("view", path="empty.txt") == "empty.txt is empty"
+    assert len(bench.text("view", path="wide.txt")) < 300
+    assert bench.text("view", path="long.txt", start=501) == "error: long.txt has only 500 lines"
+    assert bench.text("view", path="long.txt", start=5, end=4) == "error: end 4 is before start 5"
+    assert bench.call("view", path="long.txt", start=-3, end=1).data["end"] == 1
+
+
+def test_view_of_binary_and_odd_files(open_bench: Open, project: Path) -> None:
+    (project / "binary").write_bytes(b"\x00\x01")
+    (project / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\nname = '\xe9'\n")
+    (project / "broken.txt").write_bytes(b"caf\xe9\n")
+    (project / "separators.txt").write_text("one\x0ctwo\u2028three\n")
+    bench = open_bench()
+    assert bench.text("view", path="binary").startswith("error: this is a binary file")
+    assert bench.text("view", path="latin.py").endswith("name = 'é'")
+    assert bench.text("view", path="broken.txt").endswith("caf\ufffd")
+    assert bench.text("view", path="separators.txt").startswith("separators.txt 1-1 of 1 line\n")
+
+
+def test_grep_patterns(open_bench: Open, project: Path) -> None:
+    (project / "many.txt").write_text("match me\n" * 80)
+    bench = open_bench()
+    assert bench.text("grep", pattern="total(", path="cart.py") == "cart.py:14: def total(self):"
+    assert bench.text("grep", pattern="item.*2", path="cart.py") == "cart.py:11: value = item * 2"
+    assert bench.text("grep", pattern="item * 2", literal=True) == "cart.py:11: value = item * 2"
+    assert bench.text("grep", pattern="nothing like this") == "no match"
+    many = bench.call("grep", pattern="match")
+    assert many.truncated
+    assert many.text.endswith("[... more than 50 matches: narrow the pattern or the path ...]")
+
+
+def test_rewrite_makes_replaces_inserts_and_deletes(bench: Bench) -> None:
+    assert bench.text("rewrite", path="new/file.txt", code="one\ntwo").startswith("created new/file.txt\n")
+    bench.call("rewrite", path="new/file.txt", code="zero", start=1, end=0)
+    bench.call("rewrite", path="new/file.txt", code="three\nfour", start=4, end=3)
+    bench.call("rewrite", path="new/file.txt", code="", start=2)
+    bench.call("rewrite", path="new/file.txt", code="2\n", start=2)
+    assert bench.workspace.read_text("new/file.txt") == "zero\n2\nthree\nfour\n"
+    bench.call("rewrite", path="new/file.txt", code="all new\n")
+    assert bench.workspace.read_text("new/file.txt") == "all new\n"
+    assert [edit.path for edit in bench.workspace.edits] == ["new/file.txt"] * 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"path": "cart.py", "code": "x", "start": 31}, "cart.py has only 30 lines: view it again"),
+        ({"path": "cart.py", "code": "x", "start": 30, "end": 31}, "cart.py has only 30 lines: view it again"),
+        ({"path": "cart.py", "code": "x", "start": 32, "end": 31}, "cart.py has only 30 lines: view it again"),
+        ({"path": "cart.py", "code": "x", "start": 5, "end": 3}, "lines 5 to 3 are no range"),
+        ({"path": "cart.py", "code": "x", "start": 0}, "lines 0 to 0 are no range"),
+        ({"path": "cart.py", "code": "x", "end": 3}, "end needs start"),
+        ({"path": "cart.py", "code": '"""A cart."""', "start": 1}, "cart.py already reads so"),
+        ({"path": "none.py", "code": "x", "start": 4}, "there is no none.py"),
+        ({"path": "test_cart.py", "code": "x"}, "test_cart.py is read-only"),
+    ],
+)
+def test_rewrite_refuses(open_bench: Open, arguments: dict[str, object], said: str) -> None:
+    bench = open_bench(readonly=("test_*.py",))
+    before = bench.workspace.read_text("cart.py")
+    observation = bench.call("rewrite", **arguments)  # type: ignore[arg-type]
+    assert observation.failure is not None
+    assert observation.text.startswith(f"error: {said}")
+    assert bench.workspace.read_text("cart.py") == before
+    assert bench.workspace.edits == []
+
+
+def test_rewrite_keeps_encoding_newlines_and_mode(open_bench: Open, project: Path) -> None:
+    (project / "dos.txt").write_bytes(b"one\r\ntwo\r\nthree")
+    (project / "latin.py").write_bytes(b"# coding: latin-1\nname = '\xe9'\nother = 1\n")
+    (project / "marked.py").write_bytes(b"\xef\xbb\xbfx = 1\n")
+    (project / "tool.sh").write_text("#!/bin/sh\necho one\n")
+    (project / "tool.sh").chmod(0o755)
+    bench = open_bench()
+    bench.call("rewrite", path="dos.txt", code="2\n2b\n", start=2)
+    bench.call("rewrite", path="dos.txt", code="end", start=4)
+    bench.call("rewrite", path="latin.py", code="other = 'ü'", start=3)
+    bench.call("rewrite", path="marked.py", code="x = 2\n", start=1)
+    bench.call("rewrite", path="tool.sh", code="echo $(two) `three` 'EOF'\n", start=2)
+    read = bench.workspace.sandbox.read_file
+    assert read("dos.txt") == b"one\r\n2\r\n2b\r\nend"
+    assert read("latin.py") == b"# coding: latin-1\nname = '\xe9'\nother = '\xfc'\n"
+    assert read("marked.py") == b"\xef\xbb\xbfx = 2\n"
+    assert read("tool.sh") == b"#!/bin/sh\necho $(two) `three` 'EOF'\n"
+    assert bench.workspace.sandbox.run(["./tool.sh"]).exit_code is not None
+    refused = bench.call("rewrite", path="latin.py", code="other = '\u20ac'", start=3)
+    assert refused.text == "error: the file is iso8859-1, which has no '€'"
+
+
+def test_rewrite_tells_of_a_syntax_error(bench: Bench) -> None:
+    observation = bench.call("rewrite", path="cart.py", code="def broken(:\n", start=1)
+    assert observation.text.splitlines()[-1].startswith("SyntaxError: ")
+    assert observation.data["syntax_error"] == observation.text.splitlines()[-1]
+    nested = bench.call("rewrite", path="deep.py", code="(" * 5000 + ")" * 5000)
+    assert nested.data["syntax_error"] is not None
+    assert bench.call("rewrite", path="notes.txt", code="def (").data["syntax_error"] is None
+
+
+def test_rewrite_of_line_ends_only(open_bench: Open, project: Path) -> None:
+    (project / "bare.txt").write_text("one")
+    bench = open_bench()
+    assert bench.call("rewrite", path="bare.txt", code="one\n").failure is not None

@@ -1,0 +1,137 @@
+"""The pytest plugin that writes outcomes, under every interpreter at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from textwrap import dedent
+
+from driver import DEBUGGER
+
+SUITE = """\
+import unittest
+
+import pytest
+
+
+@pytest.fixture
+def bad():
+    raise ValueError("no")
+
+
+@pytest.fixture
+def late():
+    yield
+    1 / 0
+
+
+def test_setup(bad):
+    pass
+
+
+def test_teardown(late):
+    pass
+
+
+@pytest.mark.xfail
+def test_xfail():
+    assert 0
+
+
+@pytest.mark.xfail
+def test_xpass():
+    pass
+
+
+@pytest.mark.xfail(strict=True)
+def test_strict():
+    pass
+
+
+def test_skip():
+    pytest.skip("because")
+
+
+def test_deep():
+    def again(n):
+        return again(n - 1) if n else object().nothing
+
+    again(9)
+
+
+class Unittest(unittest.TestCase):
+    def test_sub(self):
+        with self.subTest(i=1):
+            self.assertEqual(1, 2)
+"""
+
+
+def outcomes(python: str, folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
+    """Runs pytest in a folder with the plugin; id to outcome and message."""
+    record = folder / "outcomes.jsonl"
+    record.unlink(missing_ok=True)
+    environment = {**os.environ, "GUMSHOE_OUTCOMES": str(record), "PYTHONPATH": str(DEBUGGER.parent)}
+    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider", *arguments]
+    subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, timeout=60)
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    return {line["id"]: (line["outcome"], line["message"]) for line in lines}
+
+
+def test_every_outcome(python: str, tmp_path: Path) -> None:
+    (tmp_path / "test_all.py").write_text(SUITE)
+    (tmp_path / "test_broken.py").write_text("import no_such_module\n")
+    found = outcomes(python, tmp_path, "--continue-on-collection-errors")
+    assert {name.rpartition("::")[2]: outcome for name, (outcome, _) in found.items()} == {
+        "test_broken.py": "error",
+        "test_setup": "error",
+        "test_teardown": "error",
+        "test_xfail": "xfailed",
+        "test_xpass": "xpassed",
+        "test_strict": "failed",
+        "test_skip": "skipped",
+        "test_deep": "failed",
+        "test_sub": "failed",
+    }
+    assert found["test_broken.py"][1].startswith("ModuleNotFoundError: No module named 'no_such_module'")
+    deep = found["test_all.py::test_deep"][1].splitlines()
+    assert deep[0].startswith("AttributeError: 'object' object has no attribute 'nothing'")
+    assert [line.partition(":")[0] for line in deep[1:]] == ["test_all.py"] * 4
+    assert "because" in found["test_all.py::test_skip"][1]
+    assert "XPASS" in found["test_all.py::test_strict"][1]
+
+
+def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -> None:
+    text = """\
+        class Thing:
+            pass
+
+        class Loud(Exception):
+            def __str__(self):
+                raise RuntimeError
+
+        def test_long():
+            raise ValueError("line\\n" * 100 + "x" * 10000)
+
+        def test_object():
+            assert Thing() == 1
+
+        def test_loud():
+            raise Loud
+    """
+    (tmp_path / "test_long.py").write_text(dedent(text))
+    found = outcomes(python, tmp_path)
+    assert len(found["test_long.py::test_long"][1]) < 900
+    assert " at 0x" not in found["test_long.py::test_object"][1]
+    assert "Loud" in found["test_long.py::test_loud"][1]
+
+
+def test_nothing_is_written_without_the_variable(python: str, tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
+    environment = {**os.environ, "PYTHONPATH": str(DEBUGGER.parent)}
+    environment.pop("GUMSHOE_OUTCOMES", None)
+    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider"]
+    result = subprocess.run(argv, cwd=tmp_path, env=environment, check=False, capture_output=True, timeout=60)
+    assert result.returncode == 0
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == []

@@ -1,0 +1,213 @@
+"""The pdb tool in real sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import Bench
+
+from gumshoe.records import DebugFrame
+from gumshoe.tools.breakpoints import BreakpointTable, moved_line
+from gumshoe.tools.debug_session import debug_argv
+
+Open = Callable[..., Bench]
+
+
+def test_pdb_on_every_backend(open_bench: Open, backend: str) -> None:
+    bench = open_bench(backend)
+    observation = bench.call("pdb", command="b cart.py:17, item is None\nc\np item, total\nlocals")
+    assert observation.text.splitlines() == [
+        "breakpoint 1 at cart.py:17 (if item is None)",
+        "> cart.py:17 in total (breakpoint 1)",
+        "  15         total = 0",
+        "  16         for item in self.items:",
+        "->17             total += self.price(item)",
+        "  18         return total",
+        "  19",
+        "item, total = (None, 6)",
+        "self = <Cart items=[3, None]>",
+        "total = 6",
+        "item = None",
+    ]
+    frames = [DebugFrame.model_validate(frame) for frame in observation.data["frames"]]  # type: ignore[union-attr]
+    assert [frame.function for frame in frames] == ["test_total", "total"]
+    assert frames[-1].local_values["total"] == "6"
+    assert observation.data["state"] == "stopped"
+    assert bench.text("view", path="cart.py", start=16, end=17).splitlines()[-1].startswith("*17 ")
+
+
+def test_post_mortem_in_one_call_and_the_end(bench: Bench) -> None:
+    observation = bench.call("pdb", command="c")
+    assert observation.text.splitlines()[:2] == [
+        "> cart.py:11 in price (post-mortem of test_cart.py::test_total)",
+        "TypeError: unsupported operand type(s) for *: 'NoneType' and 'int'",
+    ]
+    end = bench.call("pdb", command="c")
+    assert end.text.startswith("program ended with exit code 1\noutput:\n")
+    assert "1 failed, 1 passed" in end.text
+    assert bench.text("pdb", command="p 1") == "the program is not started: set breakpoints, then c"
+
+
+def test_steps_are_short_and_the_last_is_shown_with_its_source(bench: Bench) -> None:
+    text = bench.text("pdb", command="b cart.py:15;;c;;n;;n")
+    assert text.splitlines()[:4] == [
+        "breakpoint 1 at cart.py:15",
+        "> cart.py:15 in total (breakpoint 1)",
+        "> cart.py:16 in total",
+        "> cart.py:17 in total",
+    ]
+    assert bench.text("pdb", command="s\nr").splitlines()[:3] == [
+        "> cart.py:11 in price",
+        "> cart.py:12 in price",
+        "returns 6",
+    ]
+
+
+def test_breakpoints_outlive_quit_eval_and_restart(bench: Bench) -> None:
+    bench.call("pdb", command="b cart.py:17, item is None\ntbreak collect")
+    bench.call("eval")
+    assert bench.text("pdb", command="q") == "quit\nprogram ended with exit code 0"
+    text = bench.text("pdb", command="b\nc\nrestart\nb")
+    assert text.splitlines()[:2] == [
+        "breakpoint 1 at cart.py:17 (if item is None)",
+        "breakpoint 2 at cart.py:27 (temporary)",
+    ]
+    assert text.splitlines()[-1] == "breakpoint 2 at cart.py:27 (temporary)"
+
+
+def test_breakpoints_move_with_the_code_and_are_dropped_with_it(bench: Bench) -> None:
+    bench.call("pdb", command="b cart.py:17, item is None\nb cart.py:11\nc")
+    bench.call("rewrite", path="cart.py", code="# new\n# lines\n", start=1, end=0)
+    assert bench.call("view", path="cart.py", start=19, end=19).data["breakpoints"] == [19]
+    text = bench.text("pdb", command="b")
+    assert text.splitlines() == [
+        "restarted: cart.py was changed",
+        "breakpoint 1 at cart.py:19 (if item is None)",
+        "breakpoint 2 at cart.py:13",
+    ]
+    bench.call("rewrite", path="cart.py", code="", start=13)
+    assert bench.text("pdb", command="b").splitlines() == [
+        "breakpoint 2 dropped: line cart.py:13 is gone",
+        "restarted: cart.py was changed",
+        "breakpoint 1 at cart.py:18 (if item is None)",
+    ]
+
+
+def test_code_changed_behind_its_back_is_noticed(bench: Bench) -> None:
+    bench.call("pdb", command="b cart.py:17\nc")
+    bench.call("bash", command="sed -i '1i # new' cart.py")
+    assert bench.text("pdb", command="b").splitlines() == [
+        "restarted: cart.py was changed",
+        "breakpoint 1 at cart.py:18",
+    ]
+    bench.call("pdb", command="q")
+    bench.call("bash", command="rm cart.py")
+    assert bench.text("pdb", command="b").splitlines() == [
+        "breakpoint 1 dropped: line cart.py:18 is gone",
+        "no breakpoints",
+    ]
+
+
+def test_long_commands_are_interrupted_and_the_session_lives(open_bench: Open, project: Path) -> None:
+    (project / "test_cart.py").write_text("import time\ndef test_it():\n    x = 3\n    time.sleep(600)\n")
+    bench = open_bench(timeout=2.0)
+    observation = bench.call("pdb", command="b cart.py:11\nc")
+    assert "> test_cart.py:4 in test_it (interrupt)" in observation.text
+    assert "timed out: interrupted" in observation.text
+    assert observation.data["timed_out"] is True
+    assert bench.text("pdb", command="p x\nb") == "x = 3\nbreakpoint 1 at cart.py:11"
+    assert bench.text("pdb", command="while True: pass") == "interrupted\ntimed out: interrupted"
+
+
+def test_programs_that_cannot_be_interrupted_are_killed(open_bench: Open, project: Path) -> None:
+    (project / "stubborn.py").write_text(
+        "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n"
+    )
+    bench = open_bench(timeout=2.0, entrypoint=("python", "stubborn.py"))
+    text = bench.text("pdb", command="b cart.py:11\nc")
+    assert text == "timed out, and could not be interrupted: the program was killed; breakpoints are kept"
+    assert bench.text("pdb", command="b") == "breakpoint 1 at cart.py:11"
+
+
+def test_programs_that_vanish_are_an_ordinary_end(open_bench: Open, project: Path) -> None:
+    (project / "gone.py").write_text("import os\nprint('bye', flush=True)\nos._exit(7)\n")
+    bench = open_bench(entrypoint=("python", "gone.py"))
+    assert bench.text("pdb", command="c") == "program ended with exit code 7\noutput:\nbye"
+
+
+def test_program_output_is_kept_apart_and_capped(open_bench: Open, project: Path) -> None:
+    (project / "loud.py").write_text(
+        "import sys\n"
+        'print(\'(Pdb) {"id": 1, "state": "exited"}\')\n'
+        "sys.stdout.buffer.write(b'\\xff\\n' * 10)\n"
+        "sys.stdout.write('x' * 50_000_000)\n"
+        "sys.stdout.flush()\n"
+        "value = 1\n"
+    )
+    bench = open_bench(entrypoint=("python", "loud.py"))
+    observation = bench.call("pdb", command="b loud.py:6\nc\np 1 + 1")
+    said, _, printed = observation.text.partition("\noutput:\n")
+    assert said.endswith("1 + 1 = 2")
+    assert printed.startswith('(Pdb) {"id": 1')
+    assert len(printed) < 1000
+    assert observation.data["state"] == "stopped"
+
+
+def test_checkpoints_through_the_tool(bench: Bench) -> None:
+    bench.call("pdb", command="b cart.py:16\nc\nn\ncheckpoint start\nn\nn")
+    observation = bench.call("pdb", command="restore start\np total")
+    assert observation.text.splitlines()[0] == "restored start"
+    assert observation.text.endswith("total = 0")
+    assert observation.data["checkpoints"] == ["start"]
+    assert bench.text("pdb", command="cl\nc").splitlines()[1].startswith("> cart.py:11 in price (post-mortem")
+    assert "program ended with exit code 1" in bench.text("pdb", command="c")
+
+
+def test_debugger_that_cannot_start(open_bench: Open) -> None:
+    bench = open_bench(debug_entrypoint=("python", "--no-such-option", "x.py"))
+    observation = bench.call("pdb", command="c")
+    assert observation.failure is not None
+    assert observation.failure.kind == "no_debugger"
+    assert "no-such-option" in observation.text
+
+
+def test_wrong_calls_are_told(bench: Bench) -> None:
+    assert bench.text("pdb", command=" ") == "error: command is empty. Usage: pdb(command: string)"
+    assert bench.text("pdb", command="b nowhere.py:1") == "no file nowhere.py"
+
+
+def test_new_episodes_know_nothing_of_old_ones(bench: Bench) -> None:
+    bench.call("pdb", command="b cart.py:17\nc")
+    bench.env.reset(seed=1)
+    bench.workspace = bench.env.workspace
+    assert bench.text("pdb", command="b") == "no breakpoints"
+
+
+def test_entrypoints_become_debugger_commands(bench: Bench) -> None:
+    sandbox = bench.workspace.sandbox
+    driver = f"{sandbox.support}/gumshoe_debugger.py"
+    assert debug_argv(sandbox, ["python3", "-X", "dev", "-B", "-m", "pytest", "-q"]) == [
+        *("python3", "-X", "dev", "-B", driver, "--", "-m", "pytest", "-q")
+    ]
+    assert debug_argv(sandbox, ["python", "run.py", "-x"]) == ["python", driver, "--", "run.py", "-x"]
+    assert debug_argv(sandbox, ["pytest", "-x"]) == [sandbox.python, driver, "--", "pytest", "-x"]
+
+
+def test_pytest_command_is_debugged(open_bench: Open) -> None:
+    assert "post-mortem of test_cart.py::test_total" in open_bench(entrypoint=("pytest", "-x")).text("pdb", command="c")
+
+
+def test_lines_move_with_their_code() -> None:
+    before = ["a\n", "b\n", "c\n", "d\n"]
+    assert moved_line(before, ["new\n", *before], 3) == 4
+    assert moved_line(before, ["a\n", "B\n", "c\n"], 2) == 2
+    assert moved_line(before, ["a\n", "d\n"], 3) is None
+    assert moved_line(before, before, 9) is None
+
+
+def test_table_leaves_other_files_alone() -> None:
+    table = BreakpointTable([{"number": 1, "path": "a.py", "line": 2, "enabled": True}])
+    assert table.follow("b.py", "x\n", "y\n") == []
+    assert table.follow("a.py", "x\ny\n", None) == ["breakpoint 1 dropped: line a.py:2 is gone"]
+    assert table.marks("a.py") == frozenset()
