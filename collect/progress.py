@@ -27,16 +27,25 @@ class ProgressShow:
         before: those that were finished before this process.
         control: where the counts are.
         stream: where it is shown; default stderr.
+        console: a console instead of one made on `stream`.
     """
 
-    def __init__(self, planned: int, before: int, control: Control, stream: IO[str] | None = None) -> None:
+    def __init__(
+        self,
+        planned: int,
+        before: int,
+        control: Control,
+        stream: IO[str] | None = None,
+        *,
+        console: Console | None = None,
+    ) -> None:
         self._planned = planned
         self._done = before
         self._before = before
         self._control = control
         self._resolved = 0
         self._scored = 0
-        self._console = Console(file=stream or sys.stderr, highlight=False)
+        self._console = console or Console(file=stream or sys.stderr, highlight=False)
         self._live: Live | None = None
         self._last_plain = time.monotonic()
         self._bar = Progress(

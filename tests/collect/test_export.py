@@ -43,7 +43,7 @@ Make = Callable[..., CollectConfig]
 
 def load(folder: Path, view: str) -> dict[str, list[dict[str, Any]]]:
     """The rows as `datasets` alone reads them; it keeps its copies beside the folder."""
-    loaded = datasets.load_dataset(str(folder), view, cache_dir=str(folder.with_name("cache")))
+    loaded: Any = datasets.load_dataset(str(folder), view, cache_dir=str(folder.with_name("cache")))
     return {str(split): list(rows) for split, rows in loaded.items()}
 
 
@@ -252,7 +252,7 @@ def test_the_command_prints_counts_and_refuses_what_is_no_run(tmp_path: Path, co
     assert "left out: 1 not resolved" in done.stdout
     assert len(load(tmp_path / "out", "agent")["train"]) == 2
     for wrong, said in (([str(tmp_path)], "is not a run folder"), (["--test-share", "2"], "between 0 and 1")):
-        failed = subprocess.run([*argv, *wrong], capture_output=True, text=True, check=False)
+        failed = subprocess.run([*argv[:4], *wrong, *argv[4:]], capture_output=True, text=True, check=False)
         assert failed.returncode == 2
         assert said in failed.stderr
         assert failed.stderr.count("\n") == 1

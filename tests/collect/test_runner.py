@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from provider_server import Answer, Handler, chat, fault, provider
+from rich.console import Console
+from small_trajectories import trajectory
+
+from gumshoe.collect.commands.collect import collect, run
+from gumshoe.collect.config import BudgetConfig, CollectConfig
+from gumshoe.collect.control import Control, Interrupted
+from gumshoe.collect.progress import ProgressShow
+from gumshoe.collect.runner import plan_episodes
+from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.errors import PolicyError, TaskError
+from gumshoe.records import Score, StopReason, Usage
+
+Make = Callable[..., CollectConfig]
+SUBMIT = chat("[submit 0.1] I give up.", [("submit", {})])
+
+
+def served(config: Make, url: str, tasks: int = 2, **changes: object) -> CollectConfig:
+    """A run in which a model behind `url` decides."""
+    retry = {"attempts": 1, "first_s": 0.0}
+    policy = {"kind": "openai", "model": "m", "base_url": url, "retry": retry, "prices": changes.pop("prices", None)}
+    return config(tasks, policy=policy, sandbox={"kind": "local", "unsafe": True}, **changes)
+
+
+def test_a_model_over_the_wire_plays_whole_episodes(config: Make) -> None:
+    with provider(chat("[seek 0.5] look", [("eval", {})]), SUBMIT) as server:
+        made = served(config, server.url, 2, workers=1)
+        assert collect(made).finished == 2
+    first, second = read_trajectories(Path(made.out))
+    assert [step.tool_calls[0].name for step in first.steps] == ["eval", "submit"]
+    assert (first.policy.kind, first.policy.model, first.resolved) == ("openai", "m", False)
+    assert (first.usage.prompt_tokens, first.usage.cached_tokens, second.usage.completion_tokens) == (200, 120, 10)
+
+
+def test_what_the_infrastructure_failed_is_tried_again_and_kept_apart(config: Make) -> None:
+    with provider(fault(500), SUBMIT) as server:
+        made = served(config, server.url, 1)
+        result = collect(made)
+    assert (result.finished, result.gave_up, result.stopped) == (1, 0, None)
+    assert [entry["kind"] for entry in read_failures(Path(made.out))] == ["PolicyError"]
+    assert len(list(read_trajectories(Path(made.out)))) == 1
+
+
+def test_an_episode_is_given_up_after_three_failures(config: Make) -> None:
+    def only_the_first_task(handler: Handler, body: dict[str, Any]) -> None:
+        answer = fault(500) if "get 11 off" in str(body["messages"]) else SUBMIT
+        answer(handler, body)
+
+    with provider(only_the_first_task) as server:
+        made = served(config, server.url, 3, workers=1)
+        result = collect(made)
+        assert (result.finished, result.gave_up, result.stopped) == (2, 1, None)
+        assert len(server.requests) == 2 + 3
+        assert collect(made).now == 0
+        assert len(server.requests) == 5
+    assert len(list(read_failures(Path(made.out)))) == 3
+
+
+def test_when_nothing_works_the_run_stops_with_the_reason(config: Make) -> None:
+    with provider(fault(503, "down for maintenance")) as server:
+        made = served(config, server.url, 50)
+        with pytest.raises(PolicyError, match="down for maintenance"):
+            collect(made)
+        assert len(server.requests) < 10
+
+
+@pytest.mark.parametrize("answer", [chat("no call"), fault(400, "maximum context length")], ids=["no-call", "overflow"])
+def test_what_the_model_failed_is_a_trajectory(config: Make, answer: Answer) -> None:
+    with provider(answer) as server:
+        made = served(config, server.url, 1)
+        assert collect(made).finished == 1
+    (found,) = read_trajectories(Path(made.out))
+    assert found.stop in {StopReason.NO_TOOL_CALL, StopReason.CONTEXT_OVERFLOW}
+    assert found.resolved is False
+
+
+def test_the_runs_budget_stops_cleanly_and_a_larger_one_goes_on(config: Make) -> None:
+    with provider(chat("x", [("eval", {})]), SUBMIT) as server:
+        small = served(config, server.url, 4, workers=1, budget={"tokens": 250})
+        result = collect(small)
+        assert result.stopped == "the budget of tokens is used up"
+        assert result.finished < 4
+        paid = len(server.requests)
+        larger = served(config, server.url, 4, workers=1, budget={"tokens": 10_000})
+        assert collect(larger).finished == 4
+        assert len(server.requests) == 5
+        assert paid < 5
+    assert len({found.id for found in read_trajectories(Path(small.out))}) == 4
+
+
+def test_money_is_a_budget_too(config: Make) -> None:
+    with provider(SUBMIT) as server:
+        prices = {"prompt": 10_000, "completion": 0}
+        made = served(config, server.url, 4, workers=1, budget={"cost_usd": 1.5}, prices=prices)
+        result = collect(made)
+    assert (result.finished, result.stopped) == (2, "the budget of cost_usd is used up")
+
+
+def test_samples_differ_by_seed_and_id(config: Make) -> None:
+    made = config(2)
+    made = made.model_copy(update={"tasks": made.tasks.model_copy(update={"samples": 3})})
+    episodes = plan_episodes(made, "run")
+    assert len({episode.id for episode in episodes}) == len({episode.seed for episode in episodes}) == 6
+    assert [episode.sample for episode in episodes] == [0, 0, 1, 1, 2, 2]
+    assert plan_episodes(made, "run")[3].id == episodes[3].id
+    assert plan_episodes(made, "other")[3].id != episodes[3].id
+
+
+def test_filters_and_order(config: Make) -> None:
+    def ids(**changes: object) -> list[str]:
+        made = config(6)
+        tasks = made.tasks.model_copy(update=changes)
+        return [episode.task.id for episode in plan_episodes(made.model_copy(update={"tasks": tasks}), "")]
+
+    assert ids(tags={"project": "shop1"}) == ["shop/1", "shop/4"]
+    assert ids(tags={"project": ("shop1", "shop2")}, limit=3) == ["shop/1", "shop/2", "shop/4"]
+    assert ids(ids=("shop/5",)) == ["shop/5"]
+    assert sorted(ids(shuffle=True)) == ids()
+    assert ids(shuffle=True) == ids(shuffle=True) != ids()
+    with pytest.raises(TaskError, match="loosen"):
+        ids(tags={"project": "none"})
+
+
+def test_control_counts_and_stops() -> None:
+    clock = iter(range(100))
+    control = Control(BudgetConfig(tokens=10, cost_usd=1.0, wall_s=50.0), clock=lambda: float(next(clock)))
+    control.check()
+    control.spend(Usage(prompt_tokens=5, cost_usd=0.5))
+    assert control.exhausted is None
+    control.spend(Usage(completion_tokens=5))
+    assert control.exhausted == "tokens"
+    with pytest.raises(Interrupted):
+        control.check()
+    timed = Control(BudgetConfig(wall_s=50.0), clock=iter([0.0, 49.0, 51.0]).__next__)
+    assert timed.exhausted is None
+    assert timed.exhausted == "wall_s"
+
+
+def test_a_pause_ends_when_the_run_is_aborted() -> None:
+    control = Control()
+    control.pause(0.0)
+    threading.Timer(0.05, control.abort).start()
+    with pytest.raises(Interrupted):
+        control.pause(60.0)
+    assert control.finishing
+    assert control.aborting
+
+
+def test_progress_on_a_terminal_and_off_it() -> None:
+    control = Control()
+    control.spend(Usage(prompt_tokens=10, cost_usd=0.25))
+    control.step("worker 1", "shop/1 step 3: eval")
+    done = trajectory(scores=(Score(name="resolved", value=1.0),))
+    plain = io.StringIO()
+    with ProgressShow(4, 1, control, plain) as show:
+        show.done(done)
+        show.tick()
+    assert plain.getvalue() == ""
+    assert "1 of 1 resolved" in show.line()
+    assert "$0.25" in show.line()
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    with ProgressShow(4, 1, control, console=console) as show:
+        show.done(done)
+        show.tick()
+    assert "2/4" in screen.getvalue()
+    assert "shop/1 step 3: eval" in screen.getvalue()
+
+
+def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import argparse
+
+    import yaml
+
+    def ended(made: CollectConfig) -> tuple[int, str]:
+        file = tmp_path / "c.yaml"
+        file.write_text(yaml.safe_dump(made.model_dump(mode="json")))
+        code = run(argparse.Namespace(config=file, param=[], verbose=0))
+        return code, capsys.readouterr().out
+
+    with provider(SUBMIT) as server:
+        budget = {"tokens": 150}
+        code, out = ended(served(config, server.url, 3, workers=1, budget=budget, out=str(tmp_path / "a")))
+        assert (code, "larger budget" in out) == (0, True)
+        code, out = ended(served(config, server.url, 3, workers=1, out=str(tmp_path / "a")))
+        assert (code, "3 of 3 episodes" in out) == (0, True)
+    with provider(SUBMIT, fault(500)) as server:
+        code, out = ended(served(config, server.url, 2, workers=1, out=str(tmp_path / "b")))
+        assert (code, "1 given up" in out) == (1, True)
