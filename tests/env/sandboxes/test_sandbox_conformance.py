@@ -372,7 +372,7 @@ def test_a_terminal(sandbox: WardenSandbox) -> None:
 
 
 def test_an_interrupt_reaches_the_foreground(sandbox: WardenSandbox) -> None:
-    code = "import time\nprint('up', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('caught')"
+    code = "import time\ntry: print('up', flush=True); time.sleep(60)\nexcept KeyboardInterrupt: print('caught')"
     session = sandbox.open_session([sandbox.python, "-c", code])
     session.read_until("up\n", 30)
     session.interrupt()

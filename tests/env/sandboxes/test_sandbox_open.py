@@ -1,0 +1,199 @@
+"""Opening a sandbox: which one, with what in it, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.open import choose
+from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
+from gumshoe.records import Task, WorkspaceSpec
+
+LOCAL = SandboxConfig(kind="local")
+
+
+def with_workspace(task: Task, **workspace: object) -> Task:
+    return task.model_copy(update={"workspace": task.workspace.model_copy(update=workspace)})
+
+
+def test_the_overlay_is_laid_over_the_repository(task: Task) -> None:
+    overlay = {"app.py": "changed \u00e9\n", "new/x.py": "", "pkg/core.py": None}
+    with open_sandbox(with_workspace(task, overlay=overlay), LOCAL, trusted=True) as sandbox:
+        assert sandbox.read_file("app.py") == "changed \u00e9\n".encode()
+        assert [entry.path for entry in sandbox.walk() if entry.kind == "file"] == ["app.py", "new/x.py", "test_app.py"]
+
+
+def test_the_repository_itself_stays_as_it_is(task: Task, project: Path) -> None:
+    with open_sandbox(task, LOCAL, trusted=True) as sandbox:
+        sandbox.write_file("app.py", b"")
+        sandbox.remove_file("test_app.py")
+    assert (project / "app.py").read_text() != ""
+    assert (project / "test_app.py").exists()
+
+
+@pytest.mark.parametrize("path", ["../x", "/x", "."])
+def test_an_overlay_that_leads_out_is_refused(task: Task, path: str) -> None:
+    with pytest.raises(TaskError, match="leads out of the workspace"):
+        open_sandbox(with_workspace(task, overlay={path: ""}), LOCAL, trusted=True)
+
+
+def test_a_missing_repository(task: Task) -> None:
+    with pytest.raises(TaskError, match="/no/such/folder is not a folder"):
+        open_sandbox(with_workspace(task, path="/no/such/folder"), LOCAL, trusted=True)
+
+
+def test_setup_commands(task: Task) -> None:
+    good = task.model_copy(update={"setup": (("sh", "-c", "echo made > made"),)})
+    with open_sandbox(good, LOCAL, trusted=True) as sandbox:
+        assert sandbox.read_file("made") == b"made\n"
+    bad = task.model_copy(update={"setup": (("sh", "-c", "echo one; echo why; exit 4"),)})
+    with pytest.raises(TaskError, match=r"task small: setup command .* ended with exit code 4: why"):
+        open_sandbox(bad, LOCAL, trusted=True)
+    slow = task.model_copy(update={"setup": (("sleep", "60"),)})
+    with pytest.raises(TaskError, match="took too long: no output"):
+        open_sandbox(slow, LOCAL.model_copy(update={"setup_timeout_s": 0.2}), trusted=True)
+
+
+def test_a_repository_of_many_megabytes(task: Task, tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"{number}.bin").write_bytes(os.urandom(1_000_000))
+    (tmp_path / "link").symlink_to("0.bin")
+    (tmp_path / "__pycache__").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with open_sandbox(with_workspace(task, path=str(tmp_path)), LOCAL, trusted=True) as sandbox:
+        assert sandbox.read_file("11.bin") == (tmp_path / "11.bin").read_bytes()
+        assert {entry.path for entry in sandbox.walk() if entry.kind != "file"} == {"link"}
+
+
+def test_local_takes_only_trusted_policies(task: Task) -> None:
+    with pytest.raises(ConfigError, match="does not isolate"):
+        open_sandbox(task, LOCAL, trusted=False)
+    with open_sandbox(task, LOCAL.model_copy(update={"unsafe": True}), trusted=False) as sandbox:
+        assert not sandbox.isolated
+
+
+def test_a_task_that_comes_as_an_image_needs_docker(task: Task) -> None:
+    imaged = task.model_copy(update={"workspace": WorkspaceSpec(image="some/image", workdir="/testbed")})
+    for kind in ("local", "bubblewrap"):
+        with pytest.raises(SandboxError, match=f"sandbox {kind}: task small comes as the image some/image"):
+            open_sandbox(imaged, SandboxConfig(kind=kind), trusted=True)
+    with pytest.raises(SandboxError, match=r"docker: .*; bubblewrap: .*; local: "):
+        choose(imaged, SandboxConfig(image="unused"), trusted=True)
+
+
+def test_no_daemon_is_told_in_one_line(task: Task) -> None:
+    code = (
+        "from gumshoe.env import SandboxConfig, open_sandbox\n"
+        "from gumshoe.errors import SandboxError\n"
+        "from gumshoe.env.sandboxes.open import choose\n"
+        "try: choose(None, SandboxConfig(kind='docker'), trusted=True)\n"
+        "except SandboxError as error: print(error)\n"
+        "print(choose(None, SandboxConfig(), trusted=True).sentence)"
+    )
+    env = {**os.environ, "DOCKER_HOST": "unix:///no/such/socket", "PATH": "/nowhere"}
+    lines = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert lines[0].startswith("sandbox docker: no Docker daemon answers at unix:///no/such/socket")
+    assert lines[1].startswith("sandbox local, picked automatically (docker: no Docker daemon answers")
+    assert "bubblewrap: bubblewrap is not installed" in lines[1]
+    assert len(lines) == 2
+
+
+@pytest.mark.needs("docker")
+def test_an_image_that_is_not_here(task: Task) -> None:
+    with pytest.raises(SandboxError, match="sandbox docker: the image no-such-image is not here"):
+        open_sandbox(task, SandboxConfig(kind="docker", image="no-such-image"), trusted=True)
+
+
+@pytest.mark.needs("docker")
+def test_a_task_in_an_image(task: Task) -> None:
+    spec = WorkspaceSpec(image="gumshoe-python:latest", workdir="/usr/share", overlay={"made.txt": "x", "gone": None})
+    imaged = task.model_copy(update={"workspace": spec})
+    with open_sandbox(imaged, SandboxConfig(kind="docker"), trusted=False) as sandbox:
+        assert sandbox.root == "/usr/share"
+        assert sandbox.read_file("made.txt") == b"x"
+
+
+def test_a_closed_sandbox(task: Task) -> None:
+    sandbox = open_sandbox(task, LOCAL, trusted=True)
+    session = sandbox.open_session(["cat"])
+    sandbox.close()
+    sandbox.close()
+    assert not session.alive
+    session.close()
+    with pytest.raises(SandboxClosed):
+        sandbox.run(["true"])
+    with pytest.raises(SandboxClosed):
+        sandbox.read_file("app.py")
+
+
+def test_a_sandbox_whose_warden_is_killed_from_outside(task: Task) -> None:
+    sandbox = open_sandbox(task, LOCAL, trusted=True)
+    warden = int(sandbox.run(["sh", "-c", "grep PPid /proc/$PPID/status"]).output.split()[1])
+    os.kill(warden, signal.SIGKILL)
+    with pytest.raises(SandboxError, match="the sandbox is gone"):
+        sandbox.run(["true"])
+    sandbox.close()
+    assert not Path(sandbox.root).exists()
+
+
+@pytest.mark.parametrize("kind", ["local", pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap"))])
+def test_a_host_that_is_killed_leaves_nothing(kind: str, task: Task, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from gumshoe.env import SandboxConfig, open_sandbox\n"
+        "from gumshoe.records import Task\n"
+        "task = Task.model_validate_json(sys.stdin.read())\n"
+        "sandbox = open_sandbox(task, SandboxConfig(kind=sys.argv[1]), trusted=True)\n"
+        "session = sandbox.open_session(['sleep', '987'])\n"
+        "print(sandbox._link._backend._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    argv = [sys.executable, "-c", code, kind]
+    done = subprocess.run(argv, input=task.model_dump_json(), env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    warden = Path("/proc", done.stdout.strip())
+    subprocess.run(["timeout", "30", "tail", f"--pid={warden.name}", "-f", "/dev/null"], check=False)
+    assert not warden.exists()
+    if kind == "local":
+        assert list(tmp_path.glob("gumshoe-*")) == []
+
+
+def test_importing_the_environment_is_light() -> None:
+    code = "import sys, gumshoe.env; print([m for m in ('torch', 'datasets', 'ray', 'docker') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor"])
+    told = capsys.readouterr().out
+    assert code == (0 if "for a model: sandbox " in told else 1)
+    assert "for a trusted script: sandbox " in told
+
+
+@pytest.mark.needs("docker")
+def test_orphans_are_reaped_and_the_living_are_not(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import os, sys\n"
+        "from gumshoe.env import SandboxConfig, open_sandbox\n"
+        "from gumshoe.records import Task\n"
+        "task = Task.model_validate_json(sys.stdin.read())\n"
+        "sandbox = open_sandbox(task, SandboxConfig(kind='docker'), trusted=True)\n"
+        "print(sandbox._link._backend._container.short_id, flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, input=task.model_dump_json(), capture_output=True, text=True, check=False)
+    with open_sandbox(task, SandboxConfig(kind="docker"), trusted=True) as sandbox:
+        assert main(["doctor", "--reap"]) == 0
+        assert done.stdout.strip() in capsys.readouterr().out
+        assert sandbox.run(["true"]).exit_code == 0

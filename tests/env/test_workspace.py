@@ -1,0 +1,168 @@
+"""The repository as the agent may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import SandboxConfig, Workspace, open_sandbox
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.errors import TaskError, ToolFailure
+from gumshoe.records import Limits, Task, WorkspaceSpec
+
+LOCAL = SandboxConfig(kind="local")
+FILES: dict[str, str | None] = {
+    ".debugignore": "secret/\n*.key\n",
+    ".debugreadonly": "tests/\n",
+    ".gitignore": "*.log\n",
+    "app.py": "VALUE = 1\n",
+    "latin.txt": "",
+    "secret/answer.py": "VALUE = 2\n",
+    "tests/test_app.py": "from app import VALUE\n\n\ndef test_value():\n    assert VALUE == 2\n",
+}
+
+
+def make_task(folder: Path, **changes: object) -> Task:
+    task = Task(
+        id="t",
+        source="test",
+        problem_statement="",
+        workspace=WorkspaceSpec(path=str(folder), overlay=FILES),
+        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        ignore=("*.hidden",),
+        readonly=("setup.cfg",),
+    )
+    return task.model_copy(update=changes)
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Generator[WardenSandbox]:
+    with open_sandbox(make_task(tmp_path), LOCAL, trusted=True) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def workspace(sandbox: WardenSandbox, tmp_path: Path) -> Workspace:
+    sandbox.write_file("latin.txt", b"caf\xe9\r\n")
+    return Workspace(make_task(tmp_path), sandbox)
+
+
+def failure(call: object, *arguments: object) -> str:
+    with pytest.raises(ToolFailure) as caught:
+        call(*arguments)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+    return caught.value.kind
+
+
+def test_hidden_paths_are_not_there(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    sandbox.write_file("x.hidden", b"")
+    sandbox.run(["ln", "-s", "secret", "link"])
+    assert [entry.path for entry in workspace.list(depth=1)] == [".gitignore", "app.py", "latin.txt", "link", "tests"]
+    for path in ("secret/answer.py", "secret", "link/answer.py", "x.hidden", "my.key", ".git/config", ".debugignore"):
+        assert failure(workspace.read_text, path) == "no_such_file"
+        assert failure(workspace.write_text, path, "") == "no_such_file"
+    assert failure(workspace.list, "secret") == "no_such_file"
+    assert [match.path for match in workspace.grep("VALUE")[0]] == ["app.py", "tests/test_app.py", "tests/test_app.py"]
+    assert workspace.is_hidden("secret/answer.py")
+    assert not workspace.is_hidden("app.py")
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "tests/../../x", "/"])
+def test_paths_outside_are_refused(workspace: Workspace, path: str) -> None:
+    assert failure(workspace.read_text, path) == "outside_workspace"
+    assert failure(workspace.write_text, path, "") == "outside_workspace"
+
+
+def test_the_ways_to_write_a_path(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    for path in ("app.py", "./app.py", "tests/../app.py", f"{sandbox.root}/app.py", " app.py "):
+        assert workspace.read_text(path) == "VALUE = 1\n"
+    assert workspace.list("") == workspace.list(".") == workspace.list(sandbox.root)
+
+
+def test_editing(workspace: Workspace) -> None:
+    first = workspace.write_text("app.py", "VALUE = 3\n")
+    assert (first.path, first.before, first.after) == ("app.py", "VALUE = 1\n", "VALUE = 3\n")
+    second = workspace.write_text("./new/file.py", "x\n")
+    assert (second.path, second.before, second.after) == ("new/file.py", None, "x\n")
+    assert workspace.edits == [first, second]
+
+
+def test_bytes_that_are_not_utf8_survive_an_edit(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    text = workspace.read_text("latin.txt")
+    workspace.write_text("latin.txt", text + "more\n")
+    assert sandbox.read_file("latin.txt") == b"caf\xe9\r\nmore\n"
+    assert failure(workspace.write_text, "app.py", "\ud800") == "bad_text"
+
+
+def test_what_cannot_be_done_is_told(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    assert failure(workspace.read_text, "nowhere") == "no_such_file"
+    assert failure(workspace.read_text, "tests") == "is_a_folder"
+    assert failure(workspace.write_text, "tests", "") == "read_only"
+    assert failure(workspace.list, "app.py") == "not_a_folder"
+    assert failure(workspace.write_text, "app.py/x", "") == "not_a_folder"
+    assert failure(workspace.write_text, "n" * 300, "") == "refused"
+    assert failure(workspace.grep, "(") == "bad_pattern"
+    sandbox.run(["mkfifo", "pipe"])
+    assert failure(workspace.read_text, "pipe") == "not_allowed"
+
+
+def test_read_only_files(workspace: Workspace) -> None:
+    assert workspace.is_readonly("tests/test_app.py")
+    assert workspace.is_readonly("tests")
+    assert workspace.is_readonly("setup.cfg")
+    assert not workspace.is_readonly("app.py")
+    assert failure(workspace.write_text, "tests/test_app.py", "") == "read_only"
+    assert failure(workspace.write_text, "tests/conftest.py", "") == "read_only"
+
+
+def test_running_the_tests(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    run = workspace.run_tests()
+    assert not run.passed
+    assert [(outcome.id, outcome.outcome) for outcome in run.outcomes] == [("tests/test_app.py::test_value", "failed")]
+    sandbox.write_file("tests/test_app.py", b"def test_value(): pass\n")
+    sandbox.write_file("tests/conftest.py", b"raise SystemExit(0)\n")
+    assert not workspace.run_tests().passed
+    assert [entry.path for entry in workspace.list("tests")] == ["tests/test_app.py"]
+    workspace.write_text("app.py", "VALUE = 2\n")
+    run = workspace.run_tests()
+    assert run.passed
+    assert run.outcomes[0].passed
+
+
+def test_outcomes_up_to_the_timeout_are_kept(sandbox: WardenSandbox, tmp_path: Path) -> None:
+    sandbox.write_file(
+        "tests/test_slow.py", b"import time\ndef test_a(): pass\ndef test_b(): time.sleep(60)\n", inside=True
+    )
+    task = make_task(tmp_path, entrypoint=("python", "-m", "pytest", "tests/test_slow.py"))
+    run = Workspace(task, sandbox).run_tests(timeout=6)
+    assert run.result.timed_out
+    assert not run.passed
+    assert [outcome.id for outcome in run.outcomes] == ["tests/test_slow.py::test_a"]
+
+
+def test_unittest_is_read_from_its_output(sandbox: WardenSandbox, tmp_path: Path) -> None:
+    sandbox.write_file("test_u.py", b"import unittest\nclass C(unittest.TestCase):\n    def test_a(self): pass\n")
+    task = make_task(
+        tmp_path, entrypoint=("python", "-m", "unittest", "-v", "test_u"), limits=Limits(command_timeout_s=30)
+    )
+    run = Workspace(task, sandbox).run_tests()
+    assert run.passed
+    assert [outcome.id for outcome in run.outcomes] == ["test_u.C.test_a"]
+
+
+def test_the_patch(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    assert workspace.patch() == ""
+    workspace.write_text("app.py", "VALUE = 2\n")
+    for path in ("new.py", "debug.log", "secret/note", "tests/test_new.py", "__pycache__/x.pyc", "x.hidden"):
+        sandbox.write_file(path, b"new\n")
+    sandbox.remove_file("latin.txt")
+    patch = workspace.patch()
+    touched = [line.split()[2] for line in patch.splitlines() if line.startswith("diff --git")]
+    assert touched == ["a/app.py", "a/latin.txt", "a/new.py"]
+    assert "-VALUE = 1\n+VALUE = 2\n" in patch
+
+
+def test_patterns_that_are_wrong(sandbox: WardenSandbox, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="gitignore pattern is wrong"):
+        Workspace(make_task(tmp_path, ignore=("!",)), sandbox)
