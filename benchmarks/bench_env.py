@@ -14,7 +14,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any
 
 import docker
 import pexpect.fdpexpect
+from docker.errors import DockerException
 from rich.console import Console
 from rich.table import Table
 
@@ -57,7 +58,7 @@ def summary(times: Sequence[float]) -> dict[str, float]:
 
 
 @contextmanager
-def container(image: str) -> Iterator[Any]:
+def container(image: str) -> Generator[Any]:
     """A bare container without network."""
     client = docker.from_env()
     made = client.containers.run(image, ["sleep", "3600"], detach=True, network_mode="none", init=True)
@@ -249,7 +250,7 @@ def main() -> int:
                 result["baselines"]["docker exec"] = summary(docker_exec(image, options.repeats))
                 result["baselines"]["bare shell"] = summary(bare_shell(image, options.repeats))
             result["backends"][backend] = measure(task, backend, options.repeats, options.workers)
-        except (GumshoeError, docker.errors.DockerException) as error:
+        except (GumshoeError, DockerException) as error:
             console.print(f"[yellow]{backend} left out: {error}")
     if not result["backends"]:
         return 2
