@@ -1,0 +1,72 @@
+"""Our config in the words of TRL and peft."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gumshoe.train.config import LoraSection, TrainConfig
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
+    from trl.trainer.sft_config import SFTConfig
+
+__all__ = ["lora_arguments", "sft_arguments"]
+
+
+def sft_arguments(config: TrainConfig, checkpoints: Path, *, evaluates: bool) -> SFTConfig:
+    """The trainer's arguments. Rows come tokenized and checked, so that the trainer prepares nothing itself."""
+    from trl.trainer.sft_config import SFTConfig
+
+    return SFTConfig(
+        output_dir=str(checkpoints),
+        # Packing is the one preparation that is left to the trainer; it cuts nothing that was checked to fit.
+        dataset_kwargs={"skip_prepare_dataset": not config.packing},
+        max_length=config.max_length,
+        packing=config.packing,
+        num_train_epochs=config.epochs,
+        max_steps=config.max_steps,
+        per_device_train_batch_size=config.batch,
+        per_device_eval_batch_size=config.batch,
+        gradient_accumulation_steps=config.accumulate,
+        train_sampling_strategy="group_by_length" if config.by_length else "random",
+        length_column_name="length",
+        learning_rate=config.learning_rate,
+        lr_scheduler_type=config.schedule,
+        warmup_steps=config.warmup,
+        weight_decay=config.weight_decay,
+        adam_beta2=config.beta2,
+        max_grad_norm=config.clip,
+        bf16=config.bf16,
+        activation_checkpointing=config.gradient_checkpointing,
+        seed=config.seed,
+        data_seed=config.seed,
+        use_cpu=config.device == "cpu",
+        dataloader_pin_memory=config.device != "cpu",
+        logging_steps=config.log_every,
+        logging_first_step=True,
+        eval_strategy=_when(config.eval_every) if evaluates else "no",
+        eval_steps=config.eval_every,
+        save_strategy=_when(config.save_every),
+        save_steps=config.save_every or 500,
+        save_total_limit=config.keep,
+        report_to=list(config.report_to),
+        disable_tqdm=True,
+    )
+
+
+def lora_arguments(config: LoraSection) -> LoraConfig:
+    """The adapters."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=config.dropout,
+        target_modules=config.targets if isinstance(config.targets, str) else list(config.targets),
+        task_type="CAUSAL_LM",
+    )
+
+
+def _when(every: int | None) -> str:
+    return "epoch" if every is None else "steps"

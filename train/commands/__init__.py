@@ -1,0 +1,1 @@
+"""Commands of `gumshoe` that live in train."""

@@ -1,0 +1,103 @@
+"""`gumshoe preflight`: show which tokens of a dataset would be trained, and check it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from gumshoe.config import load_config
+from gumshoe.errors import ConfigError
+from gumshoe.train.commands.train import quieten
+from gumshoe.train.config import TrainConfig
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from gumshoe.train.preflight import Preflight
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe preflight configs/train/tiny.yaml
+  gumshoe preflight configs/train/tiny.yaml -p dataset=datasets/demo --row 3
+  gumshoe preflight configs/train/tiny.yaml --html mask.html --rows 20
+
+Exit code 2 where a row has nothing to train, or would be cut without a word.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("config", type=Path, help="YAML file of the training run (see configs/train)")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
+    parser.add_argument("--row", type=int, default=0, help="row whose mask is shown on the terminal (0)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write masks to a page")
+    parser.add_argument("--rows", type=int, default=8, help="how many rows the page shows, from the first on (8)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Renders all rows, shows what trains, then checks."""
+    config = load_config(TrainConfig, arguments.config, arguments.param)
+    quieten()
+    from gumshoe.train.data import load_rows
+    from gumshoe.train.mask import mask_html, mask_text
+    from gumshoe.train.model import load_tokenizer
+    from gumshoe.train.preflight import prepare
+    from gumshoe.train.render import Rendered, Renderer
+    from gumshoe.train.template import training_template
+
+    rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
+    if not 0 <= arguments.row < len(rows):
+        raise ConfigError(f"--row: there is no row {arguments.row}, the rows are 0 to {len(rows) - 1}")
+    with TemporaryDirectory() as scratch:
+        tokenizer = load_tokenizer(_model(config, rows, scratch), config.revision)
+    renderer = Renderer(tokenizer, training_template(tokenizer))
+    ready, report = prepare(rows, renderer, config.max_length)
+
+    def rendered(index: int) -> Rendered:
+        return Rendered(ready[index]["input_ids"], ready[index]["labels"])
+
+    console = Console(highlight=False)
+    console.print(mask_text(renderer, rendered(arguments.row)), soft_wrap=True)
+    console.print(_summary(report))
+    if arguments.html is not None:
+        shown = [(report.rows[index].id, rendered(index)) for index in range(min(arguments.rows, len(rows)))]
+        note = f"{len(shown)} of {len(rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
+        arguments.html.write_text(mask_html(renderer, shown, note), encoding="utf-8")
+        console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
+    report.check(config.too_long)
+    return 0
+
+
+def _model(config: TrainConfig, rows: Dataset, scratch: str) -> str:
+    """Where the tokenizer is: with the model, or made as training would make it."""
+    if config.scratch is None:
+        assert config.model is not None
+        return config.model
+    from gumshoe.train.data import conversations
+    from gumshoe.train.scratch import make_tokenizer
+
+    make_tokenizer(config.scratch, conversations(rows)).save_pretrained(scratch)
+    return scratch
+
+
+def _summary(report: Preflight) -> Table:
+    table = Table("", "all", "shortest", "median", "longest", title=f"{len(report.rows)} rows")
+    table.add_row("tokens", f"{report.tokens:,}", *_spread([row.tokens for row in report.rows]))
+    table.add_row("trained", f"{report.trained:,}", *_spread([row.trained for row in report.rows]))
+    table.add_row(f"over {report.max_length} tokens", str(len(report.too_long)))
+    table.add_row("nothing to train", str(len(report.untrained)))
+    return table
+
+
+def _spread(counts: Sequence[int]) -> list[str]:
+    ordered = sorted(counts)
+    return [f"{value:,}" for value in (ordered[0], ordered[len(ordered) // 2], ordered[-1])]

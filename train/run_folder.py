@@ -1,0 +1,74 @@
+"""The folder of a training run: what lies where, and whose it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gumshoe.config import dump_config, load_config
+from gumshoe.errors import ConfigError
+from gumshoe.train.config import TrainConfig
+
+__all__ = ["RunFolder"]
+
+_FREE = {"threads", "log_every", "keep", "report_to", "device"}
+"""Fields that may change between a run and its continuation: they do not change what is learned."""
+
+
+class RunFolder:
+    """Opens the folder of a run: a new one, or the one that an earlier start of the same config has left.
+
+    config.yaml   the whole config          log.jsonl    losses, one entry a line
+    start/        a model made from nothing, before training
+    checkpoints/  to go on from             loss.svg, loss.png
+    model/        the result; it is there when training is done
+
+    Raises:
+        ConfigError: the folder holds something else, or a run of another config.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.path = Path(config.out)
+        self.config_file = self.path / "config.yaml"
+        self.log = self.path / "log.jsonl"
+        self.start = self.path / "start"
+        self.checkpoints = self.path / "checkpoints"
+        self.model = self.path / "model"
+        self._claim(config)
+
+    @property
+    def done(self) -> bool:
+        """Whether the model is there."""
+        return self.model.is_dir()
+
+    def newest_checkpoint(self) -> Path | None:
+        """The checkpoint to go on from; None where there is none."""
+        found = [path for path in self.checkpoints.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+        return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+    def _claim(self, config: TrainConfig) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"out: {self.path} is a file: give another folder")
+        if self.config_file.is_file():
+            self._compare(config)
+        elif self.path.is_dir() and any(self.path.iterdir()):
+            raise ConfigError(f"out: {self.path} holds something else than a training run: give another folder")
+        self.path.mkdir(parents=True, exist_ok=True)
+        fresh = self.config_file.with_suffix(".new")
+        fresh.write_text(dump_config(config), encoding="utf-8")
+        fresh.replace(self.config_file)
+
+    def _compare(self, config: TrainConfig) -> None:
+        try:
+            earlier = load_config(TrainConfig, self.config_file)
+        except ConfigError:
+            raise ConfigError(f"out: {self.path} holds a run that is not a training run: give another folder") from None
+        changed = sorted(
+            name
+            for name in TrainConfig.model_fields
+            if name not in _FREE and getattr(earlier, name) != getattr(config, name)
+        )
+        if changed:
+            raise ConfigError(
+                f"out: {self.path} holds a run of another config ({', '.join(changed)} differ): "
+                "give another folder, or delete that one"
+            )
