@@ -146,6 +146,7 @@ class OpenAIConfig(Config):
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
     )
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
+    profile: str | None = Field(default=None, description="entry of llm.yaml that holds the key")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
     syntax: Literal["native", "text", "template"] = Field(
         default="native",

@@ -12,6 +12,7 @@ from types import FrameType
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.control import Control
+from gumshoe.collect.llm import with_llm
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
 from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
@@ -40,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command. 0: all done; 1: episodes were given up; 130: interrupted."""
     config = load_config(CollectConfig, arguments.config, arguments.param)
+    config = config.model_copy(update={"policy": with_llm(config.policy)})
     result = collect(config, verbose=arguments.verbose)
     where = f"{result.finished} of {result.planned} episodes in {config.out}"
     if result.stopped == "interrupted":

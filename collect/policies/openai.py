@@ -13,10 +13,11 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from gumshoe.collect.config import OpenAIConfig
+from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.answers import merge_stream, read_answer
 from gumshoe.collect.policies.retry import Transient, parse_retry_after, with_retries
 from gumshoe.collect.toolcalls import as_native_chat, as_template_chat, as_text_chat
-from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
+from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema
 
 __all__ = ["OpenAIPolicy"]
@@ -54,7 +55,7 @@ class OpenAIPolicy:
         self._seed = seed
         self._rng = random.Random(seed)
         self._pause = pause
-        self._key = _find_key(config, environ)
+        self._key = find_key(config, environ)
         endpoints = config.endpoints or (config.base_url,)
         self._client = openai.OpenAI(
             base_url=endpoints[seed % len(endpoints)], api_key=self._key, timeout=config.timeout_s, max_retries=0
@@ -146,13 +147,3 @@ class OpenAIPolicy:
 
 def _is_overflow(said: str) -> bool:
     return any(sign in said.lower() for sign in OVERFLOW_SIGNS)
-
-
-def _find_key(config: OpenAIConfig, environ: Mapping[str, str]) -> str:
-    """The key from the environment. A server of one's own often wants none. Raises ConfigError."""
-    key = environ.get(config.api_key_env, "").strip()
-    if key:
-        return key
-    if config.base_url is None and not config.endpoints:
-        raise ConfigError(f"policy.model {config.model} needs a key: set {config.api_key_env}, or policy.base_url")
-    return "none"

@@ -10,7 +10,7 @@ __all__ = ["trajectory"]
 
 
 def trajectory(name: str = "t#0.1", **changes: Any) -> Trajectory:
-    """A trajectory without turns."""
+    """A trajectory without turns. Anything may be given, its `id` included."""
     data: dict[str, Any] = {
         "id": name,
         "task": TaskRef(id="t", hash="h", source="synth", regime="debug", tags={"project": "p"}),

@@ -1,0 +1,91 @@
+"""`gumshoe filter`: keep the trajectories that make good data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gumshoe.collect import filters
+from gumshoe.collect.filters import Rule, first_objection, make_rule
+from gumshoe.collect.store import read_trajectories, write_whole
+from gumshoe.errors import ConfigError
+from gumshoe.records import Trajectory
+
+__all__ = ["configure", "filter_runs", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe filter runs/a --out runs/a-good --rule resolved --rule loops --rule leakage
+  gumshoe filter runs/a runs/b --out runs/ab --rule pass_rate=0.1..0.9 --rule exclude=tasks/eval
+
+Rules are asked in the order given; the first that objects is counted. The result is a run folder for gumshoe export,
+with the counts in filter.json.
+
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG + (filters.__doc__ or "").split("\n\n", 1)[1]
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders")
+    parser.add_argument("--out", type=Path, required=True, help="folder to make")
+    parser.add_argument("--rule", action="append", default=[], metavar="NAME[=SETTING]", help="a rule; repeat it")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Filters and prints what was dropped, and why."""
+    if not arguments.rule:
+        raise ConfigError(f"give at least one --rule: {', '.join(filters.rule_names())}")
+    kept, dropped = filter_runs(arguments.runs, arguments.out, [make_rule(text) for text in arguments.rule])
+    print(f"{arguments.out}: {kept} of {kept + dropped.total()} kept")
+    for name in arguments.rule:
+        print(f"  {dropped[name]:>6} dropped by {name}")
+    return 0
+
+
+def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple[int, Counter[str]]:
+    """Writes what all rules keep to `out`; returns how many that are, and what each rule dropped.
+
+    Raises:
+        ConfigError: `out` is there already.
+        DatasetError: a run is missing or broken.
+    """
+    if out.exists():
+        raise ConfigError(f"{out} is there already: give another --out")
+    for rule in rules:
+        if rule.survey is not None:
+            for trajectory in _all(runs):
+                rule.survey(trajectory)
+    fresh = out.with_name(f".{out.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    dropped: Counter[str] = Counter()
+    kept = 0
+    try:
+        with (fresh / "trajectories.jsonl").open("w", encoding="utf-8") as file:
+            for trajectory in _all(runs):
+                objection = first_objection(rules, trajectory)
+                if objection is None:
+                    file.write(trajectory.model_dump_json() + "\n")
+                    kept += 1
+                else:
+                    dropped[objection] += 1
+        account = {
+            "runs": [str(run) for run in runs],
+            "kept": kept,
+            "dropped": {rule.name: dropped[rule.name] for rule in rules},
+        }
+        write_whole(fresh / "filter.json", json.dumps(account, indent=2) + "\n")
+        fresh.rename(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return kept, dropped
+
+
+def _all(runs: Sequence[Path]) -> Iterator[Trajectory]:
+    for run_folder in runs:
+        yield from read_trajectories(run_folder)

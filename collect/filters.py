@@ -1,0 +1,228 @@
+"""Named rules that decide which trajectories become data, each with a count of what it dropped.
+
+| rule           | drops                                                                            |
+|----------------|----------------------------------------------------------------------------------|
+| resolved       | what did not make the tests pass; of agents that cannot edit, what did not report |
+| steps=N        | more than N turns                                                                |
+| budget=N       | more than N tokens, as used, or at four characters a token where unknown         |
+| loops=N        | the same call with the same answer N times (default 3)                           |
+| seek_first     | no look for information before the first edit                                    |
+| grounded=X     | a report whose share of grounded findings is below X (default 1)                 |
+| leakage        | a call that reaches for git's history, hidden tests or the answer                |
+| duplicates=N   | all but the first N episodes that make the same patch in the same project         |
+| pass_rate=A..B | tasks whose share of resolved episodes is not from A to B                        |
+| exclude=PATH   | projects that a task set, or a text file with one name a line, names             |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from gumshoe.collect.export.rows import project_of
+from gumshoe.collect.grounding import grounded_share, observation_texts
+from gumshoe.errors import ConfigError
+from gumshoe.protocols import call_key
+from gumshoe.records import Decision, StopReason, Trajectory
+
+__all__ = ["Rule", "first_objection", "make_rule", "rule_names", "succeeded"]
+
+LEAKS = re.compile(
+    r"(?:^|[\s/'\"])\.git(?:/|\b(?!ignore|attributes))|\bgit(?:\s+-\S+(?:\s+[^\s-]\S*)??)*\s+(?:log|show|reflog|stash|fetch|pull|blame|"
+    r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch"
+)
+INFORMATION = frozenset({"listdir", "view", "grep", "eval", "pdb", "bash"})
+
+
+class Rule:
+    """One rule with its setting.
+
+    Args:
+        name: as it was given, with its setting; what counts are kept under.
+        keeps: whether a trajectory may stay.
+        survey: called with every trajectory of the run before the first is judged.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keeps: Callable[[Trajectory], bool],
+        survey: Callable[[Trajectory], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.keeps = keeps
+        self.survey = survey
+
+
+def rule_names() -> list[str]:
+    """The rules there are."""
+    return sorted(_RULES)
+
+
+def make_rule(text: str) -> Rule:
+    """The rule that `NAME` or `NAME=SETTING` describes. Raises ConfigError."""
+    name, _, setting = text.partition("=")
+    if name not in _RULES:
+        raise ConfigError(f"no rule {name!r}: there are {', '.join(rule_names())}")
+    try:
+        return _RULES[name](text, setting)
+    except ValueError:
+        raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting") from None
+
+
+def _resolved(text: str, setting: str) -> Rule:
+    del setting
+    return Rule(text, succeeded)
+
+
+def succeeded(trajectory: Trajectory) -> bool:
+    """Whether the tests pass; for an agent that cannot edit, whether it reported."""
+    if any(tool.name == "rewrite" for tool in trajectory.tools):
+        return trajectory.resolved is True
+    return trajectory.stop is StopReason.REPORTED
+
+
+def _steps(text: str, setting: str) -> Rule:
+    most = int(setting)
+    return Rule(text, lambda trajectory: len(trajectory.steps) <= most)
+
+
+def _budget(text: str, setting: str) -> Rule:
+    most = int(setting)
+    return Rule(text, lambda trajectory: _tokens(trajectory) <= most)
+
+
+def _tokens(trajectory: Trajectory) -> int:
+    used = trajectory.usage.prompt_tokens + trajectory.usage.completion_tokens
+    return used or sum(len(message.content) for message in trajectory.messages) // 4
+
+
+def _loops(text: str, setting: str) -> Rule:
+    most = int(setting or 3)
+    return Rule(text, lambda trajectory: max(_repeats(trajectory).values(), default=0) < most)
+
+
+def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
+    return Counter(
+        (call_key(call), observation.text)
+        for step in trajectory.steps
+        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+    )
+
+
+def _seek_first(text: str, setting: str) -> Rule:
+    del setting
+    return Rule(text, _looked_before_editing)
+
+
+def _looked_before_editing(trajectory: Trajectory) -> bool:
+    for step in trajectory.steps:
+        if step.decision is Decision.EDIT:
+            return False
+        if any(call.name in INFORMATION for call in step.tool_calls):
+            return True
+    return not trajectory.patch
+
+
+def _grounded(text: str, setting: str) -> Rule:
+    least = float(setting or 1)
+    return Rule(text, lambda trajectory: _share_of_grounded(trajectory) >= least)
+
+
+def _share_of_grounded(trajectory: Trajectory) -> float:
+    """1 where nothing was reported, and where the report has no findings to check."""
+    if trajectory.context_pack is None:
+        return 1.0
+    share = grounded_share(trajectory.context_pack, observation_texts(trajectory.steps))
+    return 1.0 if share is None else share
+
+
+def _leakage(text: str, setting: str) -> Rule:
+    del setting
+    return Rule(text, lambda trajectory: not any(map(LEAKS.search, _asked(trajectory))))
+
+
+def _asked(trajectory: Trajectory) -> Iterable[str]:
+    for step in trajectory.steps:
+        for call in step.tool_calls:
+            yield from _texts(call.arguments)
+
+
+def _texts(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _duplicates(text: str, setting: str) -> Rule:
+    most = int(setting or 1)
+    seen: Counter[tuple[str, str]] = Counter()
+
+    def keeps(trajectory: Trajectory) -> bool:
+        same = trajectory.patch or "\n".join(call_key(call) for step in trajectory.steps for call in step.tool_calls)
+        key = (project_of(trajectory), same)
+        seen[key] += 1
+        return seen[key] <= most
+
+    return Rule(text, keeps)
+
+
+def _pass_rate(text: str, setting: str) -> Rule:
+    low, _, high = setting.partition("..")
+    least, most = float(low), float(high)
+    passed: Counter[str] = Counter()
+    played: Counter[str] = Counter()
+
+    def survey(trajectory: Trajectory) -> None:
+        played[trajectory.task.id] += 1
+        passed[trajectory.task.id] += succeeded(trajectory)
+
+    def keeps(trajectory: Trajectory) -> bool:
+        return least <= passed[trajectory.task.id] / played[trajectory.task.id] <= most
+
+    return Rule(text, keeps, survey)
+
+
+def _exclude(text: str, setting: str) -> Rule:
+    names = _projects(Path(setting))
+    return Rule(text, lambda trajectory: project_of(trajectory) not in names)
+
+
+def _projects(path: Path) -> frozenset[str]:
+    """The projects that a task set's tasks are about, or the lines of a text file. Raises ConfigError."""
+    file = path / "tasks.jsonl" if path.is_dir() else path
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"rule exclude: {file} cannot be read: {error}") from None
+    if file.suffix != ".jsonl":
+        return frozenset(line.strip() for line in lines if line.strip())
+    tasks = [json.loads(line) for line in lines]
+    return frozenset(task.get("tags", {}).get("project") or task["id"] for task in tasks)
+
+
+_RULES: dict[str, Callable[[str, str], Rule]] = {
+    "resolved": _resolved,
+    "steps": _steps,
+    "budget": _budget,
+    "loops": _loops,
+    "seek_first": _seek_first,
+    "grounded": _grounded,
+    "leakage": _leakage,
+    "duplicates": _duplicates,
+    "pass_rate": _pass_rate,
+    "exclude": _exclude,
+}
+
+
+def first_objection(rules: Sequence[Rule], trajectory: Trajectory) -> str | None:
+    """The name of the first rule that drops the trajectory; None where all keep it."""
+    return next((rule.name for rule in rules if not rule.keeps(trajectory)), None)

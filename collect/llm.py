@@ -1,0 +1,126 @@
+"""llm.yaml: the models a person uses, with their servers, prices and keys, apart from any run.
+
+Found at `--path`, else `GUMSHOE_LLM_CONFIG`, else in the user's config folder. A run names one of its entries as
+`policy.model`; what the run's own config says goes before it. Keys are looked up when a policy is made and are in
+no config that is stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field, JsonValue, SecretStr
+
+from gumshoe.collect.config import OpenAIConfig, PolicyConfig, Prices
+from gumshoe.config import Config, load_config
+from gumshoe.errors import ConfigError
+
+__all__ = ["TEMPLATE", "LLMEntry", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
+
+TEMPLATE = """\
+# The models you use with gumshoe. A run names one of them:
+#   gumshoe collect CONFIG -p policy.kind=openai -p policy.model=gpt
+# Anything here can be overridden in the run's own config. Keep this file private: it may hold keys.
+models:
+  # gpt:
+  #   model: gpt-5.2                          # the name that the server knows
+  #   api_key_env: OPENAI_API_KEY             # where the key is, ...
+  #   api_key: sk-...                         # ... or the key itself
+  #   max_tokens_name: max_completion_tokens
+  #   prices: {prompt: 1.75, cached: 0.175, completion: 14.0}     # dollars for a million tokens
+  # local:
+  #   model: my-model
+  #   base_url: http://127.0.0.1:8000/v1      # vLLM, or any other OpenAI-compatible server
+  # router:
+  #   model: qwen/qwen3-coder
+  #   base_url: https://openrouter.ai/api/v1
+  #   api_key_env: OPENROUTER_API_KEY
+"""
+
+
+class LLMEntry(Config):
+    """One model. Fields that are not given are left to the run's config."""
+
+    model: str | None = Field(default=None, description="name that the server knows; null: the entry's own name")
+    base_url: str | None = Field(default=None, description="server; null: OpenAI itself")
+    endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model")
+    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
+    api_key: SecretStr | None = Field(default=None, description="the key itself, where it is not in the environment")
+    syntax: str = Field(default="native", description="native or text")
+    max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
+    max_tokens_name: str = Field(default="max_tokens", description="what the server calls that limit")
+    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
+    prices: Prices | None = Field(default=None, description="dollars for a million tokens")
+
+
+class LLMFile(Config):
+    """What llm.yaml holds."""
+
+    models: dict[str, LLMEntry] | None = Field(default=None, description="entries by the name that runs use")
+
+
+def llm_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where llm.yaml is looked for."""
+    if environ.get("GUMSHOE_LLM_CONFIG"):
+        return Path(environ["GUMSHOE_LLM_CONFIG"])
+    base = environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "gumshoe" / "llm.yaml"
+
+
+def load_llm(environ: Mapping[str, str] = os.environ) -> dict[str, LLMEntry]:
+    """The entries of llm.yaml; none where there is no such file. Raises ConfigError for a wrong one."""
+    path = llm_path(environ)
+    if not path.exists():
+        if environ.get("GUMSHOE_LLM_CONFIG"):
+            raise ConfigError(f"GUMSHOE_LLM_CONFIG names {path}, which is not there: gumshoe init --path {path}")
+        return {}
+    return load_config(LLMFile, path).models or {}
+
+
+def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> PolicyConfig:
+    """The policy with the settings of the entry that its model names; as it was where none does."""
+    if not isinstance(policy, OpenAIConfig) or policy.profile is not None:
+        return policy
+    entry = load_llm(environ).get(policy.model)
+    if entry is None:
+        return policy
+    given = {name: getattr(policy, name) for name in policy.model_fields_set if name != "model"}
+    stated = {name: getattr(entry, name) for name in entry.model_fields_set if name not in {"api_key", "model"}}
+    merged = {**stated, **given, "model": entry.model or policy.model, "profile": policy.model}
+    return OpenAIConfig.model_validate(merged)
+
+
+def find_key(config: OpenAIConfig, environ: Mapping[str, str] = os.environ) -> str:
+    """The key: of the environment, else of the policy's entry in llm.yaml. A server of one's own often wants none.
+
+    Raises:
+        ConfigError: OpenAI itself is asked, and there is no key.
+    """
+    key = environ.get(config.api_key_env, "").strip()
+    if not key and config.profile is not None:
+        entry = load_llm(environ).get(config.profile)
+        key = entry.api_key.get_secret_value().strip() if entry is not None and entry.api_key is not None else ""
+    if key:
+        return key
+    if config.base_url is None and not config.endpoints:
+        raise ConfigError(
+            f"policy.model {config.model} needs a key: set {config.api_key_env}, or api_key in {llm_path(environ)}"
+        )
+    return "none"
+
+
+def write_template(path: Path) -> None:
+    """Writes a commented llm.yaml that only its owner can read. Raises ConfigError where there is one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already: edit it, or give another --path") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be made: {error}") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(TEMPLATE)

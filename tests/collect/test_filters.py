@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tasks import make_taskset
+from small_trajectories import trajectory
+
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.filters import make_rule
+from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.errors import ConfigError
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Decision,
+    Finding,
+    Message,
+    Observation,
+    Score,
+    Step,
+    StopReason,
+    TaskRef,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+
+REWRITE = (ToolSchema(name="rewrite", description="", parameters={}),)
+
+
+def step(index: int, tool: str, answer: str = "x", kind: Decision = Decision.SEEK, **arguments: Any) -> Step:
+    return Step(
+        index=index,
+        message_index=index,
+        decision=kind,
+        completion=Completion(text="", tool_calls=(ToolCall(id="c", name=tool, arguments=arguments),)),
+        observations=(Observation(tool=tool, text=answer),),
+    )
+
+
+def keeps(rule: str, *cases: Trajectory) -> list[bool]:
+    made = make_rule(rule)
+    for case in cases:
+        if made.survey is not None:
+            made.survey(case)
+    return [made.keeps(case) for case in cases]
+
+
+def scored(value: float | None, **changes: Any) -> Trajectory:
+    return trajectory(tools=REWRITE, scores=(Score(name="resolved", value=value),), **changes)
+
+
+def test_resolved() -> None:
+    reported = trajectory(stop=StopReason.REPORTED)
+    assert keeps("resolved", scored(1.0), scored(0.0), scored(None), reported, trajectory()) == [
+        *(True, False, False, True, False)
+    ]
+
+
+def test_steps_and_budget() -> None:
+    long = trajectory(steps=(step(0, "eval"), step(1, "eval")))
+    assert keeps("steps=1", long, trajectory()) == [False, True]
+    used = trajectory(usage=Usage(prompt_tokens=90, completion_tokens=11))
+    unknown = trajectory(messages=(Message(role="user", content="x" * 404),))
+    assert keeps("budget=100", used, unknown, trajectory()) == [False, False, True]
+
+
+def test_loops_are_the_same_call_with_the_same_answer() -> None:
+    same = trajectory(steps=tuple(step(number, "view", path="a") for number in range(3)))
+    new_answers = trajectory(steps=tuple(step(number, "eval", str(number)) for number in range(3)))
+    assert keeps("loops", same, new_answers) == [False, True]
+    assert keeps("loops=4", same) == [True]
+
+
+def test_seek_first() -> None:
+    edit = step(0, "rewrite", kind=Decision.EDIT)
+    look = step(1, "view")
+    cases = (trajectory(steps=(look, edit)), trajectory(steps=(edit, look)), trajectory(patch="x"), trajectory())
+    assert keeps("seek_first", *cases) == [True, False, False, True]
+
+
+def test_grounded() -> None:
+    def reported(*quotes: str) -> Trajectory:
+        findings = tuple(Finding(claim="", step=0, quote=quote) for quote in quotes)
+        return trajectory(steps=(step(0, "eval", "1 failed"),), context_pack=ContextPack(findings=findings))
+
+    cases = (reported("1 failed"), reported("1 failed", "2 failed"), reported(), trajectory())
+    assert keeps("grounded", *cases) == [True, False, True, True]
+    assert keeps("grounded=0.5", *cases) == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("command", "leaks"),
+    [
+        ("git log -1 --format=%H", True),
+        ("cd x && git -C . show HEAD~1", True),
+        ("cat .git/packed-refs", True),
+        ("ls /w/.git", True),
+        ("cat ../oracles.jsonl", True),
+        ("git status", False),
+        ("cat .gitignore", False),
+        ("echo digital logs", False),
+        ("python -m pytest", False),
+    ],
+)
+def test_leakage(command: str, leaks: bool) -> None:
+    assert keeps("leakage", trajectory(steps=(step(0, "bash", command=command),))) == [not leaks]
+    assert keeps("leakage", trajectory(steps=(step(0, "x", deep={"a": [1, command]}),))) == [not leaks]
+
+
+def test_duplicates_keep_the_first() -> None:
+    cases = [trajectory(patch="p"), trajectory(patch="p"), trajectory(patch="q"), trajectory(patch="p")]
+    assert keeps("duplicates", *cases) == [True, False, True, False]
+    assert keeps("duplicates=2", *cases) == [True, True, True, False]
+
+
+def test_pass_rate_is_by_task() -> None:
+    def of(task: str, value: float) -> Trajectory:
+        return scored(value, task=TaskRef(id=task, hash="h", source="s", regime="debug"))
+
+    cases = [of("always", 1), of("always", 1), of("half", 1), of("half", 0), of("never", 0)]
+    assert keeps("pass_rate=0.1..0.9", *cases) == [False, False, True, True, False]
+
+
+def test_exclude_reads_task_sets_and_lists(tmp_path: Path) -> None:
+    def of(project: str) -> Trajectory:
+        return trajectory(task=TaskRef(id="t", hash="h", source="s", regime="debug", tags={"project": project}))
+
+    folder = make_taskset(tmp_path / "set", 1)
+    (tmp_path / "list.txt").write_text("shop1\n\nshop0\n")
+    assert keeps(f"exclude={folder}", of("shop0"), of("shop1")) == [False, True]
+    assert keeps(f"exclude={tmp_path / 'list.txt'}", of("shop0"), of("shop2")) == [False, True]
+    with pytest.raises(ConfigError, match="cannot be read"):
+        make_rule("exclude=nowhere")
+
+
+@pytest.mark.parametrize("rule", ["steps=many", "steps", "pass_rate=3", "nothing"])
+def test_wrong_rules_are_told(rule: str) -> None:
+    with pytest.raises(ConfigError):
+        make_rule(rule)
+
+
+def test_the_command_writes_a_run_and_its_account(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        for number in range(4):
+            folder.add(scored(float(number % 2), id=f"t{number}", steps=(step(0, "eval"),) * number))
+    out = tmp_path / "good"
+    argv = [sys.executable, "-m", "gumshoe", "filter", str(tmp_path / "run"), "--out", str(out)]
+    wrong = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    done = subprocess.run([*argv, "--rule", "resolved", "--rule=steps=2"], capture_output=True, text=True, check=True)
+    assert "1 of 4 kept" in done.stdout
+    assert [found.id for found in read_trajectories(out)] == ["t1"]
+    assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "steps=2": 1}
+    again = subprocess.run([*argv, "--rule", "resolved"], capture_output=True, text=True, check=False)
+    assert (again.returncode, "there already" in again.stderr) == (2, True)
