@@ -43,7 +43,7 @@ class Result:
     counts: dict[str, Counter[str]]
 
 
-@dataclass
+@dataclass(eq=False)
 class Harvest:
     """One project while its candidates are judged."""
 
@@ -53,22 +53,24 @@ class Harvest:
     wanted: int
     kept: list[tuple[Candidate, Verdict]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    done: bool = False
+    exhausted: bool = False
     _seen: set[tuple[str, tuple[int, ...], frozenset[str]]] = field(default_factory=set)
 
     def draw(self, most: int) -> list[Candidate]:
         """The next candidates, as many as are probably needed; none means that the project is through."""
         missing = self.wanted - len(self.kept)
         batch = list(islice(self.candidates, min(most, missing + SPARE)))
-        self.done = not batch
+        self.exhausted = not batch
         return batch
+
+    @property
+    def full(self) -> bool:
+        return len(self.kept) >= self.wanted
 
     def judge(self, candidate: Candidate, verdict: Verdict) -> None:
         """Keeps the candidate or counts why not. What comes after the last wanted one does not count."""
-        if self.done:
-            return
-        self.counts[self._status(candidate, verdict)] += 1
-        self.done = len(self.kept) >= self.wanted
+        if not self.full:
+            self.counts[self._status(candidate, verdict)] += 1
 
     def _status(self, candidate: Candidate, verdict: Verdict) -> str:
         if not verdict.failures:
@@ -133,10 +135,10 @@ def _fill(
         finally:
             for _, _, future in running:
                 future.cancel()
-        for harvest in pending:
-            if harvest.done:
-                pool.release(harvest.project)
-        pending = [harvest for harvest in pending if not harvest.done]
+        through = [harvest for harvest in pending if harvest.full or harvest.exhausted]
+        for harvest in through:
+            pool.release(harvest.project)
+        pending = [harvest for harvest in pending if harvest not in through]
 
 
 def _tasks(harvest: Harvest, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:

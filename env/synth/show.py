@@ -33,20 +33,25 @@ REASONS = {
 
 @contextmanager
 def progress_bar(config: SynthConfig) -> Generator[Report]:
-    """A bar of verified bugs on standard error; yields what `make_bugs` reports to."""
+    """A bar of verified bugs on standard error, shown from the first report on; yields what `make_bugs` reports to."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     wanted = config.per_project * len(find_projects(config.projects))
     kept_by: dict[str, int] = {}
     judged_by: dict[str, int] = {}
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("bugs", total=wanted)
+    bar = Progress(*columns, console=Console(stderr=True))
+    task = bar.add_task("bugs", total=wanted)
 
-        def report(project: str, judged: int, kept: int) -> None:
-            judged_by[project], kept_by[project] = judged, kept
-            tried = sum(judged_by.values())
-            bar.update(task, completed=sum(kept_by.values()), description=f"bugs kept ({tried} candidates tried)")
+    def report(project: str, judged: int, kept: int) -> None:
+        bar.start()
+        judged_by[project], kept_by[project] = judged, kept
+        tried = sum(judged_by.values())
+        bar.update(task, completed=sum(kept_by.values()), description=f"bugs kept ({tried} candidates tried)")
 
+    try:
         yield report
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def summary(result: Result, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_tasks_are_chosen_by_id_tag_and_number(tmp_path: Path) -> None:
     pairs = [a_task(name, split=split) for name, split in (("a", "train"), ("b", "heldout_bugs"), ("c", "train"))]
     write_taskset(tmp_path, pairs)
 
-    def chosen(**filters: object) -> list[str]:
+    def chosen(**filters: Any) -> list[str]:
         return [task.id for task, _ in load_tasks(str(tmp_path), **filters)]
 
     assert chosen() == ["a", "b", "c"]
@@ -144,7 +145,7 @@ def test_tasks_are_chosen_by_id_tag_and_number(tmp_path: Path) -> None:
         (".", {}, "is not a task set: it has no tasks.jsonl"),
     ],
 )
-def test_a_wrong_source_ends_in_one_clear_line(source: str, options: dict[str, object], message: str) -> None:
+def test_a_wrong_source_ends_in_one_clear_line(source: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(TaskError, match=message) as caught:
         load_tasks(source, **options)
     assert "\n" not in str(caught.value)

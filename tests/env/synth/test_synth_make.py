@@ -10,11 +10,13 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.patch import make_patch
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Result, make_bugs, write_result
 from gumshoe.env.tasks import apply_patch, gold_lines, load_tasks
 from gumshoe.env.tasks.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
+from gumshoe.records import Oracle, Task
 
 LOCAL = SandboxConfig(kind="local")
 SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=5, sandbox=LOCAL)
@@ -59,11 +61,17 @@ def test_every_bug_is_told_from_its_failure(casebook: Result) -> None:
 
 def test_no_two_bugs_fail_alike_on_the_same_lines(casebook: Result) -> None:
     keys = Counter(
-        (task.tags["project"], str(sorted(gold_lines(oracle.gold_patch).items())), frozenset(oracle.fail_to_pass))
+        (task.tags["project"], str(changed_lines(task, oracle)), frozenset(oracle.fail_to_pass))
         for task, oracle in casebook.tasks
     )
-    # Lines of a statement count as one place, so equal gold lines may belong to longer statements.
     assert keys.most_common(1)[0][1] == 1
+
+
+def changed_lines(task: Task, oracle: Oracle) -> dict[str, set[int]]:
+    """The lines of the clean project that the bug changed."""
+    buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+    clean = {path: text or "" for path, text in apply_patch(buggy, oracle.gold_patch).items()}
+    return gold_lines(make_patch({path: (clean[path].encode(), buggy[path].encode()) for path in clean}))
 
 
 def test_projects_and_functions_are_held_out(casebook: Result) -> None:
