@@ -40,6 +40,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
     torch.manual_seed(0)
+    ends: dict[str, Any] = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     return Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),
@@ -50,8 +51,7 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
             num_key_value_heads=2,
             head_dim=32,
             max_position_embeddings=4096,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
+            **ends,
         )
     )
 

@@ -1,0 +1,214 @@
+"""Each metric by hand, and what must hold for every pack."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made import SOURCE, make_oracle, make_pack, make_step, make_task, make_trajectory
+
+from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.calibration import Brier, stated_confidence
+from gumshoe.eval.scorers.conduct import Conduct
+from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.eval.scorers.localisation import FirstRight, Localisation, first_right_rank, lines_overlap
+from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scorers.spans import MODULE, enclosing, spans
+from gumshoe.eval.scorers.valid_calls import ValidCalls
+from gumshoe.records import ContextPack, Location, Trajectory, WorkspaceSpec
+
+SOURCES = Sources([make_task()])
+LOCATIONS = st.lists(
+    st.builds(
+        lambda path, start, length: Location(path=path, start=start, end=start + length),
+        st.sampled_from(["cart.py", "./cart.py", "other.py"]),
+        st.integers(1, 30),
+        st.integers(0, 10),
+    ),
+    max_size=6,
+)
+
+
+def scores(trajectory: Trajectory) -> dict[str, float | None]:
+    found = (scorer.score(trajectory, make_oracle(), None) for scorer in make_scorers([make_task()]))
+    return {score.name: score.value for score in found}
+
+
+# --- localisation -------------------------------------------------------------------------------------------------
+
+
+def test_localisation_by_hand() -> None:
+    """Gold: lines 8 and 11 of cart.py. Named: 7 to 9 there (1 of 2 right), and 2 lines of another file."""
+    found = scores(make_trajectory(pack=make_pack(("other.py", 1, 2), ("./cart.py", 7, 9))))
+    assert found["line_precision"] == pytest.approx(1 / 5)
+    assert found["line_recall"] == pytest.approx(1 / 2)
+    assert found["line_f1"] == pytest.approx(2 / 7)
+    assert (found["file_precision"], found["file_recall"]) == (1 / 2, 1.0)
+    assert found["first_right"] == 1 / 2
+    assert (found["function_recall"], found["function_precision"]) == (1 / 2, 1 / 2)
+
+
+def test_all_lines_of_the_fix_and_nothing_else_is_perfect() -> None:
+    found = scores(make_trajectory(pack=make_pack(("cart.py", 8, 8), ("cart.py", 11, 11))))
+    perfect = [
+        f"{level}_{measure}" for level in ("file", "function", "line") for measure in ("precision", "recall", "f1")
+    ]
+    assert [found[name] for name in (*perfect, "first_right")] == [1.0] * 10
+
+
+def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None:
+    found = scores(make_trajectory([make_step()]))
+    assert [found[name] for name in ("line_recall", "file_recall", "function_recall", "line_f1", "first_right")] == [
+        0.0
+    ] * 5
+    assert [found[name] for name in ("line_precision", "file_precision", "grounding", "brier")] == [None] * 4
+    assert found["reported"] == 0.0
+
+
+def test_a_patch_that_only_adds_files_leaves_localisation_unscored() -> None:
+    added = make_oracle(patch="--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
+    for scorer in (*(Localisation("line", measure, SOURCES) for measure in ("recall", "f1")), FirstRight(), Brier()):
+        assert scorer.score(make_trajectory(pack=make_pack(("cart.py", 1, 1))), added).value is None
+
+
+def test_functions_are_unscored_where_the_source_cannot_be_read() -> None:
+    scorer = Localisation("function", "recall", Sources([]))
+    assert scorer.score(make_trajectory(pack=make_pack(("cart.py", 8, 8))), make_oracle()).value is None
+
+
+def test_a_billion_lines_cost_no_more_than_two() -> None:
+    found = scores(make_trajectory(pack=make_pack(("cart.py", 1, 10**9), ("cart.py", 2, 10**9 + 1))))
+    assert found["line_recall"] == 1.0
+    assert found["line_precision"] == pytest.approx(2 / (10**9 + 1))
+    assert found["function_recall"] == 1.0
+
+
+@given(locations=LOCATIONS)
+def test_localisation_stays_within_bounds_and_counts_lines_as_sets(locations: list[Location]) -> None:
+    gold = {"cart.py": {3, 8, 11}, "other.py": {1}}
+    found = lines_overlap(locations, gold)
+    named = {(place.path.removeprefix("./"), line) for place in locations for line in place.lines}
+    wanted = {(path, line) for path, lines in gold.items() for line in lines}
+    assert (found.named, found.gold, found.shared) == (len(named), len(wanted), len(named & wanted))
+    for value in (found.precision, found.recall, found.f1):
+        assert value is None or 0 <= value <= 1
+    shuffled = random.Random(0).sample(locations, len(locations))
+    assert lines_overlap(shuffled, gold) == found
+    rank = first_right_rank(locations, gold)
+    assert (rank is None) == (found.shared == 0)
+    assert rank is None or 1 <= rank <= len(locations)
+
+
+@given(locations=LOCATIONS)
+def test_naming_more_never_lowers_recall(locations: list[Location]) -> None:
+    for level in ("file", "function", "line"):
+        scorer = Localisation(level, "recall", SOURCES)
+        fewer = scorer.score(make_trajectory(pack=ContextPack(locations=tuple(locations[:-1]))), make_oracle()).value
+        more = scorer.score(make_trajectory(pack=ContextPack(locations=tuple(locations))), make_oracle()).value
+        assert fewer is not None
+        assert more is not None
+        assert 0 <= fewer <= more <= 1
+
+
+def test_functions_of_a_file() -> None:
+    found = spans(SOURCE)
+    assert found is not None
+    assert [(span.name, span.start, span.end) for span in found] == [
+        ("Cart", 6, 16),
+        ("Cart.total", 7, 12),
+        ("Cart.total.inner", 10, 11),
+        ("Cart.size", 14, 16),
+        ("last", 19, 20),
+    ]
+    assert [enclosing(found, line) for line in (3, 6, 9, 11, 14, 20)] == [
+        MODULE,
+        "Cart",
+        "Cart.total",
+        "Cart.total.inner",
+        "Cart.size",
+        "last",
+    ]
+
+
+@pytest.mark.parametrize("source", ["def (", "\0", "(" * 5000])
+def test_what_is_no_python_has_no_functions(source: str) -> None:
+    assert spans(source) is None
+
+
+def test_sources_are_read_from_overlay_and_folder_and_nowhere_else(tmp_path: Path) -> None:
+    repository = tmp_path / "repo"
+    repository.mkdir()
+    (repository / "a.py").write_text("a = 1\n")
+    (tmp_path / "secret.py").write_text("no = 1\n")
+    overlay: dict[str, str | None] = {"b.py": "b = 1\n", "gone.py": None}
+    spec = WorkspaceSpec(path=str(repository), overlay=overlay)
+    sources = Sources([make_task().model_copy(update={"workspace": spec})])
+    assert (sources.text("t", "a.py"), sources.text("t", "b.py")) == ("a = 1\n", "b = 1\n")
+    for path in ("gone.py", "../secret.py", str(tmp_path / "secret.py"), "missing.py", "a\0b"):
+        assert sources.text("t", path) is None
+    assert sources.text("another", "a.py") is None
+    assert Sources([make_task()]).text("t", "not_there.py") is None
+
+
+# --- the rest -----------------------------------------------------------------------------------------------------
+
+
+def test_valid_calls_by_hand() -> None:
+    steps = [
+        make_step(0),
+        make_step(1, failure="no_such_file"),
+        make_step(2, failure="bad_arguments"),
+        make_step(3, failure="unknown_tool"),
+        make_step(4, parse_error="no JSON"),
+        make_step(5, calls=0),
+        make_step(6, calls=2),
+        make_step(7, failure="unreadable_call"),
+    ]
+    assert ValidCalls().score(make_trajectory(steps), make_oracle()).value == 3 / 8
+    assert ValidCalls().score(make_trajectory(), make_oracle()).value is None
+
+
+@given(kinds=st.lists(st.sampled_from([None, "bad_arguments", "no_such_file"]), min_size=1, max_size=12))
+def test_valid_calls_do_not_mind_the_order(kinds: list[str | None]) -> None:
+    steps = [make_step(index, failure=kind) for index, kind in enumerate(kinds)]
+    value = ValidCalls().score(make_trajectory(steps), make_oracle()).value
+    assert value == sum(kind != "bad_arguments" for kind in kinds) / len(kinds)
+    assert ValidCalls().score(make_trajectory(steps[::-1]), make_oracle()).value == value
+
+
+def test_grounding_by_hand() -> None:
+    """A quote across lines stands; one of another step, an empty one and one of no step do not."""
+    steps = [make_step(0, "total  =\n 3"), make_step(1, "nothing")]
+    pack = make_pack(findings=[(0, "total = 3"), (1, "total = 3"), (0, " "), (9, "total = 3")])
+    assert Grounding().score(make_trajectory(steps, pack), make_oracle()).value == 1 / 4
+    assert Grounding().score(make_trajectory(steps, make_pack()), make_oracle()).value is None
+
+
+def test_conduct_by_hand() -> None:
+    steps = [make_step(0), make_step(1), make_step(2, tool="pdb"), make_step(3, parse_error="no JSON")]
+    trajectory = make_trajectory(steps, make_pack(("cart.py", 8, 8)), tokens=50)
+    measured = {name: Conduct(name).score(trajectory, make_oracle()).value for name in ("steps", "tokens", "seconds")}
+    assert measured == {"steps": 4.0, "tokens": 50.0, "seconds": 4.0}
+    assert Conduct("repeats").score(trajectory, make_oracle()).value == pytest.approx(1 / 3)
+    assert Conduct("debugged").score(trajectory, make_oracle()).value == 1.0
+    assert Conduct("reported").score(trajectory, make_oracle()).value == 1.0
+    empty = make_trajectory()
+    assert [Conduct(name).score(empty, make_oracle()).value for name in ("tokens", "seconds", "repeats")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("confidence", "line", "expected"), [(1.0, 8, 0.0), (0.8, 8, 0.04), (0.8, 1, 0.64), (None, 8, None)]
+)
+def test_brier_by_hand(confidence: float | None, line: int, expected: float | None) -> None:
+    trajectory = make_trajectory([make_step(0, confidence=confidence)], make_pack(("cart.py", line, line)))
+    value = Brier().score(trajectory, make_oracle()).value
+    assert value == (None if expected is None else pytest.approx(expected))
+    assert stated_confidence(make_trajectory([make_step(0, confidence=0.5)])) is None
+
+
+def test_every_scorer_has_its_own_name() -> None:
+    names = [scorer.name for scorer in make_scorers([])]
+    assert len(names) == len(set(names))
