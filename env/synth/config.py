@@ -19,7 +19,10 @@ class SynthConfig(Config):
         description="casebook (all bundled projects), casebook:NAME, or the folder of a project with pytest tests",
     )
     out: str = Field(default="", description="folder of the task set that is made")
-    seed: int = Field(default=0, description="equal seeds give equal task sets")
+    seed: int = Field(
+        default=0,
+        description="equal seeds give equal task sets, byte for byte, under equal versions of Python and pytest",
+    )
     per_project: int = Field(default=20, ge=1, description="verified bugs kept of each project, at most")
     candidates_per_project: int = Field(default=400, ge=1, description="candidates tried in each project, at most")
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")

@@ -8,20 +8,16 @@ from gumshoe.env.synth.verify import Failure
 
 __all__ = ["problem_statement"]
 
-MESSAGE_LINES = 12
-MESSAGE_CHARS = 600
-NAMED = 4
+MESSAGE_LINES = 6
+MESSAGE_CHARS = 400
 
 
 def problem_statement(failures: Mapping[str, Failure]) -> str:
     """What a user would report who ran the tests. `failures` maps test ids, in the order of the run, to facts."""
-    tests = list(failures)
-    first, others = tests[0], tests[1:]
+    first, others = next(iter(failures)), len(failures) - 1
     lines = [f"{first} fails:", "", *_indented(failures[first].message), ""]
     if others:
-        named = ", ".join(others[:NAMED])
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        lines += [f"So {'does' if len(others) == 1 else 'do'} {named}{more}.", ""]
+        lines += ["So does one other test." if others == 1 else f"So do {others} other tests.", ""]
     lines += ["The tests are right. Find the cause and repair it.", ""]
     return "\n".join(lines)
 
