@@ -103,6 +103,59 @@ class Job:
         os.waitpid(self.nanny, 0)
 
 
+class Child:
+    """A running program without a nanny: like Job, but the warden itself adopts and kills what the program leaves.
+
+    That is a fork less, and enough where all that the warden does not know belongs to this one program, and where
+    the kernel kills everything when the warden dies: when it is process 1.
+
+    `status` is the descriptor at which this process is woken by SIGCHLD, `spare()` the nannies of other programs.
+    """
+
+    orphaned = False
+
+    def __init__(self, launch, status, spare):
+        self.status = status
+        self.exit_code = None
+        self.over = False
+        self._spare = spare
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(launch)
+
+    def read_status(self):
+        """Looks whether the program has ended; if so, kills what it left behind."""
+        drain(self.status)
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid:
+            self.exit_code = _code_of(status)
+            self._sweep()
+
+    def release(self):
+        """Kills the program and all that it started."""
+        if not self.over:
+            _kill_group(self.pid)
+            self._sweep()
+
+    close = release
+
+    def _sweep(self):
+        spare = self._spare()
+        if spare or not _childless():
+            kill_descendants(spare)
+        self.over = True
+
+
+def wake_on_child():
+    """A descriptor that becomes readable whenever a child of this process has ended."""
+    wake, wake_end = os.pipe()
+    set_nonblocking(wake)
+    set_nonblocking(wake_end)
+    signal.set_wakeup_fd(wake_end)
+    signal.signal(signal.SIGCHLD, _wake_up)
+    return wake, wake_end
+
+
 def wait_readable(readers, deadline, writers=(), watch=None):
     """Waits until one of the descriptors is ready; returns those that are, nothing once the deadline has passed.
 
@@ -182,11 +235,7 @@ def _be_nanny(launch, status, leash):
         for number in IGNORED_BY_NANNY:
             signal.signal(number, signal.SIG_IGN)
         adopts = system.adopt_orphans()
-        wake, wake_end = os.pipe()
-        set_nonblocking(wake)
-        set_nonblocking(wake_end)
-        signal.set_wakeup_fd(wake_end)
-        signal.signal(signal.SIGCHLD, _wake_up)
+        wake, wake_end = wake_on_child()
         child = os.fork()
         if child == 0:
             _become(launch)
@@ -232,7 +281,12 @@ def _bury(child):
         if pid == 0:
             return code
         if pid == child:
-            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            code = _code_of(status)
+
+
+def _code_of(status):
+    """The exit code as a shell tells it."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _childless():

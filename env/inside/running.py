@@ -4,7 +4,7 @@ import errno
 import os
 import time
 
-from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, HangUp, Job, set_nonblocking, wait_readable
+from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, HangUp, set_nonblocking, wait_readable
 from gumshoe.env.inside.tape import Tape
 
 
@@ -13,9 +13,11 @@ class Run:
 
     A program may close its output, leave its input unread or put itself in the background: the run ends when the
     program does, not when its streams do.
+
+    `start(stdin, stdout)` starts the program and returns its Job or Child.
     """
 
-    def __init__(self, make_launch, data, cap):
+    def __init__(self, start, data, cap):
         self.tape = Tape(cap)
         self.started = time.monotonic()
         self._data = memoryview(data or b"")
@@ -26,7 +28,7 @@ class Run:
         else:
             stdin, self._feed = os.pipe()
             set_nonblocking(self._feed)
-        self.job = Job(make_launch(stdin, out_end))
+        self.job = start(stdin, out_end)
         os.close(out_end)
         os.close(stdin)
 

@@ -25,7 +25,7 @@ import traceback
 from gumshoe.env.inside import system
 from gumshoe.env.inside.disk import DiskFull, DiskWatch
 from gumshoe.env.inside.files import Files, Ignore
-from gumshoe.env.inside.processes import HangUp, Launch, kill_descendants
+from gumshoe.env.inside.processes import Child, HangUp, Job, Launch, kill_descendants, wake_on_child
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -79,6 +79,7 @@ class Warden:
         self.cap = 1 << 18
         self.disposable = None
         self.watch = None
+        self.wake = wake_on_child()[0] if os.getpid() == 1 else None
         self.sessions = {}
         self.opened = 0
 
@@ -107,10 +108,11 @@ class Warden:
         return {"pid": os.getpid()}
 
     def run(self, argv, input=None, cwd=None, env=None, timeout_s=None):
-        def launch(stdin, stdout):
-            return self._launch(argv, cwd, env, stdin, stdout)
+        def start(stdin, stdout):
+            launch = Launch(argv, self._folder(cwd), self._environment(env), self.limits, stdin, stdout)
+            return Job(launch) if self.wake is None else Child(launch, self.wake, self._nannies)
 
-        run = Run(launch, None if input is None else base64.b64decode(input), self.cap)
+        run = Run(start, None if input is None else base64.b64decode(input), self.cap)
         reply = run.finish(timeout_s, self.hangup, self.watch)
         if run.job.orphaned:
             self._kill_strays()
@@ -203,9 +205,6 @@ class Warden:
         self.stop_all()
         self.disposable = None
 
-    def _launch(self, argv, cwd, env, stdin, stdout):
-        return Launch(argv, self._folder(cwd), self._environment(env), self.limits, stdin, stdout)
-
     def _folder(self, cwd):
         return os.path.join(self.files.root, cwd or "")
 
@@ -216,7 +215,10 @@ class Warden:
 
     def _kill_strays(self):
         """Kills what a killed nanny left behind and the warden has adopted."""
-        kill_descendants(spare={session.job.nanny for session in self.sessions.values()})
+        kill_descendants(self._nannies())
+
+    def _nannies(self):
+        return {session.job.nanny for session in self.sessions.values()}
 
 
 OPERATIONS = {name for name in vars(Warden) if not name.startswith("_")}

@@ -134,7 +134,7 @@ def test_processes_of_the_host_are_not_there(cell: WardenSandbox) -> None:
 def test_killing_everything_in_sight(cell: WardenSandbox) -> None:
     session = cell.open_session(["sleep", "1000"])
     shell(cell, "kill -9 -1")
-    code = "import os\nfor s in (9, 19, 15, 11):\n  for p in (1, os.getppid()):\n   try: os.kill(p, s)\n   except OSError: 0"
+    code = "import os\nfor s in (9, 19, 15, 11):\n  for p in (1, os.getppid()):\n   try: os.kill(p,s)\n   except OSError: 0"
     python(cell, code)
     assert cell.run(["echo", "next"]).output == "next\n"
     assert session.wait_message(30).exit_code is not None
