@@ -31,7 +31,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install demo demo-short test coverage lint format image clean
+.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
@@ -40,6 +40,7 @@ help:
 	@echo 'make coverage     all tests, failing under 90% branch coverage'
 	@echo 'make lint         format, lint, types and layers, changing nothing'
 	@echo 'make format       put the code in form'
+	@echo 'make bench-env    how fast the environment is on this machine'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
 	@echo 'make install      only set up .venv'
 	@echo 'make clean        remove .venv, caches and builds; runs/ stays'
@@ -69,15 +70,26 @@ test: $(STAMP)
 coverage: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90 $(ARGS)
 
-lint: $(STAMP)
+lint: lint-format lint-style lint-types lint-layers
+
+lint-format: $(STAMP)
 	$(BIN)/ruff format --check .
+
+lint-style: $(STAMP)
 	$(BIN)/ruff check .
+
+lint-types: $(STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+lint-layers: $(STAMP)
 	$(BIN)/lint-imports
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+bench-env: $(STAMP)
+	$(BIN)/python benchmarks/bench_env.py $(ARGS)
 
 image:
 	.ci/image.sh
