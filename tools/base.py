@@ -115,6 +115,10 @@ class FunctionTool(BaseTool):
         self._wants_workspace = next(iter(inspect.signature(function).parameters), None) == "workspace"
         super().__init__()
 
+    def copy(self) -> FunctionTool:
+        """The same tool for another toolbox."""
+        return FunctionTool(self.function, self.name, self.decision)
+
     def _read_signature(self) -> CallSignature:
         return read_signature(self.function, self.name, skip=1 if self._wants_workspace else 0)
 

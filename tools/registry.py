@@ -10,6 +10,7 @@ from typing import Any
 
 from gumshoe.errors import ConfigError
 from gumshoe.protocols import Tool
+from gumshoe.tools.base import FunctionTool
 
 __all__ = ["BUILTIN", "ENTRY_POINT_GROUP", "make_tools", "tool_names"]
 
@@ -56,6 +57,8 @@ def _make(name: str) -> Tool:
     found = _find(name)
     if isinstance(found, type):
         found = found()
+    elif isinstance(found, FunctionTool):
+        found = found.copy()
     if not _is_tool(found):
         raise ConfigError(f"{name!r} is no tool: decorate a typed function with @gumshoe.tools.tool, or give a class")
     return found

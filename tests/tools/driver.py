@@ -93,7 +93,11 @@ class Driver:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def close(self) -> None:
-        """Kills everything."""
+        """Lets the debugger end by itself, then kills what is left."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -485,6 +485,27 @@ def test_command_on_path_is_run_by_its_own_interpreter(start: Start, project: Pa
     assert driver.do("c")["exit_code"] == 2
 
 
+def test_programs_that_are_not_python(start: Start, project: Path) -> None:
+    script(project, "#!/bin/sh\necho hello\n", "run.sh")
+    (project / "binary").write_bytes(b"\x7fELF\0")
+    for name in ("run.sh", "binary"):
+        driver = start(name)
+        assert driver.do("c")["exit_code"] == 2
+        assert driver.printed == f"cannot debug {name}: it is not a Python program\n"
+
+
+def test_pytest_called_by_a_script(start: Start, project: Path) -> None:
+    name = script(project, "import pytest, sys\nsys.exit(pytest.main(['-q', '-p', 'no:cacheprovider']))\n")
+    assert place(start(name).do("c"))[:2] == ("post-mortem", "cart.py")
+
+
+def test_program_that_changes_its_folder(start: Start, project: Path) -> None:
+    name = script(project, "import os\nos.chdir('/')\nimport cart\ncart.collect()\nx = 1\n")
+    reply = start(name).do("b cart.py:collect", "b script.py:5", "c", "c", "b cart.py:22", "l")
+    assert place(reply)[1:3] == ("script.py", 5)
+    assert "->5 x = 1" in reply["results"][-1]["output"]
+
+
 def test_async_code(start: Start, project: Path) -> None:
     name = script(
         project,
@@ -658,10 +679,10 @@ def test_replaced_builtins_do_not_reach_the_debugger(start: Start, project: Path
     name = script(
         project,
         """\
-        import builtins, io, os
+        import builtins, io, json, os
         def broken(*args, **kwargs):
             raise RuntimeError("replaced")
-        os.read = os.write = io.open = builtins.open = os.getpid = broken
+        os.read = os.write = io.open = builtins.open = os.getpid = json.dumps = json.loads = broken
         x = 1
         y = 2
         """,

@@ -9,6 +9,7 @@ _HIGH_FD = 400
 
 # A program under test may replace these; the debugger keeps the real ones.
 _read, _write, _exit = os.read, os.write, os._exit
+_dumps, _loads = json.dumps, json.loads
 
 
 class Channel:
@@ -20,7 +21,7 @@ class Channel:
 
     def send(self, message):
         """Sends one message."""
-        data = json.dumps(message).encode("ascii") + b"\n"
+        data = _dumps(message).encode("ascii") + b"\n"
         try:
             while data:
                 data = data[_write(self.descriptor, data) :]
@@ -38,7 +39,7 @@ class Channel:
                 _exit(1)
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return json.loads(line.decode("utf-8"))
+        return _loads(line.decode("utf-8"))
 
     def close(self):
         """Lets go of the socket."""

@@ -65,7 +65,7 @@ class Files:
                 stream.seek(0)
                 return stream.read().decode(encoding, "replace").splitlines()
         except (OSError, SyntaxError, LookupError):
-            return [line.rstrip("\n") for line in linecache.getlines(filename)]
+            return _cached_lines(filename)
 
     def line(self, filename, number):
         """One line, stripped."""
@@ -111,6 +111,14 @@ class Files:
             if len(found) > SEARCH_LIMIT:
                 break
         return found[:SEARCH_LIMIT]
+
+
+def _cached_lines(filename):
+    """Lines of what is no plain file, such as a module in an archive, as far as the program has left that working."""
+    try:
+        return [line.rstrip("\n") for line in linecache.getlines(filename)]
+    except Exception:  # the program may have replaced what is needed to read files
+        return []
 
 
 def code_objects(code):

@@ -101,12 +101,19 @@ def _run_script(path, arguments, main_module):
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         with _open(path, "rb") as stream:
-            code = compile(stream.read(), path, "exec", 0, True)
+            source = stream.read()
     except OSError as error:
-        print("cannot run {}: {}".format(path, error.strerror), file=sys.stderr)
-        raise SystemExit(2) from None
+        raise _refusal("cannot run {}: {}".format(path, error.strerror)) from None
+    if b"\0" in source or (source.startswith(b"#!") and b"python" not in source.partition(b"\n")[0]):
+        raise _refusal("cannot debug {}: it is not a Python program".format(path))
+    code = compile(source, path, "exec", 0, True)
     main_module.__file__ = path
     _execute(code, main_module)
+
+
+def _refusal(why):
+    print(why, file=sys.stderr)
+    return SystemExit(2)
 
 
 def _exit_code(code):
