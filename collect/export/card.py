@@ -51,12 +51,13 @@ class Statistics:
 
 
 def render_card(
-    views: Mapping[str, Statistics], *, licence: str, runs: Mapping[str, str], sandboxes: Counter[str]
+    views: Mapping[str, Statistics], *, fingerprint: str, licence: str, runs: Mapping[str, str], sandboxes: Counter[str]
 ) -> str:
     """The text of README.md, its YAML header included.
 
     Args:
         views: view to its counts, in the order of the configs.
+        fingerprint: part of the names of the shards.
         licence: identifier of the licence, such as `mit`.
         runs: run folder's name to the identity of its config.
         sandboxes: backends the traces were made in.
@@ -65,7 +66,7 @@ def render_card(
         "license": licence,
         "task_categories": ["text-generation"],
         "tags": ["gumshoe", "agent-traces", "debugging", "tool-use"],
-        "configs": [_config(name, counts) for name, counts in views.items() if counts.rows.total()],
+        "configs": [_config(name, counts, fingerprint) for name, counts in views.items() if counts.rows.total()],
     }
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
@@ -86,11 +87,11 @@ def render_card(
     return "\n".join(parts)
 
 
-def _config(name: str, statistics: Statistics) -> dict[str, object]:
+def _config(name: str, statistics: Statistics, fingerprint: str) -> dict[str, object]:
     splits = [split for split in ("train", "test") if statistics.rows[split]]
     return {
         "config_name": name,
-        "data_files": [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in splits],
+        "data_files": [{"split": split, "path": f"{name}/{split}-{fingerprint}-*.parquet"} for split in splits],
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.collect.export.card import Statistics, render_card
+from gumshoe.collect.export.fingerprint import add_fingerprint
 from gumshoe.collect.export.rows import agent_row, project_of
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects, is_held_out_bug, split_of
@@ -84,7 +85,10 @@ def export_runs(
                     _add(view, split, trajectory, makers[view], writers, statistics[view], held_out_bugs)
         if not any(counts.rows.total() for counts in statistics.values()):
             raise DatasetError(f"no row is left of {', '.join(map(str, runs))}: {_reasons(statistics)}")
-        card = render_card(statistics, licence=licence, runs=identities, sandboxes=sandboxes)
+        fingerprint = add_fingerprint(fresh)
+        card = render_card(
+            statistics, fingerprint=fingerprint, licence=licence, runs=identities, sandboxes=sandboxes
+        )
         (fresh / "README.md").write_text(card, encoding="utf-8")
         _put_in_place(fresh, out)
     finally:

@@ -278,3 +278,15 @@ def test_the_agents_prompts_are_short_and_the_same_for_every_task(tmp_path: Path
         assert openings[0][1] != openings[1][1]
         assert openings[0][0].content.endswith("Mind this.")
         assert len(openings[0][0].content) < 700
+
+
+def test_two_exports_of_one_name_are_not_taken_for_one_by_the_cache_of_datasets(tmp_path: Path, config: Make) -> None:
+    for name in ("first", "second"):
+        with RunFolder(tmp_path / name / "run", config(out=str(tmp_path / name / "run"))) as folder:
+            folder.add(episode(f"{name}#0", "alpha"))
+        export_runs([tmp_path / name / "run"], tmp_path / name / "dataset", test_share=0.0)
+    loaded = [
+        datasets.load_dataset(str(tmp_path / name / "dataset"), "agent", cache_dir=str(tmp_path / "cache"))
+        for name in ("first", "second")
+    ]
+    assert [rows["train"]["id"][0] for rows in loaded] == ["first#0", "second#0"]

@@ -1,0 +1,154 @@
+"""Chat messages of any agent as a trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gumshoe.collect.decisions import parse_decision
+from gumshoe.collect.toolcalls import parse_native, split_text_calls
+from gumshoe.errors import DatasetError
+from gumshoe.records import (
+    Completion,
+    Message,
+    Observation,
+    PolicyInfo,
+    Provenance,
+    Step,
+    StopReason,
+    TaskRef,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+
+__all__ = ["Turn", "assemble", "foreign_task", "from_messages", "tool_kind"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an agent said, and what each of its calls was answered."""
+
+    completion: Completion
+    observations: tuple[Observation, ...]
+
+
+def from_messages(
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]] = (),
+    *,
+    name: str,
+    source: str = "messages",
+) -> Trajectory:
+    """The trajectory in chat messages of the OpenAI form; calls may also be Hermes text. Raises DatasetError."""
+    try:
+        turns = _turns(messages)
+        schemas = tuple(tool_kind(tool) for tool in tools)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DatasetError(f"{name}: the messages cannot be read: {type(error).__name__}: {error}") from None
+    policy = PolicyInfo(kind=source, agent="unknown")
+    return assemble(turns, task=foreign_task(name, source=source), policy=policy, tools=schemas)
+
+
+def assemble(
+    turns: Sequence[Message | Turn],
+    *,
+    task: TaskRef,
+    policy: PolicyInfo,
+    tools: tuple[ToolSchema, ...],
+    patch: str = "",
+    usage: Usage | None = None,
+) -> Trajectory:
+    """A trajectory from elsewhere. Its messages are kept as they are: no step numbers are written into them."""
+    messages: list[Message] = []
+    steps: list[Step] = []
+    for turn in turns:
+        if isinstance(turn, Message):
+            messages.append(turn)
+            continue
+        stated = parse_decision(turn.completion.text)
+        steps.append(
+            Step(
+                index=len(steps),
+                message_index=len(messages),
+                stated=stated.decision,
+                rationale=stated.rationale,
+                confidence=stated.confidence,
+                completion=turn.completion,
+                observations=turn.observations,
+            )
+        )
+        messages.append(turn.completion.as_message())
+        messages.extend(
+            Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
+            for call, seen in zip(turn.completion.tool_calls, turn.observations, strict=True)
+        )
+    total = Usage()
+    for step in steps:
+        total = total + step.completion.usage
+    return Trajectory(
+        id=f"{task.source}/{task.id}",
+        task=task,
+        policy=policy,
+        tools=tools,
+        messages=tuple(messages),
+        steps=tuple(steps),
+        stop=StopReason.UNKNOWN,
+        patch=patch,
+        usage=usage or total,
+        provenance=Provenance(gumshoe="", python="", sandbox="unknown"),
+    )
+
+
+def foreign_task(name: str, *, source: str) -> TaskRef:
+    """A task of which only the name is known."""
+    return TaskRef(id=name or "unnamed", hash="", source=source, regime="issue")
+
+
+def tool_kind(definition: Mapping[str, Any]) -> ToolSchema:
+    """A tool in the OpenAI form, with or without its outer layer."""
+    inner = definition.get("function", definition)
+    return ToolSchema(
+        name=inner["name"], description=inner.get("description") or "", parameters=inner.get("parameters") or {}
+    )
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[Message | Turn]:
+    turns: list[Message | Turn] = []
+    answers = {message.get("tool_call_id"): message for message in messages if message["role"] == "tool"}
+    for number, message in enumerate(messages):
+        role, content = message["role"], _content(message.get("content"))
+        if role == "tool":
+            continue
+        if role != "assistant":
+            turns.append(Message(role=role if role in {"system", "user"} else "user", content=content))
+            continue
+        text, calls = content, _calls(message)
+        if not calls:
+            text, calls = split_text_calls(content, prefix=f"call-{number}")
+        reasoning = message.get("reasoning_content") or message.get("reasoning")
+        completion = Completion(
+            text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop"
+        )
+        seen = tuple(
+            Observation(tool=call.name, text=_content(answers.get(call.id, {}).get("content"))) for call in calls
+        )
+        turns.append(Turn(completion, seen))
+    return turns
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    return tuple(
+        parse_native(call.get("id") or f"call-{number}", call["function"]["name"], call["function"].get("arguments"))
+        for number, call in enumerate(message.get("tool_calls") or ())
+    )
+
+
+def _content(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")

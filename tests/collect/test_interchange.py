@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_trajectories import trajectory
+
+from gumshoe.collect.commands.collect import collect
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.interchange import from_atif, from_messages, from_swe_agent, to_atif
+from gumshoe.collect.store import read_trajectories
+from gumshoe.errors import DatasetError
+from gumshoe.records import (
+    Completion,
+    Decision,
+    Failure,
+    Message,
+    Observation,
+    Step,
+    StopReason,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+
+Make = Callable[..., CollectConfig]
+
+
+def eventful() -> Trajectory:
+    """An episode with an unreadable call, a nudge, a failure, reasoning, tokens and money."""
+    unreadable = ToolCall(id="a", name="view", parse_error="no JSON", raw="{")
+    good = ToolCall(id="b", name="eval", arguments={"x": [1, None, "é"]})
+    usage = Usage(prompt_tokens=5, completion_tokens=2, cached_tokens=3, cost_usd=0.5, duration_s=0.25)
+    first = Completion(
+        text="[seek 0.5] look",
+        reasoning="hm",
+        tool_calls=(unreadable, good),
+        finish_reason="tool_calls",
+        usage=usage,
+        model="m-1",
+        token_ids=(1, 2),
+        logprobs=(-0.5, -0.25),
+    )
+    second = Completion(text="I think", finish_reason="length", model="m-1")
+    observations = (
+        Observation(tool="view", text="error", failure=Failure(kind="unreadable_call", message="error")),
+        Observation(tool="eval", text="1 failed", data={"counts": {"failed": 1}}, truncated=True, duration_s=0.5),
+    )
+    return trajectory(
+        "t#0.1",
+        tools=(ToolSchema(name="view", description="Show.", parameters={"type": "object"}),),
+        messages=(
+            Message(role="system", content="S"),
+            Message(role="user", content="U"),
+            first.as_message(),
+            Message(role="tool", content="[step 0] error", tool_call_id="a", name="view"),
+            Message(role="tool", content="[step 0] 1 failed", tool_call_id="b", name="eval"),
+            second.as_message(),
+            Message(role="user", content="You called no tool."),
+        ),
+        steps=(
+            Step(
+                index=0,
+                message_index=2,
+                decision=Decision.VERIFY,
+                stated=Decision.SEEK,
+                rationale="look",
+                confidence=0.5,
+                completion=first,
+                observations=observations,
+                reward=0.5,
+                started_at=1.0,
+                duration_s=2.0,
+            ),
+            Step(index=1, message_index=5, rationale="I think", completion=second),
+        ),
+        usage=usage,
+        patch="diff\n",
+        stop=StopReason.NO_TOOL_CALL,
+        errors=("e",),
+    )
+
+
+def test_a_trajectory_comes_back_from_atif_as_it_was(config: Make) -> None:
+    made = config(2)
+    collect(made)
+    for one in (eventful(), *read_trajectories(Path(made.out))):
+        assert from_atif(json.loads(json.dumps(to_atif(one)))) == one
+
+
+def test_atif_has_the_fields_of_version_1_7() -> None:
+    atif = to_atif(eventful())
+    assert list(atif) == [
+        *("schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "extra")
+    ]
+    assert atif["schema_version"] == "ATIF-v1.7"
+    assert set(atif["agent"]) == {"name", "version", "tool_definitions"}
+    assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4, 5]
+    assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent", "user"]
+    agent = atif["steps"][2]
+    assert set(agent) == {
+        *("step_id", "source", "model_name", "message", "reasoning_content"),
+        *("metrics", "tool_calls", "observation", "extra"),
+    }
+    assert [call["tool_call_id"] for call in agent["tool_calls"]] == ["a", "b"]
+    assert [result["source_call_id"] for result in agent["observation"]["results"]] == ["a", "b"]
+    assert agent["observation"]["results"][1]["content"] == "1 failed"
+    assert atif["final_metrics"]["total_cost_usd"] == 0.5
+    assert set(atif["extra"]) == {"gumshoe"}
+
+
+def test_timestamps_are_iso_and_in_order(config: Make) -> None:
+    import datetime
+
+    made = config(1)
+    collect(made)
+    (one,) = read_trajectories(Path(made.out))
+    stamps = [step["timestamp"] for step in to_atif(one)["steps"] if step["source"] == "agent"]
+    assert all(stamp.endswith("Z") for stamp in stamps)
+    assert stamps == sorted(stamps, key=datetime.datetime.fromisoformat)
+
+
+FOREIGN: dict[str, Any] = {
+    "schema_version": "ATIF-v1.6",
+    "session_id": "s-1",
+    "agent": {"name": "other", "version": "2", "model_name": "m", "tool_definitions": None},
+    "steps": [
+        {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Fix it."}, {"type": "image"}]},
+        {
+            "step_id": 2,
+            "source": "agent",
+            "message": "Looking.",
+            "tool_calls": [
+                {"tool_call_id": "1", "function_name": "bash", "arguments": {"command": "ls"}},
+                {"tool_call_id": "2", "function_name": "bash", "arguments": {}},
+            ],
+            "observation": {"results": [{"content": "a.py"}, {"source_call_id": "2", "content": "b.py"}]},
+            "metrics": {"prompt_tokens": 9, "completion_tokens": None},
+        },
+    ],
+}
+
+
+def test_a_foreign_atif_trajectory_is_read() -> None:
+    found = from_atif(FOREIGN)
+    assert [message.content for message in found.messages] == ["Fix it.", "Looking.", "a.py", "b.py"]
+    assert [seen.text for seen in found.steps[0].observations] == ["a.py", "b.py"]
+    assert (found.policy.model, found.policy.agent, found.usage.prompt_tokens) == ("m", "other", 9)
+    assert (found.stop, found.resolved, found.task.id) == (StopReason.UNKNOWN, None, "s-1")
+    assert from_atif(json.loads(json.dumps(to_atif(found)))) is not None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"schema_version": "ATIF-v2.0"},
+        {"schema_version": "ATIF-v1.7"},
+        {**FOREIGN, "steps": [{"step_id": 1}]},
+        {**FOREIGN, "steps": [{"source": "nobody", "message": "x"}]},
+        {**FOREIGN, "steps": [{"source": "agent", "message": 3}]},
+        {**FOREIGN, "extra": {"gumshoe": {}}},
+    ],
+)
+def test_what_is_no_atif_is_told(broken: dict[str, Any]) -> None:
+    with pytest.raises(DatasetError):
+        from_atif(broken)
+
+
+def test_plain_messages_are_read() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "view", "arguments": '{"path": "a"}'}}
+    found = from_messages(
+        [
+            {"role": "developer", "content": "S"},
+            {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "hm"},
+            {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "x"}]},
+            {"role": "assistant", "content": '[seek 0.5] y <tool_call>{"name": "eval", "arguments": {}}</tool_call>'},
+        ],
+        [{"name": "view"}],
+        name="chat",
+    )
+    assert [step.tool_calls[0].name for step in found.steps] == ["view", "eval"]
+    assert found.steps[0].tool_calls[0].arguments == {"path": "a"}
+    assert found.steps[0].observations[0].text == "x"
+    assert (found.steps[1].stated, found.steps[1].confidence) == (Decision.SEEK, 0.5)
+    assert found.messages[0].role == "user"
+    assert found.tools[0].name == "view"
+    for broken in ([{"content": "x"}], [{"role": "assistant", "tool_calls": [{}]}], [3]):
+        with pytest.raises(DatasetError):
+            from_messages(broken, name="x")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_swe_agent_file_is_read() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    data = {
+        "environment": "swe_main",
+        "trajectory": [],
+        "history": [
+            {"role": "system", "content": "S", "agent": "main", "message_type": "system_prompt"},
+            {"role": "user", "content": [{"type": "text", "text": "U"}], "agent": "main"},
+            {"role": "assistant", "content": "look", "tool_calls": [call], "agent": "main"},
+            {"role": "tool", "content": "OBSERVATION:\na.py", "tool_call_ids": ["c1"], "agent": "main"},
+        ],
+        "info": {
+            "submission": "diff --git a/a.py b/a.py\n",
+            "model_stats": {"tokens_sent": 100, "tokens_received": 7, "instance_cost": 0.2},
+        },
+    }
+    found = from_swe_agent(data, name="x")
+    assert found.patch.startswith("diff --git")
+    assert (found.usage.prompt_tokens, found.usage.cost_usd) == (100, 0.2)
+    assert found.steps[0].observations[0].text == "OBSERVATION:\na.py"
+    assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
+    with pytest.raises(DatasetError, match="no history"):
+        from_swe_agent({}, name="x")
+
+
+def convert(*words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "gumshoe", "convert", *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def test_the_command_goes_there_and_back(tmp_path: Path, config: Make) -> None:
+    made = config(2)
+    collect(made)
+    there = convert(made.out, "--to", "atif", "--out", str(tmp_path / "atif"))
+    assert there.returncode == 0, there.stderr
+    files = sorted(str(file) for file in (tmp_path / "atif").glob("*.json"))
+    assert len(files) == 2
+    back = convert(*files, "--from", "atif", "--out", str(tmp_path / "back"))
+    assert back.returncode == 0, back.stderr
+    originals = {one.id: one for one in read_trajectories(Path(made.out))}
+    assert {one.id: one for one in read_trajectories(tmp_path / "back")} == originals
+
+
+def test_wrong_input_is_one_line(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"messages": []}\n{"id": "x"}\n', encoding="utf-8")
+    (tmp_path / "list.json").write_text("[]", encoding="utf-8")
+    (tmp_path / "torn.json").write_text("{", encoding="utf-8")
+    for number, (words, said) in enumerate(
+        [
+            ([str(tmp_path / "none"), "--from", "atif"], "cannot be read"),
+            ([str(tmp_path / "list.json"), "--from", "swe-agent"], "must hold a JSON object"),
+            ([str(tmp_path / "torn.json"), "--from", "atif"], "is not JSON"),
+            ([str(rows), "--from", "messages"], "line 2 has no list of messages"),
+            ([str(tmp_path), "--to", "atif"], "is not a run folder"),
+            ([str(rows)], "one of the arguments"),
+        ]
+    ):
+        done = convert(*words, "--out", str(tmp_path / f"out{number}"))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert said in done.stderr
+    full = convert(str(rows), "--from", "messages", "--out", str(tmp_path))
+    assert "there already" in full.stderr
