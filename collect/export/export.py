@@ -86,9 +86,7 @@ def export_runs(
         if not any(counts.rows.total() for counts in statistics.values()):
             raise DatasetError(f"no row is left of {', '.join(map(str, runs))}: {_reasons(statistics)}")
         fingerprint = add_fingerprint(fresh)
-        card = render_card(
-            statistics, fingerprint=fingerprint, licence=licence, runs=identities, sandboxes=sandboxes
-        )
+        card = render_card(statistics, fingerprint=fingerprint, licence=licence, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
         _put_in_place(fresh, out)
     finally:
