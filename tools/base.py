@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, overload
+from typing import Any, Protocol, overload
 
 from pydantic import JsonValue
 
@@ -61,7 +61,7 @@ class BaseTool:
 
     name: str = ""
     decision: Decision = Decision.SEEK
-    instructions: ClassVar[str] = ""
+    instructions: str = ""
     """What a prompt should say about the tool beyond its description."""
 
     run: Callable[..., str | Observation]
@@ -108,16 +108,19 @@ class BaseTool:
 class FunctionTool(BaseTool):
     """A function as a tool. It is given the workspace when its first parameter is called `workspace`."""
 
-    def __init__(self, function: Callable[..., str | Observation], name: str, decision: Decision) -> None:
+    def __init__(
+        self, function: Callable[..., str | Observation], name: str, decision: Decision, instructions: str = ""
+    ) -> None:
         self.name = name
         self.decision = decision
+        self.instructions = instructions
         self.function = function
         self._wants_workspace = next(iter(inspect.signature(function).parameters), None) == "workspace"
         super().__init__()
 
     def copy(self) -> FunctionTool:
         """The same tool for another toolbox."""
-        return FunctionTool(self.function, self.name, self.decision)
+        return FunctionTool(self.function, self.name, self.decision, self.instructions)
 
     def _read_signature(self) -> CallSignature:
         return read_signature(self.function, self.name, skip=1 if self._wants_workspace else 0)
@@ -130,7 +133,7 @@ class FunctionTool(BaseTool):
 def tool(function: Callable[..., str | Observation], /) -> FunctionTool: ...
 @overload
 def tool(
-    *, name: str | None = None, decision: Decision = Decision.SEEK
+    *, name: str | None = None, decision: Decision = Decision.SEEK, instructions: str = ""
 ) -> Callable[[Callable[..., str | Observation]], FunctionTool]: ...
 def tool(
     function: Callable[..., str | Observation] | None = None,
@@ -138,6 +141,7 @@ def tool(
     *,
     name: str | None = None,
     decision: Decision = Decision.SEEK,
+    instructions: str = "",
 ) -> FunctionTool | Callable[[Callable[..., str | Observation]], FunctionTool]:
     """Turns a typed function with a docstring into a tool: `@tool`, or `@tool(name=..., decision=...)`.
 
@@ -145,9 +149,10 @@ def tool(
         function: returns the observation's text or a whole `Observation`; may raise ToolFailure.
         name: the tool's name; the function's own unless given.
         decision: what a turn that calls it is for.
+        instructions: what a prompt should say about it beyond its description.
     """
 
     def decorate(decorated: Callable[..., str | Observation]) -> FunctionTool:
-        return FunctionTool(decorated, name or decorated.__name__, decision)
+        return FunctionTool(decorated, name or decorated.__name__, decision, instructions)
 
     return decorate(function) if function is not None else decorate

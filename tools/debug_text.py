@@ -10,7 +10,7 @@ from gumshoe.tools.text import cut, cut_line, plain_text
 
 __all__ = ["describe_results", "describe_stop", "program_output"]
 
-_OUTPUT_LIMIT = 800
+_OUTPUT_LIMIT = 600
 _LINE_LIMIT = 200
 _PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\])?\s*")
 

@@ -26,7 +26,7 @@ def shout(text: str, times: int = 1) -> str:
     return text.upper() * times
 
 
-@tool(name="size", decision=Decision.VERIFY)
+@tool(name="size", decision=Decision.VERIFY, instructions="Measure things.")
 def file_size(workspace: Workspace, path: str) -> Observation:
     """Measure a file."""
     size = len(workspace.read_text(path))
@@ -80,6 +80,7 @@ def test_functions_become_tools(bench: Bench) -> None:
     assert observation.data["size"] == int(observation.text)
     assert observation.duration_s > 0
     assert file_size.decision is Decision.VERIFY
+    assert box.instructions == "Measure things."
 
 
 def test_failures_are_told_and_bugs_are_not_caught(bench: Bench) -> None:
