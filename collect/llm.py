@@ -89,6 +89,7 @@ def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> P
     if entry is None:
         return policy
     given = {name: getattr(policy, name) for name in policy.model_fields_set if name != "model"}
+    given = {name: value for name, value in given.items() if value is not None}
     stated = {name: getattr(entry, name) for name in entry.model_fields_set if name not in {"api_key", "model"}}
     merged = {**stated, **given, "model": entry.model or policy.model, "profile": policy.model}
     return OpenAIConfig.model_validate(merged)

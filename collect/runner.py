@@ -19,6 +19,7 @@ from gumshoe.collect.rollout import Episode, Rollout
 from gumshoe.collect.store import RunFolder
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
+from gumshoe.protocols import Policy
 from gumshoe.records import Oracle, Task, Trajectory
 
 __all__ = ["RunResult", "Runner", "plan_episodes"]
@@ -60,6 +61,7 @@ class Runner:
         folder: where it is kept.
         control: stops it, counts for it.
         on_done: called with each finished trajectory, one at a time.
+        wrap: puts something around the policy of each episode.
     """
 
     def __init__(
@@ -68,11 +70,13 @@ class Runner:
         folder: RunFolder,
         control: Control,
         on_done: Callable[[Trajectory], None] = lambda _: None,
+        wrap: Callable[[Policy], Policy] = lambda policy: policy,
     ) -> None:
         self._config = config
         self._folder = folder
         self._control = control
         self._on_done = on_done
+        self._wrap = wrap
         self._agent = make_agent(config.agent)
         self._queue: queue.SimpleQueue[Episode] = queue.SimpleQueue()
         self._guard = threading.Lock()
@@ -169,7 +173,7 @@ class Runner:
     def _rollout(self, episode: Episode, worker: str) -> Trajectory:
         """The finished trajectory, on disk. A replay that diverges is set aside and begun anew."""
         while True:
-            policy = make_policy(self._config.policy, episode.task, episode.oracle, episode.seed)
+            policy = self._wrap(make_policy(self._config.policy, episode.task, episode.oracle, episode.seed))
             journal = self._folder.journal(episode.id, {"seed": episode.seed, "task": episode.task.hash})
             if journal.replayable:
                 log.info("%s replays %d turns of a stopped process", episode.id, journal.replayable)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -13,10 +14,12 @@ from types import FrameType
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.llm import with_llm
+from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
 from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
 from gumshoe.config import load_config
+from gumshoe.protocols import Policy
 
 __all__ = ["collect", "configure", "run"]
 
@@ -35,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file (see configs/collect)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
+    parser.add_argument("--step", action="store_true", help="show each turn before it is acted on, and ask")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
 
 
@@ -42,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command. 0: all done; 1: episodes were given up; 130: interrupted."""
     config = load_config(CollectConfig, arguments.config, arguments.param)
     config = config.model_copy(update={"policy": with_llm(config.policy)})
-    result = collect(config, verbose=arguments.verbose)
+    result = collect(config, verbose=arguments.verbose, step=arguments.step)
     where = f"{result.finished} of {result.planned} episodes in {config.out}"
     if result.stopped == "interrupted":
         print(f"{where}: stopped; the same command goes on")
@@ -57,8 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def collect(config: CollectConfig, *, verbose: int = 0) -> RunResult:
+def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> RunResult:
     """Plays all episodes of `config` that its run folder does not hold yet.
+
+    Args:
+        config: what is run.
+        verbose: how much of the log goes to the terminal as well, 0 to 2.
+        step: a person at the terminal looks at each turn; one episode at a time.
 
     Raises:
         GumshoeError: the config, the tasks or the run folder are wrong, or nothing works any more.
@@ -72,8 +81,22 @@ def collect(config: CollectConfig, *, verbose: int = 0) -> RunResult:
             control.spend(trajectory.usage)
         before = sum(episode.id in folder.finished for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
+        if step:
+            config = config.model_copy(update={"workers": 1})
+            with _signals(control):
+                return Runner(config, folder, control, wrap=_stepping(control)).run(episodes)
         with ProgressShow(len(episodes), before, control) as show, _signals(control):
             return Runner(config, folder, control, show.done).run(episodes, show.tick)
+
+
+def _stepping(control: Control) -> Callable[[Policy], Policy]:
+    """Puts a person in front of a policy."""
+
+    def stop() -> None:
+        control.abort()
+        control.check()
+
+    return lambda policy: StepPolicy(policy, stop, sys.stdin, sys.stdout)
 
 
 def _limits_whole_run(config: CollectConfig) -> bool:

@@ -185,3 +185,13 @@ def test_trajectories_hold_no_absolute_host_paths_of_the_run(config_file: Make, 
     (found,) = read_trajectories(tmp_path / "run")
     assert isinstance(found, Trajectory)
     assert str(tmp_path) not in found.model_dump_json()
+
+
+def test_a_person_steps_through_an_episode_and_leaves_it_open(config_file: Make, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "gumshoe", "collect", str(config_file(2)), "--step"]
+    done = subprocess.run(argv, input="\n\nq\n", capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 130, done.stderr
+    assert done.stdout.count("teacher wants") == 3
+    assert "[step 1] shop.py:4: def discount" in done.stdout
+    (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
+    assert journal.read_text().count('"completion"') == 2

@@ -292,3 +292,33 @@ def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
         assert policy.kind == kind
         assert policy.trusted == (kind != "openai")
         close_policy(policy)
+
+
+def test_a_person_looks_at_each_turn_edits_one_and_takes_over() -> None:
+    from gumshoe.collect.policies.step import StepPolicy
+
+    script = [Completion(text=f"turn {n}", tool_calls=(ToolCall(id=f"c{n}", name="eval"),)) for n in range(3)]
+    typed = io.StringIO("\ne\ne view path=a.py\nt\nlistdir\ngrep pattern=x\n")
+    shown = io.StringIO()
+    policy = StepPolicy(ScriptedPolicy(script), lambda: None, typed, shown)
+    assert policy.kind == "scripted"
+    turns = converse(policy, ("eval", "view"), "one", "two", "three")
+    assert [turn.tool_calls[0].name for turn in turns] == ["eval", "view", "listdir", "grep"]
+    assert turns[1].text == "turn 1"
+    assert policy.kind == "scripted+human"
+    assert "--- scripted wants\nturn 0" in shown.getvalue()
+    assert "[step 0] one" in shown.getvalue()
+    policy.close()
+
+
+def test_a_person_may_stop() -> None:
+    from gumshoe.collect.control import Interrupted
+    from gumshoe.collect.policies.step import StepPolicy
+
+    def stop() -> None:
+        raise Interrupted
+
+    script = ScriptedPolicy([Completion(text="x")])
+    for typed in ("q\n", ""):
+        with pytest.raises(Interrupted):
+            StepPolicy(script, stop, io.StringIO(typed), io.StringIO()).complete(OPENING, [])

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+from provider_server import chat, fault, provider
+
+from gumshoe.collect.config import CollectConfig, OpenAIConfig, TeacherConfig
+from gumshoe.collect.llm import find_key, llm_path, load_llm, with_llm, write_template
+from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.errors import ConfigError
+from gumshoe.records import Message
+
+KEY = "sk-planted-9f8e7d6c5b4a"
+FILE = f"""\
+models:
+  gpt:
+    model: gpt-real
+    base_url: http://127.0.0.1:9/v1
+    api_key_env: OTHER_KEY
+    api_key: {KEY}
+    max_tokens: 100
+    prices: {{prompt: 1, completion: 2}}
+  bare: {{}}
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    path = tmp_path / "llm.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    return {"GUMSHOE_LLM_CONFIG": str(path)}
+
+
+def test_a_run_names_an_entry_and_overrides_it(environ: dict[str, str]) -> None:
+    found = with_llm(OpenAIConfig(model="gpt", max_tokens=7), environ)
+    assert isinstance(found, OpenAIConfig)
+    assert (found.model, found.profile, found.max_tokens) == ("gpt-real", "gpt", 7)
+    assert found.base_url == "http://127.0.0.1:9/v1"
+    assert found.prices is not None
+    assert KEY not in found.model_dump_json()
+    assert with_llm(found, environ) == found
+    bare = with_llm(OpenAIConfig(model="bare"), environ)
+    assert isinstance(bare, OpenAIConfig)
+    assert bare.model == "bare"
+
+
+def test_other_policies_and_models_stay_as_they_are(environ: dict[str, str]) -> None:
+    for policy in (TeacherConfig(), OpenAIConfig(model="unknown")):
+        assert with_llm(policy, environ) == policy
+
+
+def test_the_environment_goes_before_the_file(environ: dict[str, str]) -> None:
+    found = with_llm(OpenAIConfig(model="gpt"), environ)
+    assert isinstance(found, OpenAIConfig)
+    assert find_key(found, environ) == KEY
+    assert find_key(found, {**environ, "OTHER_KEY": "sk-env"}) == "sk-env"
+    assert find_key(OpenAIConfig(model="m", base_url="http://x"), environ) == "none"
+    with pytest.raises(ConfigError, match="set OPENAI_API_KEY, or api_key in"):
+        find_key(OpenAIConfig(model="m"), environ)
+
+
+def test_where_the_file_is(tmp_path: Path) -> None:
+    assert llm_path({"GUMSHOE_LLM_CONFIG": "/x/y.yaml"}) == Path("/x/y.yaml")
+    assert llm_path({"XDG_CONFIG_HOME": "/c"}) == Path("/c/gumshoe/llm.yaml")
+    assert llm_path({}).parts[-3:] == (".config", "gumshoe", "llm.yaml")
+    assert load_llm({"XDG_CONFIG_HOME": str(tmp_path)}) == {}
+    with pytest.raises(ConfigError, match="gumshoe init --path"):
+        load_llm({"GUMSHOE_LLM_CONFIG": str(tmp_path / "none.yaml")})
+
+
+def test_init_writes_a_private_commented_file(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "llm.yaml"
+    argv = [sys.executable, "-m", "gumshoe", "init", "--path", str(path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert str(path) in done.stdout
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert load_llm({"GUMSHOE_LLM_CONFIG": str(path)}) == {}
+    again = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    lines = [line.removeprefix("  # ") for line in path.read_text().splitlines() if line.startswith("  #")]
+    entries = yaml.safe_load("\n".join(lines))
+    assert set(entries) == {"gpt", "local", "router"}
+    with pytest.raises(ConfigError, match="cannot be made"):
+        write_template(Path("/proc/none/llm.yaml"))
+
+
+def test_a_planted_key_is_nowhere(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
+    """The provider repeats the key in an error, and the agent looks for it in its environment."""
+    llm = tmp_path / "private" / "llm.yaml"
+    llm.parent.mkdir()
+    look = {"command": "env; cat /proc/self/environ | tr '\\0' '\\n'; echo looked"}
+    failing = fault(500, f"you sent the key {KEY}")
+    with provider(failing, chat("[seek 1] env", [("bash", look)]), chat("x", [("submit", {})])) as server:
+        llm.write_text(yaml.safe_dump({"models": {"m": {"base_url": server.url, "api_key": KEY}}}), encoding="utf-8")
+        made = config(
+            1,
+            policy={"kind": "openai", "model": "m", "retry": {"attempts": 1}},
+            sandbox={"kind": "local", "unsafe": True},
+            agent={"tools": ["bash", "submit"]},
+        )
+        file = tmp_path / "c.yaml"
+        file.write_text(yaml.safe_dump(made.model_dump(mode="json", exclude_unset=True)), encoding="utf-8")
+        environ = {**os.environ, "GUMSHOE_LLM_CONFIG": str(llm), "OPENAI_API_KEY": "", "ANOTHER_SECRET": KEY}
+        argv = [sys.executable, "-m", "gumshoe", "collect", str(file), "-vv"]
+        done = subprocess.run(argv, capture_output=True, text=True, env=environ, check=False)
+        assert done.returncode == 0, done.stderr
+        assert {sent["authorization"] for sent in server.headers} == {f"Bearer {KEY}"}
+    assert KEY not in done.stdout + done.stderr
+    texts = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert b"looked" in texts[tmp_path / "run" / "trajectories.jsonl"]
+    assert b"[key]" in texts[tmp_path / "run" / "failures.jsonl"]
+    assert [path for path, text in texts.items() if KEY.encode() in text] == []
+
+
+def test_the_key_of_the_file_is_sent() -> None:
+    with provider(chat("x")) as server:
+        config = OpenAIConfig(model="m", base_url=server.url, api_key_env="MINE")
+        with closing(OpenAIPolicy(config, environ={"MINE": KEY})) as policy:
+            policy.complete([Message(role="user", content="U")], [])
+        assert server.headers[0]["authorization"] == f"Bearer {KEY}"
