@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gumshoe.collect.export.export import VIEWS, export_runs
+from gumshoe.collect.export.export import DEFAULT_VIEWS, VIEWS, export_runs
 
 __all__ = ["configure", "run"]
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("runs", nargs="+", type=Path, help="run folders")
     parser.add_argument("--out", type=Path, required=True, help="dataset folder; an earlier export is replaced")
-    parser.add_argument("--view", action="append", choices=VIEWS, help="only this view (default: both)")
+    parser.add_argument("--view", action="append", choices=VIEWS, help="a view; repeat it (default: agent and seeker)")
     parser.add_argument("--test-share", type=_share, default=0.1, help="share of projects in the test split (0.1)")
     parser.add_argument("--unresolved", action="store_true", help="also seeker samples of unsolved episodes")
     parser.add_argument("--held-out-bugs", action="store_true", help="also bugs that are held out for evaluation")
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     result = export_runs(
         arguments.runs,
         arguments.out,
-        views=tuple(dict.fromkeys(arguments.view or VIEWS)),
+        views=tuple(dict.fromkeys(arguments.view or DEFAULT_VIEWS)),
         test_share=arguments.test_share,
         unresolved=arguments.unresolved,
         held_out_bugs=arguments.held_out_bugs,

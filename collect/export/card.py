@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
@@ -22,6 +23,11 @@ MEANINGS = {
     "resolved": "whether the tests pass with the patch; null where that was not measured",
     "project": "the repository; splits are by project",
 }
+VIEW_MEANINGS = {
+    "agent": "whole episodes.",
+    "seeker": "information seeking up to the first edit, closed by a `report` whose findings quote the observations.",
+    "seeker_decisions": "a row for each turn of `seeker`: `prompt` is what was seen before it, `completion` the turn.",
+}
 
 
 @dataclass
@@ -37,14 +43,13 @@ class Statistics:
     turns: Counter[int] = field(default_factory=Counter)
     characters: int = 0
 
-    def add(self, split: str, row: Mapping[str, object], trajectory: Trajectory) -> None:
+    def add(self, split: str, row: Mapping[str, Any], trajectory: Trajectory) -> None:
         """Counts one row."""
         self.rows[split] += 1
         self.projects.setdefault(split, set()).add(str(row["project"]))
         self.stops[trajectory.stop.value] += 1
         self.policies[f"{trajectory.policy.kind} {trajectory.policy.model}".strip()] += 1
-        messages = row["messages"]
-        assert isinstance(messages, list)
+        messages = row["messages"] if "messages" in row else [*row["prompt"], *row["completion"]]
         self.turns[sum(message["role"] == "assistant" for message in messages)] += 1
         self.characters += sum(len(message["content"]) for message in messages)
         self.tools.update(call["function"]["name"] for message in messages for call in message.get("tool_calls", ()))
@@ -73,8 +78,7 @@ def render_card(
         "# Debugging traces\n",
         "Each row is an episode of an agent that debugs a Python repository in a sandbox: what it saw, what it decided "
         "and why, which tool it called, what came back. All observations are real tool output.\n",
-        "- `agent`: whole episodes.\n- `seeker`: information seeking up to the first edit, closed by a `report` whose "
-        "findings quote the observations.\n",
+        "".join(f"- `{name}`: {VIEW_MEANINGS[name]}\n" for name in views),
         '```python\nimport datasets\n\nrows = datasets.load_dataset(PATH, "seeker", split="train")\n```\n',
         *(_view(name, statistics) for name, statistics in views.items()),
         "## Columns\n",
@@ -106,8 +110,8 @@ def _view(name: str, statistics: Statistics) -> str:
     lines += [f"- calls: {_counts(statistics.tools)}"]
     if total:
         turns = sorted(statistics.turns.elements())
-        lines.append(f"- turns an episode: {turns[0]} to {turns[-1]}, median {turns[len(turns) // 2]}")
-        lines.append(f"- characters an episode, on average: {statistics.characters // total}")
+        lines.append(f"- turns a row: {turns[0]} to {turns[-1]}, median {turns[len(turns) // 2]}")
+        lines.append(f"- characters a row, on average: {statistics.characters // total}")
     lines.append(f"- left out: {_counts(statistics.dropped)}")
     return "\n".join(lines) + "\n"
 

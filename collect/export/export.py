@@ -12,7 +12,7 @@ from typing import Any
 
 from gumshoe.collect.export.card import Statistics, render_card
 from gumshoe.collect.export.fingerprint import add_fingerprint
-from gumshoe.collect.export.rows import agent_row, project_of
+from gumshoe.collect.export.rows import COLUMNS, DECISION_COLUMNS, agent_row, decision_rows, project_of
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects, is_held_out_bug, split_of
 from gumshoe.collect.export.writer import ShardWriter
@@ -20,10 +20,11 @@ from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import Trajectory
 
-__all__ = ["VIEWS", "ExportResult", "export_runs"]
+__all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
 
-VIEWS = ("agent", "seeker")
-RowMaker = Callable[[Trajectory], dict[str, Any]]
+VIEWS = ("agent", "seeker", "seeker_decisions")
+DEFAULT_VIEWS = ("agent", "seeker")
+RowMaker = Callable[[Trajectory], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def export_runs(
     runs: Sequence[Path],
     out: Path,
     *,
-    views: Sequence[str] = VIEWS,
+    views: Sequence[str] = DEFAULT_VIEWS,
     test_share: float = 0.1,
     unresolved: bool = False,
     held_out_bugs: bool = False,
@@ -51,7 +52,7 @@ def export_runs(
     Args:
         runs: run folders.
         out: the dataset folder.
-        views: `agent`, `seeker` or both.
+        views: of `VIEWS`; `seeker_decisions` has a row for each turn of the seeker's.
         test_share: share of the projects whose rows make the test split.
         unresolved: keep seeker samples of episodes that did not solve the task.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
@@ -63,7 +64,12 @@ def export_runs(
     _check_target(out)
     projects = {project_of(trajectory) for trajectory in _all(runs)}
     held_out = held_out_projects(projects, test_share)
-    makers: dict[str, RowMaker] = {"agent": agent_row, "seeker": SeekerView(unresolved=unresolved).row}
+    seeker = SeekerView(unresolved=unresolved)
+    makers: dict[str, RowMaker] = {
+        "agent": lambda trajectory: [agent_row(trajectory)],
+        "seeker": lambda trajectory: [seeker.row(trajectory)],
+        "seeker_decisions": lambda trajectory: list(decision_rows(seeker.row(trajectory))),
+    }
     statistics = {view: Statistics() for view in views}
     identities: dict[str, str] = {}
     sandboxes: Counter[str] = Counter()
@@ -73,7 +79,7 @@ def export_runs(
     try:
         with ExitStack() as stack:
             writers = {
-                (view, split): stack.enter_context(ShardWriter(fresh / view, split))
+                (view, split): stack.enter_context(ShardWriter(fresh / view, split, columns=columns_of(view)))
                 for view in views
                 for split in ("train", "test")
             }
@@ -109,12 +115,18 @@ def _add(
     try:
         if is_held_out_bug(trajectory) and not held_out_bugs:
             raise Dropped("held-out bug")
-        row = make(trajectory)
+        rows = make(trajectory)
     except Dropped as dropped:
         counts.dropped[dropped.reason] += 1
         return
-    writers[view, split].write(row)
-    counts.add(split, row, trajectory)
+    for row in rows:
+        writers[view, split].write(row)
+        counts.add(split, row, trajectory)
+
+
+def columns_of(view: str) -> dict[str, str]:
+    """The columns of a view, with their kinds."""
+    return DECISION_COLUMNS if view == "seeker_decisions" else COLUMNS
 
 
 def _with_run(runs: Sequence[Path]) -> Iterator[tuple[Path, Trajectory]]:

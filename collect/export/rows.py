@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
 from gumshoe.records import ContextPack, Message, Step, ToolSchema, Trajectory
 
-__all__ = ["COLUMNS", "agent_row", "make_row"]
+__all__ = ["COLUMNS", "DECISION_COLUMNS", "agent_row", "decision_rows", "make_row", "project_of"]
 
 COLUMNS: dict[str, str] = {
     "id": "string",
@@ -31,6 +31,35 @@ COLUMNS: dict[str, str] = {
     "provenance": "json",
 }
 """Every column of both views with its type. `json` columns hold any JSON, kept as it is."""
+
+_SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "resolved", "task_tags", "provenance")
+DECISION_COLUMNS: dict[str, str] = {
+    **{name: COLUMNS[name] for name in _SHARED},
+    "episode": "string",
+    "step": "int",
+    "decision": "string",
+    "prompt": "list of json",
+    "completion": "list of json",
+    "tools": "list of json",
+}
+"""Columns of the view with one row a decision, in TRL's prompt and completion form."""
+
+
+def decision_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One row for each turn of an episode's row: all that was seen before it, and the turn itself."""
+    kinds = {entry["step"]: entry["decision"] for entry in row["steps"]}
+    turns = [index for index, message in enumerate(row["messages"]) if message["role"] == "assistant"]
+    for number, index in enumerate(turns):
+        yield {
+            **{name: row[name] for name in _SHARED},
+            "id": f"{row['id']}/{number}",
+            "episode": row["id"],
+            "step": number,
+            "decision": kinds.get(number),
+            "prompt": row["messages"][:index],
+            "completion": row["messages"][index : index + 1],
+            "tools": row["tools"],
+        }
 
 
 def agent_row(trajectory: Trajectory) -> dict[str, Any]:
@@ -93,13 +122,14 @@ def _step_entries(step: Step) -> list[dict[str, JsonValue]]:
     }
     if not step.tool_calls:
         return [{**turn, "tool": None, "arguments": None, "observation": None, "failure": None}]
+    answers = [*step.observations, *[None] * (len(step.tool_calls) - len(step.observations))]
     return [
         {
             **turn,
             "tool": call.name,
             "arguments": call.arguments,
-            "observation": observation.text,
-            "failure": observation.failure.kind if observation.failure else None,
+            "observation": answer.text if answer else None,
+            "failure": answer.failure.kind if answer and answer.failure else None,
         }
-        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+        for call, answer in zip(step.tool_calls, answers, strict=True)
     ]

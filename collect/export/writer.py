@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,18 @@ __all__ = ["ShardWriter", "features"]
 ROWS_A_GROUP = 32
 
 
-def features() -> Features:
+def features(columns: Mapping[str, str] = COLUMNS) -> Features:
     """The columns' types. `Json` keeps each tool's own arguments: plain Arrow would add null keys to all of them."""
     from datasets import Features, Json, List, Value
 
-    types = {"string": Value("string"), "bool": Value("bool"), "json": Json(), "list of json": List(Json())}
-    return Features({name: types[kind] for name, kind in COLUMNS.items()})
+    types = {
+        "string": Value("string"),
+        "bool": Value("bool"),
+        "int": Value("int64"),
+        "json": Json(),
+        "list of json": List(Json()),
+    }
+    return Features({name: types[kind] for name, kind in columns.items()})
 
 
 class ShardWriter:
@@ -32,11 +39,15 @@ class ShardWriter:
     Args:
         folder: where `SPLIT-00000.parquet`, ... are made.
         split: their common name.
+        columns: name to kind of each column.
         rows_a_shard: rows after which a new shard is begun.
     """
 
-    def __init__(self, folder: Path, split: str, *, rows_a_shard: int = 5000) -> None:
+    def __init__(
+        self, folder: Path, split: str, *, columns: Mapping[str, str] = COLUMNS, rows_a_shard: int = 5000
+    ) -> None:
         self.rows = 0
+        self._columns = columns
         self._folder = folder
         self._split = split
         self._rows_a_shard = rows_a_shard
@@ -72,7 +83,7 @@ class ShardWriter:
         path = os.fspath(self._folder / f"{self._split}-{self._shards:05d}.parquet")
         self._shards += 1
         self._in_shard = 0
-        return ParquetWriter(features=features(), path=path, writer_batch_size=ROWS_A_GROUP)
+        return ParquetWriter(features=features(self._columns), path=path, writer_batch_size=ROWS_A_GROUP)
 
     def _finish(self) -> None:
         assert self._writer is not None

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("gumshoe.collect.commands.status", "say how far a run is"),
     "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that make good data, by named rules"),
     "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
+    "push": ("gumshoe.collect.commands.push", "put a dataset on the Hugging Face Hub"),
     "convert": ("gumshoe.collect.commands.convert", "trajectories to ATIF, and from ATIF, SWE-agent or messages"),
     "preflight": ("gumshoe.train.commands.preflight", "show which tokens of a dataset would be trained, and check it"),
     "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -290,3 +291,53 @@ def test_two_exports_of_one_name_are_not_taken_for_one_by_the_cache_of_datasets(
         for name in ("first", "second")
     ]
     assert [rows["train"]["id"][0] for rows in loaded] == ["first#0", "second#0"]
+
+
+def test_one_row_a_decision(tmp_path: Path, config: Make) -> None:
+    made = config(1)
+    collect(made)
+    export_runs([Path(made.out)], tmp_path / "out", views=["seeker", "seeker_decisions"])
+    (episode_row,) = load(tmp_path / "out", "seeker")["train"]
+    rows = load(tmp_path / "out", "seeker_decisions")["train"]
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["decision"] for row in rows] == ["verify", "seek", "seek", "seek", "report"]
+    for row in rows:
+        both = [*row["prompt"], *row["completion"]]
+        assert both == episode_row["messages"][: len(both)]
+        assert row["completion"][0]["role"] == "assistant"
+        assert row["tools"] == episode_row["tools"]
+        assert row["episode"] == episode_row["id"]
+
+
+def push(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "gumshoe", "push", *words]
+    return subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **environ}, check=False)
+
+
+def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(episode("a", "p"))
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    shown = push(str(tmp_path / "out"), "--repo", "me/traces")
+    assert shown.returncode == 0, shown.stderr
+    assert "agent/train-" in shown.stdout
+    assert "2 files" in shown.stdout
+    assert "notes.txt" not in shown.stdout
+    for words in ([str(tmp_path), "--repo", "me/traces"], [str(tmp_path / "out"), "--repo", "traces"]):
+        wrong = push(*words)
+        assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    unreachable = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_TOKEN": "x", "HF_HUB_OFFLINE": "0"}
+    failed = push(str(tmp_path / "out"), "--repo", "me/traces", "--yes", **unreachable)
+    assert failed.returncode == 2, failed.stderr
+    assert "the Hub did not take" in failed.stderr
+
+
+def test_push_refuses_what_looks_like_a_key(tmp_path: Path, config: Make) -> None:
+    leaky = episode("a", "p").model_copy(update={"patch": "+KEY = 'sk-" + "a1" * 16 + "'"})
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(leaky)
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    refused = push(str(tmp_path / "out"), "--repo", "me/traces")
+    assert refused.returncode == 2
+    assert "looks like a key (sk-a1a...)" in refused.stderr
