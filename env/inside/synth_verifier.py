@@ -6,8 +6,9 @@ Reads one JSON request from standard input:
      "cpu_s": seconds, "wall_s": seconds, "memory_mb": megabytes,
      "candidates": [{"id": text, "files": {path: text}, "lines": {path: [line, ...]}}, ...]}
 
-and writes one JSON object a line to `results`. A request without `candidates` is the baseline and comes first: it runs
-the suite, records which test executes which line, and keeps a clean copy of the project. Each candidate is then
+and writes one JSON object a line to `results`. The first line is about the project as it is, its baseline: the first
+request runs the suite, records which test executes which line, and keeps a clean copy. Where the suite does not pass,
+that is all. Then there is a line for each candidate, whose `status` is
 
     uncovered   no test executes a changed line; nothing was run
     survived    the tests that execute a changed line pass
@@ -40,27 +41,27 @@ from gumshoe.env.inside.suite_project import Project
 
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
+# Processor time of a run: this many times what the clean suite takes, and never less than so many seconds.
+CPU_FACTOR, CPU_S = 10.0, 0.5
 
 
-def baseline(project, forks):
-    """Runs the clean suite twice, traced and plain, and keeps what later requests need."""
-    early = isinstance(forks, EarlyForks)
-    loaded = inside_modules(project.root)
+def baseline(project, forks, early):
+    """What is known of the clean project: two runs of its suite, one of them traced."""
     project.save()
     seen = forks.run([], trace=True)
     if "status" in seen:
-        return seen
+        return {"seen": seen, "fit": False}
     project.save_byte_code()
     project.look()
     project.restore()
     again = forks.run([])
-    seen["cpu_s"] = again.get("cpu_s")
+    covered, modules = seen.pop("covered"), seen.pop("modules")
     seen["stable"] = again.get("outcomes") == seen["outcomes"]
-    covered = {"lines": seen.pop("covered"), "tests": sorted(seen["outcomes"])}
-    known = {"covered": covered, "modules": seen.pop("modules"), "early": early or bool(loaded)}
-    with open(os.path.join(project.keep, "known.json"), "w") as file:
-        json.dump(known, file)
-    return seen
+    known = {"seen": seen, "fit": seen["stable"] and verdict_of(seen) == "survived", "early": early}
+    known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
+    known["modules"] = modules
+    known["cpu_s"] = min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0)))
+    return known
 
 
 def preload(names):
@@ -114,13 +115,9 @@ def verdict_of(seen):
     return "killed" if failed else "survived"
 
 
-def answer(request, project, forks, results):
-    """Carries out the request, one line of `results` for each candidate."""
-    if "candidates" not in request:
-        results.write(json.dumps(baseline(project, forks)) + "\n")
-        return
-    with open(os.path.join(project.keep, "known.json")) as file:
-        known = json.load(file)
+def serve(request, known, project, forks, results):
+    """Writes a line for each candidate."""
+    project.cpu_s = known["cpu_s"]
     preload(known["modules"])
     project.look()
     gc.collect()
@@ -129,16 +126,48 @@ def answer(request, project, forks, results):
     for candidate in request["candidates"]:
         seen = verify(candidate, project, forks, known["covered"])
         seen["id"] = candidate["id"]
-        results.write(json.dumps(seen) + "\n")
-        results.flush()
+        write_line(results, seen)
 
 
-def forks_early(project):
+def serve_late(request, project, forks, results):
+    """Where pytest is configured: makes the baseline if there is none, and serves unless forks have to be early."""
+    known = read_known(project)
+    if known is None:
+        known = baseline(project, forks, early=bool(inside_modules(project.root)))
+        write_known(project, known)
+        write_line(results, known["seen"])
+    if known["fit"] and not known["early"]:
+        serve(request, known, project, forks, results)
+
+
+def read_known(project):
     path = os.path.join(project.keep, "known.json")
     if not os.path.exists(path):
-        return False
+        return None
     with open(path) as file:
-        return json.load(file)["early"]
+        return json.load(file)
+
+
+def write_known(project, known):
+    with open(os.path.join(project.keep, "known.json"), "w") as file:
+        json.dump(known, file)
+
+
+def write_line(results, value):
+    results.write(json.dumps(value) + "\n")
+    results.flush()
+
+
+def in_fork(work):
+    """Does `work` in a process of its own, so that nothing of it stays in this one."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            sys.stderr.flush()
+            os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def main():
@@ -152,11 +181,15 @@ def main():
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
     with open(request["results"], "w") as results:
-        if forks_early(project):
-            answer(request, project, EarlyForks(project), results)
-        else:
-            late = LateForks(project, lambda forks: answer(request, project, forks, results))
-            pytest.main(project.arguments, plugins=[late])
+        known = read_known(project)
+        if known is not None:
+            write_line(results, known["seen"])
+        if known is None or not known["early"]:
+            late = LateForks(project, lambda forks: serve_late(request, project, forks, results))
+            in_fork(lambda: pytest.main(project.arguments, plugins=[late]))
+            known = read_known(project)
+        if known is not None and known["fit"] and known["early"]:
+            serve(request, known, project, EarlyForks(project), results)
 
 
 if __name__ == "__main__":

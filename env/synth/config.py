@@ -36,6 +36,6 @@ class SynthConfig(Config):
         default=0.2, ge=0, lt=1, description="share of the bugs of each training project kept out, by mutated function"
     )
     timeout_s: float = Field(default=10.0, gt=0, description="seconds that one run of a project's tests may take")
-    batch: int = Field(default=24, ge=1, description="candidates given to a sandbox at a time")
+    batch: int = Field(default=40, ge=1, description="candidates given to a sandbox at a time")
     workers: int = Field(default=2, ge=1, description="sandboxes that work at a time; no influence on the result")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where the tests run")

@@ -59,7 +59,7 @@ class Harvest:
     def draw(self, most: int) -> list[Candidate]:
         """The next candidates, as many as are probably needed; none means that the project is through."""
         missing = self.wanted - len(self.kept)
-        batch = list(islice(self.candidates, min(most, missing + SPARE)))
+        batch = list(islice(self.candidates, min(most, missing + max(SPARE, missing // 4))))
         self.exhausted = not batch
         return batch
 

@@ -31,7 +31,6 @@ for name in [name for name in sys.modules if name.split(".")[0] == "gumshoe"]:
 main()
 """
 STARTUP_S = 60.0
-CPU_S, CPU_FACTOR = 1.0, 10.0
 PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
 
@@ -50,7 +49,6 @@ class Baseline:
     """The clean project's own test run."""
 
     passing: tuple[str, ...]
-    cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,15 @@ class ProjectVerifier:
         timeout_s: wall-clock seconds that one run of the suite may take.
 
     Raises:
-        TaskError: the project has no tests, or they do not pass as they are.
+        TaskError: the project is not a folder.
         SandboxError: the sandbox does not start.
     """
 
     def __init__(self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0) -> None:
         self.name = name
         self._timeout_s = timeout_s
-        self._cpu_s = timeout_s
         self._memory_mb = config.memory_mb
+        self._baseline: Baseline | None = None
         workspace = WorkspaceSpec(path=str(project))
         clean = Task(
             id=f"synth/{name}", source="synth", problem_statement="", workspace=workspace, entrypoint=ENTRYPOINT
@@ -87,31 +85,41 @@ class ProjectVerifier:
         self._sandbox = open_sandbox(clean, config, trusted=True)
         self._folder = f"{self._sandbox.support}/synth"
         try:
-            self._install()
-            self.baseline = self._run_baseline()
+            for path, data in _program().items():
+                self._sandbox.write_file(f"{self._folder}/{path}", data, inside=False)
         except BaseException:
             self.close()
             raise
-        self._cpu_s = min(timeout_s, max(CPU_S, CPU_FACTOR * self.baseline.cpu_s))
+
+    @property
+    def baseline(self) -> Baseline:
+        """The clean project's test run. Raises TaskError and SandboxError as `verify` does."""
+        if self._baseline is None:
+            self.verify([])
+        assert self._baseline is not None
+        return self._baseline
 
     def verify(self, candidates: Sequence[Candidate]) -> list[Verdict]:
-        """The verdicts on candidates of this project, in their order. Raises SandboxError."""
+        """The verdicts on candidates of this project, in their order.
+
+        Raises:
+            TaskError: the project has no tests, or they do not pass as they are.
+            SandboxError: the sandbox broke.
+        """
         rows = [_row(candidate) for candidate in candidates]
-        answers = self._request({"candidates": rows}, runs=2 * len(rows)) if rows else []
+        clean, *answers = self._request(rows)
+        if self._baseline is None:
+            self._baseline = self._accepted(clean)
         if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
-            raise SandboxError(f"project {self.name}: the verifier answered for other candidates than it was given")
-        return [self._verdict(answer) for answer in answers]
+            raise SandboxError(f"project {self.name}: the verifier died before it had judged every candidate")
+        return [self._verdict(answer, self._baseline) for answer in answers]
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""
         self._sandbox.close()
 
-    def _install(self) -> None:
-        for path, data in _program().items():
-            self._sandbox.write_file(f"{self._folder}/{path}", data, inside=False)
-
-    def _run_baseline(self) -> Baseline:
-        (seen,) = self._request({}, runs=2)
+    def _accepted(self, seen: Mapping[str, Any]) -> Baseline:
+        """The baseline of a project that is fit to have bugs. Raises TaskError for one that is not."""
         if "status" in seen:
             raise TaskError(f"project {self.name}: its test run ended without a result ({seen['status']})")
         if seen["collection_errors"]:
@@ -124,36 +132,36 @@ class ProjectVerifier:
             raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
         if not seen["stable"]:
             raise TaskError(f"project {self.name}: two runs of its tests differ: make them deterministic")
-        return Baseline(passing, seen["cpu_s"])
+        return Baseline(passing)
 
-    def _verdict(self, answer: Mapping[str, Any]) -> Verdict:
+    def _verdict(self, answer: Mapping[str, Any], baseline: Baseline) -> Verdict:
         if answer["status"] != "killed":
             return Verdict(answer["status"])
         outcomes: Mapping[str, str] = answer["outcomes"]
-        if any(test not in outcomes for test in self.baseline.passing):
+        if any(test not in outcomes for test in baseline.passing):
             return Verdict("collection")
-        failing = [test for test in self.baseline.passing if outcomes[test] in FAILED]
-        if len(failing) == len(self.baseline.passing):
+        failing = [test for test in baseline.passing if outcomes[test] in FAILED]
+        if len(failing) == len(baseline.passing):
             return Verdict("all_fail")
-        passing = tuple(test for test in self.baseline.passing if outcomes[test] in PASSED)
+        passing = tuple(test for test in baseline.passing if outcomes[test] in PASSED)
         return Verdict("killed", passing, {test: _failure(answer["failures"][test]) for test in failing})
 
-    def _request(self, request: dict[str, Any], *, runs: int) -> list[dict[str, Any]]:
+    def _request(self, candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
         results = f"{self._folder}/results.jsonl"
         request = {
             "root": self._sandbox.root,
             "keep": f"{self._folder}/keep",
             "results": results,
-            "cpu_s": self._cpu_s,
+            "cpu_s": self._timeout_s,
             "wall_s": self._timeout_s,
             "memory_mb": self._memory_mb,
-            **request,
+            "candidates": candidates,
         }
         result = self._sandbox.run(
             [self._sandbox.python, "-c", START, self._folder],
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
-            timeout=STARTUP_S + runs * (self._timeout_s + 1.0),
+            timeout=STARTUP_S + (2 * len(candidates) + 2) * (self._timeout_s + 1.0),
         )
         if result.exit_code is None or result.timed_out:
             raise SandboxError(f"project {self.name}: the verifier took more than {result.duration_s:.0f} s")
@@ -161,7 +169,7 @@ class ProjectVerifier:
             text = self._sandbox.read_file(results, inside=False)
         except FileNotFoundError:
             text = b""
-        if not text:
+        if not text.strip():
             raise TaskError(f"project {self.name}: pytest does not start there: {_complaint(result.output)}")
         return [json.loads(line) for line in text.splitlines()]
 

@@ -223,12 +223,16 @@ def test_a_closed_verifier_says_so(project: Path) -> None:
 )
 def test_a_project_that_is_not_fit_is_refused(tests: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text(tests)
+    verifier = ProjectVerifier("x", tmp_path, LOCAL)
     with pytest.raises(TaskError, match=message):
-        ProjectVerifier("x", tmp_path, LOCAL)
+        verifier.verify([])
+    verifier.close()
 
 
 def test_a_project_whose_pytest_does_not_start_is_refused(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text("def test_x(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    verifier = ProjectVerifier("x", tmp_path, LOCAL)
     with pytest.raises(TaskError, match=r"project x: pytest does not start there: .*no-such-option"):
-        ProjectVerifier("x", tmp_path, LOCAL)
+        verifier.verify([])
+    verifier.close()

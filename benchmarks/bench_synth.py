@@ -1,0 +1,161 @@
+"""How fast bugs are made and verified, on this machine, in one run: `make bench-synth`.
+
+Candidates are judged by `gumshoe synth`'s verifier, with each number of workers, and, as many as are asked for, the
+plain way, which runs the whole suite for each candidate in a fresh sandbox. Candidates and verified bugs a minute.
+
+    python benchmarks/bench_synth.py --workers 1 2 --sandbox docker --json bench-synth.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from gumshoe.env import SandboxConfig, Workspace, open_sandbox
+from gumshoe.env.synth.candidates import Candidate, project_candidates
+from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.synth.pool import VerifierPool
+from gumshoe.env.synth.projects import Project, find_projects, sources_of
+from gumshoe.errors import GumshoeError
+from gumshoe.records import Limits, Task, WorkspaceSpec
+
+Job = tuple[Project, list[Candidate]]
+ItemT = TypeVar("ItemT")
+ENTRYPOINT = ("python", "-m", "pytest", "-q")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one way of judging did."""
+
+    way: str
+    workers: int
+    candidates: int
+    verified: int
+    seconds: float
+
+    @property
+    def candidates_a_minute(self) -> float:
+        return 60 * self.candidates / self.seconds
+
+    @property
+    def verified_a_minute(self) -> float:
+        return 60 * self.verified / self.seconds
+
+
+def jobs(config: SynthConfig, count: int) -> list[Job]:
+    """The first `count` candidates of each project. Making them is not timed: both ways need the same ones."""
+    return [
+        (project, list(islice(project_candidates(sources_of(project, config.exclude), config.seed), count)))
+        for project in find_projects(config.projects)
+    ]
+
+
+def forked(work: list[Job], config: SynthConfig, workers: int) -> Figure:
+    """The verifier of `gumshoe synth`, its sandboxes and first test runs included."""
+
+    def judge(job: Job) -> int:
+        project, candidates = job
+        verified = sum(verdict.status == "killed" for verdict in pool.verify(project, candidates))
+        pool.release(project)
+        return verified
+
+    with VerifierPool(config) as pool:
+        return _timed("forked", work, workers, judge, work)
+
+
+def plain(work: list[Job], config: SynthConfig, workers: int) -> Figure:
+    """A fresh sandbox and the whole suite for each candidate."""
+
+    def judge(one: tuple[Project, Candidate]) -> int:
+        project, candidate = one
+        task = Task(
+            id=f"bench/{candidate.digest}",
+            source="bench",
+            problem_statement="",
+            workspace=WorkspaceSpec(path=str(project.path), overlay={candidate.path: candidate.text}),
+            entrypoint=ENTRYPOINT,
+            limits=Limits(command_timeout_s=config.timeout_s),
+        )
+        sandbox = open_sandbox(task, config.sandbox, trusted=True)
+        try:
+            run = Workspace(task, sandbox).run_tests()
+        finally:
+            sandbox.close()
+        failing = sum(outcome.outcome in {"failed", "error"} for outcome in run.outcomes)
+        return int(not run.result.timed_out and 0 < failing < len(run.outcomes))
+
+    items = [(project, candidate) for project, candidates in work for candidate in candidates]
+    return _timed("plain", work, workers, judge, items)
+
+
+def _timed(way: str, work: list[Job], workers: int, judge: Callable[[ItemT], int], items: list[ItemT]) -> Figure:
+    began = time.perf_counter()
+    with ThreadPoolExecutor(workers) as threads:
+        verified = sum(threads.map(judge, items))
+    seconds = time.perf_counter() - began
+    return Figure(way, workers, sum(len(candidates) for _, candidates in work), verified, seconds)
+
+
+def show(figures: list[Figure]) -> None:
+    """The figures as a table, each beside the plain way with as many workers."""
+    table = Table("way", "workers", "candidates", "verified", "s", "candidates/min", "verified/min", "times as fast")
+    for figure in figures:
+        beside = next((item for item in figures if item.way == "plain" and item.workers == figure.workers), None)
+        factor = "" if beside is None else f"{figure.candidates_a_minute / beside.candidates_a_minute:.1f}"
+        table.add_row(
+            figure.way,
+            str(figure.workers),
+            str(figure.candidates),
+            str(figure.verified),
+            f"{figure.seconds:.1f}",
+            f"{figure.candidates_a_minute:.0f}",
+            f"{figure.verified_a_minute:.0f}",
+            factor,
+        )
+    Console().print(table)
+
+
+def main() -> int:
+    """Runs the benchmark; exit code 2 where the sandbox does not work."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--projects", nargs="+", default=["casebook"], help="as for gumshoe synth")
+    parser.add_argument("--candidates", type=int, default=25, help="of each project")
+    parser.add_argument("--plain-candidates", type=int, default=2, help="of each project, judged the plain way")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--sandbox", default="auto", choices=["auto", "docker", "bubblewrap", "local"])
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    options = parser.parse_args()
+    config = SynthConfig(projects=tuple(options.projects), sandbox=SandboxConfig(kind=options.sandbox))
+    figures: list[Figure] = []
+    try:
+        work = jobs(config, options.candidates)
+        few = [(project, candidates[: options.plain_candidates]) for project, candidates in work]
+        for workers in options.workers:
+            figures.append(plain(few, config, workers))
+            figures.append(forked(work, config, workers))
+    except GumshoeError as error:
+        print(f"bench-synth: {error}", file=sys.stderr)
+        return 2
+    show(figures)
+    if options.json:
+        facts = {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "sandbox": options.sandbox}
+        rows = [asdict(figure) for figure in figures]
+        options.json.write_text(json.dumps({**facts, "figures": rows}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
