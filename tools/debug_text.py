@@ -46,15 +46,21 @@ def _why(stop: Mapping[str, Any]) -> str:
     if reason == "breakpoint":
         return f" (breakpoint {stop['breakpoint']})"
     if reason == "post-mortem":
-        return f" (post-mortem of {stop['test']})" if "test" in stop else " (post-mortem)"
+        here = f"{stop['path']}::{stop['function']}"
+        return f" (post-mortem of {stop['test']})" if stop.get("test", here) != here else " (post-mortem)"
     return "" if reason in ("step", "return", "frame") else f" ({reason})"
 
 
 def _source(source: Sequence[Sequence[Any]], current: int) -> list[str]:
-    width = len(str(source[-1][0])) if source else 1
+    shown = list(source)
+    while shown and shown[-1][0] != current and not str(shown[-1][1]).strip():
+        shown.pop()
+    while shown and shown[0][0] != current and not str(shown[0][1]).strip():
+        shown.pop(0)
+    width = len(str(shown[-1][0])) if shown else 1
     return [
         f"{'->' if number == current else '  '}{number:>{width}} {cut_line(str(text), _LINE_LIMIT)}".rstrip()
-        for number, text in source
+        for number, text in shown
     ]
 
 

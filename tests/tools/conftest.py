@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
+from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
-from gumshoe.records import Limits, Observation, Task, ToolCall, WorkspaceSpec
+from gumshoe.records import Limits, Task, WorkspaceSpec
 
 PYTHONS = [path for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path] or [sys.executable]
 """Interpreters with pytest that run the injected modules; more can be named in GUMSHOE_TEST_PYTHONS."""
@@ -80,23 +80,6 @@ def project(tmp_path: Path) -> Path:
     (folder / "cart.py").write_text(CART)
     (folder / "test_cart.py").write_text(TESTS)
     return folder
-
-
-class Bench:
-    """An environment with tools, and a short way to call them."""
-
-    def __init__(self, env: DebugEnv) -> None:
-        self.env = env
-        self.workspace = env.workspace
-
-    def call(self, tool: str, **arguments: JsonValue) -> Observation:
-        """Calls a tool as an agent does."""
-        call = ToolCall(id="call", name=tool, arguments=arguments)
-        return self.env.toolbox.dispatch(call, self.workspace)
-
-    def text(self, tool: str, **arguments: JsonValue) -> str:
-        """What the agent reads of a call."""
-        return self.call(tool, **arguments).text
 
 
 BACKENDS = [

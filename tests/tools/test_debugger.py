@@ -326,6 +326,24 @@ def test_exception_and_help(start: Start) -> None:
     assert outputs[5] == "not at a return"
 
 
+def test_values_have_no_addresses_but_texts_keep_theirs(start: Start, project: Path) -> None:
+    name = script(
+        project,
+        """\
+        class Plain:
+            pass
+        plain, text = Plain(), "<lamp at 0x12ab>"
+        plain.other, plain.text, pair = Plain(), text, [Plain(), len]
+        x = 1
+        """,
+    )
+    assert start(name).outputs("b script.py:5", "c", "p plain", "p pair", "p text")[2:] == [
+        "plain = <Plain other=<Plain> text='<lamp at 0x12ab>'>",
+        "pair = [<__main__.Plain object>, <built-in function len>]",
+        "text = '<lamp at 0x12ab>'",
+    ]
+
+
 def test_values_that_cannot_be_printed(start: Start, project: Path) -> None:
     name = script(
         project,

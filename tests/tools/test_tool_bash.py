@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conftest import Bench
+from tool_bench import Bench
 
 Open = Callable[..., Bench]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Bench
+from tool_bench import Bench
 
 Open = Callable[..., Bench]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Bench
+from tool_bench import Bench
 
 from gumshoe.records import DebugFrame
 from gumshoe.tools.breakpoints import BreakpointTable, moved_line
@@ -24,7 +24,6 @@ def test_pdb_on_every_backend(open_bench: Open, backend: str) -> None:
         "  16         for item in self.items:",
         "->17             total += self.price(item)",
         "  18         return total",
-        "  19",
         "item, total = (None, 6)",
         "self = <Cart items=[3, None]>",
         "total = 6",

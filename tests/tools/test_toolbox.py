@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Bench
+from tool_bench import Bench
 
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import TestRun, Workspace

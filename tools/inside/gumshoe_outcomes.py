@@ -20,6 +20,7 @@ MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
 INNER_FRAMES = 3
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
+_NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 _FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox")
 
 
@@ -121,7 +122,7 @@ def _plain_message(report):
 
 
 def _short(text):
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in text.splitlines() if not _NOISE.match(line)]
     if len(lines) > MESSAGE_LINES:
         lines = [*lines[: MESSAGE_LINES - 1], "..."]
     return "\n".join(lines)[:MESSAGE_LIMIT]

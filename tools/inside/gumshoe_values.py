@@ -55,7 +55,8 @@ def _has_plain_repr(value):
 
 
 def _attributes(value, show):
-    shown = ["{}={}".format(name, show(each)) for name, each in list(vars(value).items())[:12]]
+    items = list(vars(value).items())[:12]
+    shown = ["{}={}".format(name, without_addresses(each, show(each))) for name, each in items]
     return "<" + " ".join([type(value).__name__, *shown]) + ">"
 
 
@@ -65,6 +66,8 @@ def without_addresses(value, text):
 
 
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
+_NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
+"""Empty lines, and what pytest says about its own options."""
 
 
 def describe_exception(kind, value):
@@ -73,5 +76,5 @@ def describe_exception(kind, value):
         text = "".join(traceback.format_exception_only(kind, value))
     except Exception:  # the exception's own code may raise anything
         text = kind.__name__
-    lines = [line.rstrip() for line in _ADDRESS.sub(">", text).splitlines() if line.strip()]
+    lines = [line.rstrip() for line in _ADDRESS.sub(">", text).splitlines() if not _NOISE.match(line)]
     return shorten("\n".join(lines), EXCEPTION_LIMIT)
