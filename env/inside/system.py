@@ -51,7 +51,9 @@ def keep_for_itself(terminal):
 
 
 def become(uid, gid):
-    """Gives up root for good."""
+    """Gives up root for good; nothing is left to do the second time."""
+    if os.getresuid() == (uid, uid, uid):
+        return
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)

@@ -20,6 +20,7 @@ import shutil
 import signal
 import sys
 import tarfile
+import time
 import traceback
 
 from gumshoe.env.inside import system
@@ -30,6 +31,7 @@ from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
 from gumshoe.env.inside.snapshots import Snapshots, delete
+from gumshoe.env.inside.state import empty, inspect
 
 CHUNK = 1 << 16
 
@@ -72,6 +74,7 @@ class Warden:
 
     def __init__(self, hangup):
         self.hangup = hangup
+        self.started = time.time()
         self.files = Files("/")
         self.snapshots = Snapshots(self.files, "/")
         self.limits = {}
@@ -199,6 +202,16 @@ class Warden:
         for name in list(self.sessions):
             self.session_close(name)
         self._kill_strays()
+
+    def inspect(self, folders):
+        """What stands in the sandbox, to compare with another moment."""
+        return inspect(folders, self.started)
+
+    def clear(self, folders):
+        """Kills every program and empties the folders."""
+        self.stop_all()
+        for folder in folders:
+            empty(folder)
 
     def bye(self):
         """Ends the warden, after the answer."""

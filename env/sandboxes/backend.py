@@ -25,6 +25,8 @@ class Place:
         limits: names of the `resource` module to their value.
         disposable: a folder that the warden removes when the host dies without closing the sandbox.
         disk: bytes that may be written in all, watched where the file system has no limit of its own.
+        scratch: the folders that programs are meant to write in, all empty at the start, the workspace among them;
+            none where the sandbox cannot be used again.
         user: user and group that the warden becomes, when it starts as root and programs must not be.
     """
 
@@ -36,6 +38,7 @@ class Place:
     disposable: str | None = None
     user: tuple[int, int] | None = None
     disk: int | None = None
+    scratch: Sequence[str] = ()
 
 
 class Backend(Protocol):

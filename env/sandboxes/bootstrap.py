@@ -13,7 +13,19 @@ from pathlib import Path
 __all__ = ["bootstrap_argv", "payload"]
 
 PACKAGE = "gumshoe.env.inside"
-MODULES = ("system", "tape", "disk", "processes", "running", "files", "searching", "sessions", "snapshots", "warden")
+MODULES = (
+    "system",
+    "tape",
+    "disk",
+    "processes",
+    "running",
+    "files",
+    "searching",
+    "sessions",
+    "snapshots",
+    "state",
+    "warden",
+)
 
 PROGRAM = """\
 import os, sys, tty

@@ -32,7 +32,7 @@ from gumshoe.errors import SandboxError
 
 __all__ = ["BubblewrapBackend", "why_not_bubblewrap"]
 
-HOME, TEMPORARY, STATE = "/home/gumshoe", "/tmp", "/gumshoe"  # noqa: S108 - inside the sandbox
+HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = (
     "/etc/alternatives",
@@ -65,12 +65,13 @@ class BubblewrapBackend:
         _write_accounts(self._folder, user)
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
         self.place = Place(
-            root=f"{workdir}",
+            root=workdir,
             state=f"{STATE}/state",
             python=sys.executable,
             environment={**program_environment(path, home=HOME, temporary=TEMPORARY), "USER": "gumshoe", **config.env},
             limits={**resource_limits(config, memory=True), "RLIMIT_NPROC": config.pids},
             user=(user, user) if as_root else None,
+            scratch=(workdir, TEMPORARY, STATE, HOME, SHARED_MEMORY),
         )
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
@@ -114,7 +115,7 @@ class BubblewrapBackend:
             (TEMPORARY, disk),
             (STATE, disk),
             (HOME, max(16, disk // 4)),
-            ("/dev/shm", SHARED_MEMORY_MB),  # noqa: S108 - inside the sandbox
+            (SHARED_MEMORY, SHARED_MEMORY_MB),
         ):
             yield from ("--perms", "1777", "--size", str(megabytes << 20), "--tmpfs", folder)
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")

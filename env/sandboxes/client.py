@@ -6,8 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.env.sandboxes.backend import Backend
-from gumshoe.env.sandboxes.link import SLACK_S, Link
+from gumshoe.env.sandboxes.link import SLACK_S, Line
 from gumshoe.env.sandboxes.session import WardenSession
 from gumshoe.env.sandboxes.support import support_archive
 from gumshoe.env.sandboxes.tape import text_of
@@ -22,15 +21,14 @@ class WardenSandbox:
     """A sandbox with a warden in it. See `protocols.Sandbox` for what its methods do.
 
     Args:
-        backend: starts the warden; closed with the sandbox.
-        output_limit: bytes kept of one program's output.
+        link: the way to the warden; closed with the sandbox.
     """
 
-    def __init__(self, backend: Backend, output_limit: int = 256 << 10) -> None:
-        self.backend = backend.name
-        self.isolated = backend.isolated
-        self._link = Link(backend, output_limit)
-        facts = self._link.facts
+    def __init__(self, link: Line) -> None:
+        self.backend = link.backend
+        self.isolated = link.isolated
+        self._link = link
+        facts = link.facts
         self.root: str = facts["root"]
         self.state: str = facts["state"]
         self.python: str = facts["python"]

@@ -1,11 +1,11 @@
 """The Docker sandbox: one long-lived container whose process 1 is the warden, driven over the container's terminal.
 
 What it does: the container has no network, a few capabilities of the sort that package managers need, no way to gain
-others, and limits on memory, processes and processors. The repository of a task that comes as a folder lives in
-memory, as temporary files do, with a limit on size. Nothing of the host is mounted and nothing of its environment
-passed on. Programs cannot kill the warden, nor open its terminal. What they write elsewhere is watched: when it is
-more than the limit, everything in the sandbox is killed. The daemon may be on another machine (`DOCKER_HOST`):
-everything goes over its one socket.
+others, and limits on memory, processes and processors. Nothing of the host is mounted and nothing of its environment
+passed on. Programs cannot kill the warden, nor open its terminal. For a task that comes as a folder and needs no setup
+the container's disk is read-only; the repository, home and temporary folders are in memory, each with a limit on its
+size. Otherwise the disk can be written and is watched: when it is more than the limit, everything in the sandbox is
+killed. The daemon may be on another machine (`DOCKER_HOST`): everything goes over its one socket.
 
 What it does not do: programs run as the image's user, often root inside the container, on the host's kernel. The wall
 is as strong as the daemon makes it (user namespaces, gVisor and the like are the daemon's settings). The watch over
@@ -31,7 +31,8 @@ from gumshoe.records import Task
 
 __all__ = ["DockerBackend"]
 
-STATE = "/gumshoe"
+HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
+ENVIRONMENT = {"LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 READ_BYTES = 1 << 16
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 SHARED_MEMORY_MB = 64
@@ -45,25 +46,26 @@ class DockerBackend:
 
     def __init__(self, task: Task, config: SandboxConfig) -> None:
         self._config = config
+        self._client: Any = None
         self._container: Any = None
         self._stream: Any = None
         self.image = task.workspace.image or config.image
+        workdir = task.workspace.workdir
+        self._read_only = task.workspace.path is not None and not task.setup
+        self._in_memory = [STATE, TEMPORARY]
+        if task.workspace.path is not None:
+            self._in_memory.append(workdir)
+        if self._read_only:
+            self._in_memory += [HOME, "/run", "/var/tmp"]  # noqa: S108 - inside the container
         self.place = Place(
-            root=task.workspace.workdir,
+            root=workdir,
             state=f"{STATE}/state",
             python="python3",
-            environment={
-                "LANG": "C.UTF-8",
-                "TERM": "dumb",
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "PYTHONHASHSEED": "0",
-                **config.env,
-            },
+            environment={**ENVIRONMENT, **({"HOME": HOME} if self._read_only else {}), **config.env},
             limits=resource_limits(config, memory=False),
-            disk=config.disk_mb << 20,
+            disk=None if self._read_only else config.disk_mb << 20,
+            scratch=(*self._in_memory, SHARED_MEMORY) if self._read_only else (),
         )
-        in_memory = [self.place.root] if task.workspace.path is not None else []
-        self._in_memory = [*in_memory, "/tmp", STATE]  # noqa: S108 - inside the container
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
         """Starts a container whose process 1 this program is, on a terminal that pexpect drives over the daemon's
@@ -71,8 +73,9 @@ class DockerBackend:
         """
         wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
         with engine.daemon_errors(f"a container of {self.image} could not be started"):
+            self._client = engine.connect()
             self._container = self._create(argv)
-            self._stream = engine.client().api.attach_socket(self._container.id, params=wanted)
+            self._stream = self._client.api.attach_socket(self._container.id, params=wanted)
             self._container.start()
         raw = getattr(self._stream, "_sock", self._stream)
         return SocketSpawn(raw, timeout=None, maxread=READ_BYTES)  # pyright: ignore[reportArgumentType]
@@ -84,12 +87,15 @@ class DockerBackend:
         if container is not None:
             with contextlib.suppress(NotFound), engine.daemon_errors("the container could not be removed"):
                 container.remove(force=True, v=True)
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def _create(self, argv: Sequence[str]) -> Any:
         config = self._config
         options = f"rw,exec,nosuid,nodev,mode=1777,size={config.disk_mb}m"
         memory = f"{config.memory_mb}m"
-        return engine.client().containers.create(
+        return self._client.containers.create(
             self.image,
             list(argv),
             entrypoint=[],
@@ -106,6 +112,7 @@ class DockerBackend:
             pids_limit=config.pids,
             nano_cpus=int(config.cpus * 1e9),
             shm_size=f"{SHARED_MEMORY_MB}m",
+            read_only=self._read_only,
             tmpfs=dict.fromkeys(self._in_memory, options),
             ulimits=[Ulimit(name="core", soft=0, hard=0)],
             log_config=LogConfig(type="none"),

@@ -1,4 +1,4 @@
-"""The Docker daemon: one client for the process, clear words when it does not answer, and whose container is whose."""
+"""The Docker daemon: connecting to it, clear words when it does not answer, and whose container is whose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from requests.exceptions import RequestException
 
 from gumshoe.errors import SandboxError
 
-__all__ = ["LABEL", "client", "daemon_errors", "image_digest", "labels", "reap_orphans", "why_not_docker"]
+__all__ = ["LABEL", "connect", "daemon_errors", "image_digest", "labels", "reap_orphans", "why_not_docker"]
 
 LABEL = "gumshoe.run"
 HOST_LABEL = "gumshoe.host"
@@ -26,20 +26,21 @@ TIMEOUT_S = 120
 RUN_ID = secrets.token_hex(8)
 
 
-@functools.cache
-def _client_of(process: int) -> docker.DockerClient:
-    """A client must not be shared with a forked child, so there is one for each process."""
-    del process
-    return docker.from_env(timeout=TIMEOUT_S, max_pool_size=64)
-
-
-def client() -> docker.DockerClient:
-    """The process's client. Raises SandboxError when no daemon answers."""
+def connect() -> docker.DockerClient:
+    """A connection to the daemon, for the caller to close. Raises SandboxError when no daemon answers."""
+    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     try:
-        return _client_of(os.getpid())
+        return docker.from_env(timeout=TIMEOUT_S, version=_api_version(where))
     except DockerException as error:
-        where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
         raise SandboxError(f"no Docker daemon answers at {where} ({_short(error)})") from None
+
+
+@functools.cache
+def _api_version(where: str) -> str:
+    """The version of the API that the daemon and this SDK agree on; asked once for each daemon."""
+    del where
+    with contextlib.closing(docker.from_env(timeout=TIMEOUT_S)) as client:
+        return str(client.api.api_version)
 
 
 @contextlib.contextmanager
@@ -54,10 +55,9 @@ def daemon_errors(doing: str) -> Generator[None]:
 
 
 def why_not_docker(image: str) -> str | None:
-    """Why Docker cannot run this image here; None where it can."""
+    """Why Docker cannot run this image here; None where it can, which is found out once."""
     try:
-        with daemon_errors("the Docker daemon refuses"):
-            client().images.get(image)
+        _find_image(image)
     except SandboxError as error:
         text = str(error)
         if "No such image" in text:
@@ -66,10 +66,16 @@ def why_not_docker(image: str) -> str | None:
     return None
 
 
+@functools.cache
+def _find_image(image: str) -> None:
+    with daemon_errors("the Docker daemon refuses"), contextlib.closing(connect()) as client:
+        client.images.get(image)
+
+
 def image_digest(image: str) -> str | None:
     """The image's id, a digest of its content. Raises SandboxError."""
-    with daemon_errors(f"image {image}"):
-        return client().images.get(image).id
+    with daemon_errors(f"image {image}"), contextlib.closing(connect()) as client:
+        return client.images.get(image).id
 
 
 def labels() -> dict[str, str]:
@@ -83,8 +89,8 @@ def reap_orphans() -> list[str]:
     Raises SandboxError when the daemon does not answer.
     """
     removed: list[str] = []
-    with daemon_errors("orphaned containers cannot be removed"):
-        found: list[Any] = client().containers.list(all=True, filters={"label": f"{HOST_LABEL}={_host()}"})
+    with daemon_errors("orphaned containers cannot be removed"), contextlib.closing(connect()) as client:
+        found: list[Any] = client.containers.list(all=True, filters={"label": f"{HOST_LABEL}={_host()}"})
         for container in found:
             if not _lives(container.labels.get(PROCESS_LABEL, "")):
                 with contextlib.suppress(NotFound, APIError):  # Somebody else may be reaping, too.

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.bootstrap import bootstrap_argv
 from gumshoe.env.sandboxes.channel import Channel
 from gumshoe.errors import SandboxClosed, SandboxError
 
-__all__ = ["SLACK_S", "Link"]
+__all__ = ["SLACK_S", "Line", "Link"]
 
 SLACK_S = 60.0
+
+
+class Line(Protocol):
+    """What a sandbox needs of a link: a `Link` of its own, or a lease on one from a pool."""
+
+    backend: str
+    isolated: bool
+    facts: Mapping[str, Any]
+    closed: bool
+
+    def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any: ...
+
+    def close(self) -> None: ...
 
 
 class Link:
     """Starts the warden of a backend and asks things of it.
 
     Attributes:
+        backend: the name of the kind of sandbox.
+        isolated: as in `Backend`.
         facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`.
         closed: whether `close` has been called.
 
@@ -27,12 +43,14 @@ class Link:
     """
 
     def __init__(self, backend: Backend, output_limit: int) -> None:
+        self.backend = backend.name
+        self.isolated = backend.isolated
         self._backend = backend
         self._output_limit = output_limit
         self.closed = False
         try:
             self._channel = self._connect()
-            self.facts = self._configure()
+            self.facts = self.configure()
         except BaseException:
             self._release()
             raise
@@ -60,7 +78,13 @@ class Link:
         channel.start(word)
         return channel
 
-    def _configure(self) -> dict[str, Any]:
+    @property
+    def scratch(self) -> Sequence[str]:
+        """The folders that programs can write in, where these are all; see `Place`."""
+        return self._backend.place.scratch
+
+    def configure(self) -> Mapping[str, Any]:
+        """Tells the warden where things are and what programs may use, and makes the workspace's folder."""
         place = self._backend.place
         return self._channel.exchange(
             "configure",

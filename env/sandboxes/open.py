@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.link import Line, Link
+from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.errors import ConfigError, SandboxError
-from gumshoe.records import Task
+from gumshoe.records import Task, WorkspaceSpec
 
-__all__ = ["Choice", "choose", "open_sandbox", "why_not"]
+__all__ = ["Choice", "choose", "close_pools", "open_sandbox", "why_not"]
 
 log = logging.getLogger(__name__)
 
+_pools: list[SandboxPool] = []
 ORDER = ("docker", "bubblewrap", "local")
 
 
@@ -42,13 +48,46 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     config = config or SandboxConfig()
     choice = choose(task, config, trusted=trusted)
     log.debug("%s", choice.sentence)
-    sandbox = WardenSandbox(_BACKENDS[choice.kind](task, config), config.output_kb << 10)
+    sandbox = WardenSandbox(_link(choice.kind, task, config))
     try:
         stage(sandbox, task, config)
     except BaseException:
         sandbox.close()
         raise
     return sandbox
+
+
+def _link(kind: str, task: Task, config: SandboxConfig) -> Line:
+    """A warm sandbox where the config wants a pool and the task can use one, else one of its own."""
+    poolable = kind != "local" and task.workspace.path is not None and not task.setup
+    if config.pool and poolable:
+        return _pool(os.getpid(), kind, task.workspace.workdir, config.model_dump_json()).lease()
+    return Link(_BACKENDS[kind](task, config), config.output_kb << 10)
+
+
+@functools.cache
+def _pool(process: int, kind: str, workdir: str, config_json: str) -> SandboxPool:
+    """The process's pool for such sandboxes, closed when the process ends."""
+    del process
+    config = SandboxConfig.model_validate_json(config_json)
+    blank = Task(
+        id="blank",
+        source="pool",
+        problem_statement="",
+        workspace=WorkspaceSpec(path="/", workdir=workdir),
+        entrypoint=("true",),
+    )
+    pool = SandboxPool(lambda: Link(_BACKENDS[kind](blank, config), config.output_kb << 10), config.pool)
+    atexit.register(pool.close)
+    _pools.append(pool)
+    return pool
+
+
+def close_pools() -> None:
+    """Closes every warm sandbox that is not in use, now instead of when the process ends."""
+    _pool.cache_clear()
+    while _pools:
+        _pools.pop().close()
 
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.env.sandboxes.link import SLACK_S, Link
+from gumshoe.env.sandboxes.link import SLACK_S, Line
 from gumshoe.env.sandboxes.tape import text_of
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import SessionReply
@@ -22,7 +22,7 @@ class WardenSession:
     The terminal does not echo, and a line printed ends in a plain newline.
     """
 
-    def __init__(self, name: str, link: Link) -> None:
+    def __init__(self, name: str, link: Line) -> None:
         self._name = name
         self._link = link
         self._closed = False

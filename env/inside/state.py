@@ -1,0 +1,77 @@
+"""What programs can leave behind in a sandbox, looked at and cleared away."""
+
+import os
+import stat
+
+from gumshoe.env.inside import system
+from gumshoe.env.inside.snapshots import delete
+
+IPC_TABLES = ("/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg")
+QUEUES = "/dev/mqueue"
+
+
+def inspect(folders, since):
+    """The state of a sandbox as plain data: equal for two moments between which nothing was left behind.
+
+    It covers processes, System V and POSIX message objects, names, kinds and modes of all that is in the folders, and
+    what has changed elsewhere on the root's own file system since a moment (whatever was written, made, removed or
+    given other permissions there carries a later time of change, which programs cannot set).
+    """
+    return {
+        "elsewhere": sorted(_changed_since(since)),
+        "processes": sorted(system.processes()),
+        "ipc": [_read(path) for path in IPC_TABLES],
+        "queues": sorted(os.listdir(QUEUES)) if os.path.isdir(QUEUES) else [],
+        "folders": {folder: _listing(folder) for folder in folders},
+    }
+
+
+def empty(folder):
+    """Removes all that is in a folder, but what cannot be removed because something is mounted there."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.ismount(path):
+            empty(path)
+        else:
+            delete(path)
+
+
+def _changed_since(since):
+    """(path, time of change) of what has changed on the root's file system; nothing can on a read-only one."""
+    if os.statvfs("/").f_flag & os.ST_RDONLY:
+        return
+    device = os.lstat("/").st_dev
+    waiting = ["/"]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(folder) as listing:
+            for entry in listing:
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(found.st_mode):
+                    if found.st_dev != device:
+                        continue
+                    waiting.append(entry.path)
+                if found.st_ctime >= since:
+                    yield entry.path, found.st_ctime_ns
+
+
+def _listing(folder):
+    """(path, kind and permissions) of a folder and everything below it."""
+    found = [("", os.lstat(folder).st_mode)]
+    waiting = [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as listing:
+            for entry in listing:
+                mode = entry.stat(follow_symlinks=False).st_mode
+                found.append((os.path.relpath(entry.path, folder), mode))
+                if stat.S_ISDIR(mode):
+                    waiting.append(entry.path)
+    return sorted(found)
+
+
+def _read(path):
+    try:
+        with open(path) as stream:
+            return stream.read()
+    except OSError:
+        return ""

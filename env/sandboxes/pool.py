@@ -1,0 +1,170 @@
+"""Warm sandboxes: started ahead, and used again once they are shown to be as they were at the start.
+
+A sandbox comes back to the pool when it is closed. Its programs are killed, its folders emptied, and its whole state
+compared with the state at its start (see `gumshoe.env.inside.state`). If anything differs, or anything fails, it is
+thrown away and a fresh one is started in its place.
+
+Only tasks that come as a folder and need no setup go through a pool: nothing but the scratch folders can be written in
+their sandboxes. For the others, and for the local sandbox, `open` gives a sandbox of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from gumshoe.env.sandboxes.link import SLACK_S, Link
+from gumshoe.errors import SandboxClosed, SandboxError
+
+__all__ = ["Lease", "SandboxPool", "WarmLink"]
+
+DEVICES = "/dev"
+
+
+class WarmLink:
+    """A link to a blank sandbox, and what it looked like at its start."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._scratch = list(link.scratch)
+        self._blank = self._state()
+
+    def reset(self) -> bool:
+        """Clears the sandbox; False where it is not as it was at the start. Raises SandboxError and OSError."""
+        self.link.ask("clear", SLACK_S, folders=self._scratch)
+        self.link.configure()
+        return self._state() == self._blank
+
+    def _state(self) -> Mapping[str, Any]:
+        return self.link.ask("inspect", SLACK_S, folders=[*self._scratch, DEVICES])
+
+
+class Lease:
+    """One episode's use of a warm sandbox: what a `Link` is to a sandbox of one's own.
+
+    Attributes:
+        backend, isolated, facts: as those of a `Link`.
+        closed: whether the lease has ended.
+        warm: the sandbox that is used.
+    """
+
+    def __init__(self, warm: WarmLink, give_back: Callable[[WarmLink], None]) -> None:
+        self.warm = warm
+        self._give_back = give_back
+        self.backend = warm.link.backend
+        self.isolated = warm.link.isolated
+        self.facts = warm.link.facts
+        self.closed = False
+
+    def ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
+        """One exchange. Raises SandboxClosed after the lease has ended, and as `Channel.exchange` does."""
+        if self.closed:
+            raise SandboxClosed("the sandbox has been closed")
+        return self.warm.link.ask(op, timeout, **arguments)
+
+    def close(self) -> None:
+        """Gives the sandbox back. Idempotent."""
+        if not self.closed:
+            self.closed = True
+            self._give_back(self.warm)
+
+
+class SandboxPool:
+    """Keeps `size` sandboxes of one kind alive, those in use among them.
+
+    The first use starts the others in the background. More than `size` can be in use at a time; what is too many is
+    closed when it comes back.
+
+    Args:
+        start: starts a blank sandbox.
+        size: how many are kept alive.
+    """
+
+    def __init__(self, start: Callable[[], Link], size: int) -> None:
+        self._start = start
+        self._size = size
+        self._lock = threading.Lock()
+        self._ready: list[WarmLink] = []
+        self._leased = 0
+        self._coming: set[Future[None]] = set()
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="gumshoe-pool")
+        self._closed = False
+
+    def lease(self) -> Lease:
+        """A blank sandbox: a ready one, else one that is started now. Raises SandboxError."""
+        with self._lock:
+            if self._closed:
+                raise SandboxClosed("the pool of sandboxes has been closed")
+            warm = self._ready.pop() if self._ready else None
+            self._leased += 1
+            self._order()
+        try:
+            return Lease(warm or WarmLink(self._start()), self._take_back)
+        except BaseException:
+            self._leased -= 1
+            raise
+
+    def fill(self) -> None:
+        """Waits until as many are alive as the pool keeps. Raises the SandboxError of one that cannot be started."""
+        with self._lock:
+            self._order()
+            coming = list(self._coming)
+        for future in coming:
+            future.result()
+
+    def close(self) -> None:
+        """Closes the sandboxes that are ready; those that are leased are closed when they come back. Idempotent."""
+        with self._lock:
+            self._closed = True
+        self._starter.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            ready, self._ready = self._ready, []
+        for warm in ready:
+            warm.link.close()
+
+    @property
+    def ready(self) -> int:
+        """How many sandboxes wait to be leased."""
+        return len(self._ready)
+
+    def __enter__(self) -> SandboxPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _order(self) -> None:
+        """Has the missing ones started in the background. Called with the lock held."""
+        for _ in range(self._size - self._alive()):
+            future = self._starter.submit(self._make_ready)
+            self._coming.add(future)
+            future.add_done_callback(self._coming.discard)
+
+    def _alive(self) -> int:
+        return len(self._ready) + self._leased + sum(not future.done() for future in self._coming)
+
+    def _make_ready(self) -> None:
+        warm = WarmLink(self._start())
+        with self._lock:
+            wanted = not self._closed
+            if wanted:
+                self._ready.append(warm)
+        if not wanted:
+            warm.link.close()
+
+    def _take_back(self, warm: WarmLink) -> None:
+        try:
+            as_before = not self._closed and warm.reset()
+        except (SandboxError, OSError):
+            as_before = False  # A sandbox that cannot even be cleared is the very one to throw away.
+        with self._lock:
+            self._leased -= 1
+            wanted = as_before and not self._closed and self._alive() < self._size
+            if wanted:
+                self._ready.append(warm)
+            elif not self._closed:
+                self._order()
+        if not wanted:
+            warm.link.close()

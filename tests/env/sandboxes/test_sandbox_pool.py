@@ -1,0 +1,133 @@
+"""Warm sandboxes: they come back as they were at the start, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from conftest import ISOLATED  # pyright: ignore[reportMissingImports]
+
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.link import Link
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.env.sandboxes.pool import SandboxPool
+from gumshoe.errors import SandboxClosed, SandboxError
+from gumshoe.records import Task
+
+Start = Callable[[], Link]
+
+
+@pytest.fixture(params=ISOLATED)
+def start(request: pytest.FixtureRequest, task: Task) -> Start:
+    """Starts a blank sandbox."""
+    config = SandboxConfig(kind=request.param, disk_mb=64)
+
+    def start_one() -> Link:
+        if request.param == "docker":
+            from gumshoe.env.sandboxes.docker import DockerBackend
+
+            return Link(DockerBackend(task, config), 1 << 18)
+        from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
+
+        return Link(BubblewrapBackend(config, "/workspace"), 1 << 18)
+
+    return start_one
+
+
+def test_a_sandbox_is_used_again_and_is_blank(start: Start) -> None:
+    with SandboxPool(start, 1) as pool:
+        lease = pool.lease()
+        sandbox = WardenSandbox(lease)
+        sandbox.write_file("left.py", b"x")
+        sandbox.run(["sh", "-c", "mkdir -p ~/.cache/a; touch ~/.cache/a/b /tmp/left /dev/shm/left"])
+        session = sandbox.open_session(["sleep", "1000"])
+        snapshot = sandbox.snapshot()
+        sandbox.close()
+        sandbox.close()
+        assert pool.ready == 1
+        with pytest.raises(SandboxClosed):
+            sandbox.run(["true"])
+        assert not session.alive
+        second = pool.lease()
+        assert second.warm is lease.warm
+        again = WardenSandbox(second)
+        assert again.walk() == []
+        seen = again.run(["sh", "-c", "ls -A ~ /tmp /dev/shm; cat /proc/[0-9]*/comm"]).output
+        assert "left" not in seen
+        assert "sleep" not in seen
+        with pytest.raises(SandboxError, match="cannot be read"):
+            again.restore(snapshot)
+        again.close()
+
+
+def test_others_are_started_ahead_and_no_more_than_wanted_are_kept(start: Start) -> None:
+    with SandboxPool(start, 2) as pool:
+        first = WardenSandbox(pool.lease())
+        pool.fill()
+        assert pool.ready == 1
+        second, third = WardenSandbox(pool.lease()), WardenSandbox(pool.lease())
+        for sandbox in (first, second, third):
+            sandbox.close()
+        assert pool.ready == 2
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "chmod 700 /tmp",
+        "chmod 755 /workspace",
+        "python3 -c 'import ctypes; ctypes.CDLL(None).shmget(0, 4096, 0o1600)'",
+        "touch /dev/left",
+    ],
+)
+def test_what_cannot_be_cleared_is_thrown_away(start: Start, attack: str) -> None:
+    with SandboxPool(start, 1) as pool:
+        first = pool.lease()
+        done = WardenSandbox(first).run(["sh", "-c", attack]).exit_code == 0
+        first.close()
+        pool.fill()
+        second = pool.lease()
+        assert (second.warm is not first.warm) == done
+        second.close()
+
+
+def test_a_pool_whose_sandboxes_do_not_start() -> None:
+    def fail() -> Link:
+        raise SandboxError("not today")
+
+    with SandboxPool(fail, 2) as pool:
+        for _ in range(2):
+            with pytest.raises(SandboxError, match="not today"):
+                pool.lease()
+        with pytest.raises(SandboxError, match="not today"):
+            pool.fill()
+
+
+def test_a_closed_pool(start: Start) -> None:
+    pool = SandboxPool(start, 1)
+    sandbox = WardenSandbox(pool.lease())
+    pool.close()
+    pool.close()
+    assert pool.ready == 0
+    with pytest.raises(SandboxClosed):
+        pool.lease()
+    assert sandbox.run(["true"]).exit_code == 0
+    sandbox.close()
+    assert pool.ready == 0
+
+
+@pytest.mark.parametrize("kind", ISOLATED)
+def test_a_pool_by_config(kind: str, task: Task, request: pytest.FixtureRequest) -> None:
+    config = SandboxConfig(kind=kind, pool=1)  # pyright: ignore[reportArgumentType]
+    request.addfinalizer(close_pools)
+    for _ in range(4):
+        with open_sandbox(task, config, trusted=False) as sandbox:
+            assert [entry.path for entry in sandbox.walk(depth=1)] == ["app.py", "pkg", "test_app.py"]
+            sandbox.write_file("more.py", b"")
+            assert sandbox.run(["python", "-c", "import app; print(app.double(2))"]).output == "4\n"
+
+
+def test_local_has_no_pool(task: Task) -> None:
+    with open_sandbox(task, SandboxConfig(kind="local", pool=2), trusted=True) as sandbox:
+        assert sandbox.run(["true"]).exit_code == 0
