@@ -72,7 +72,7 @@ class ArmPlayer:
             folder.plan(len(episodes))
             before = sum(episode.id in folder.finished for episode in episodes)
             hooks.begun(len(episodes), before)
-            with self._playable(hooks, idle=before == len(episodes)) as playable:
+            with self._playable(hooks, idle=control.finishing or before == len(episodes)) as playable:
                 runner = Runner(playable, folder, control, hooks.done)
                 result = runner.run(episodes, hooks.tick)
         samples = {episode.id: episode.sample for episode in episodes}

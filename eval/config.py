@@ -76,7 +76,7 @@ class EvalConfig(Config):
         default_factory=dict, description="texts that stand for {name} in models and in training_log"
     )
     tasks: TasksConfig = Field(description="which tasks; a limit is shared out evenly between their splits")
-    agent: AgentConfig = Field(AgentConfig(kind="seeker"), description="what every arm may do")
+    agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="what every arm may do")
     arms: tuple[ArmConfig, ...] = Field(min_length=1, description="what is compared, in the order of the report")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")

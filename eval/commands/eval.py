@@ -44,15 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     from gumshoe.collect.control import Control
     from gumshoe.eval.config import EvalConfig
-    from gumshoe.eval.report import print_table, write_report
+    from gumshoe.eval.report import loss_curve, print_table, write_report
     from gumshoe.eval.run import evaluate
 
     config = load_config(EvalConfig, arguments.config, arguments.param)
+    losses = loss_curve(config)
     control = Control()
     with _signals(control), _quiet_http():
         evaluation = evaluate(config, control, {arm.name: _hooks(arm, control) for arm in config.arms})
     report = Path(config.out) / "report.html"
-    write_report(evaluation, report)
+    write_report(evaluation, report, losses)
     print_table(evaluation.summary, Console(width=None if sys.stdout.isatty() else 118))
     for path in (*evaluation.files.values(), report):
         print(path)

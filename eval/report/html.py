@@ -8,20 +8,26 @@ import jinja2
 from markupsafe import Markup
 
 from gumshoe.collect.store import write_whole
-from gumshoe.eval.report.charts import line_chart
+from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.report.charts import LineChart, line_chart
 from gumshoe.eval.report.page import Page, build_page
 from gumshoe.eval.report.training_log import read_losses
 from gumshoe.eval.run import Evaluation
 
-__all__ = ["render", "write_report"]
+__all__ = ["loss_curve", "render", "write_report"]
 
 HERE = Path(__file__).parent
 
 
-def write_report(evaluation: Evaluation, path: Path) -> None:
-    """Writes the page of an evaluation. Raises DatasetError when the training log it names cannot be read."""
-    log = evaluation.config.training_log
-    losses = line_chart(read_losses(Path(evaluation.config.fill(log)))) if log is not None else None
+def loss_curve(config: EvalConfig) -> LineChart | None:
+    """The losses that the config's training log holds; None without one. Raises DatasetError if it cannot be read."""
+    if config.training_log is None:
+        return None
+    return line_chart(read_losses(Path(config.fill(config.training_log))))
+
+
+def write_report(evaluation: Evaluation, path: Path, losses: LineChart | None = None) -> None:
+    """Writes the page of an evaluation."""
     write_whole(path, render(build_page(evaluation, losses)))
 
 

@@ -57,7 +57,7 @@ PATCH = """\
      def total(self):
 -        tax = 1
 +        tax = 2
- 
+\x20
          def inner():
 -            return tax
 +            return tax + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import io
 import json
@@ -19,7 +20,7 @@ from rich.console import Console
 from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.errors import DatasetError
 from gumshoe.eval.config import ArmConfig, EvalConfig
-from gumshoe.eval.report import print_table, write_report
+from gumshoe.eval.report import loss_curve, print_table, write_report
 from gumshoe.eval.report.charts import dot_chart, line_chart, nice_ticks
 from gumshoe.eval.report.html import render
 from gumshoe.eval.report.page import build_page
@@ -162,7 +163,7 @@ def test_the_page_says_what_was_measured() -> None:
 def test_a_page_without_episodes_and_one_of_tasks_without_splits_can_be_made() -> None:
     empty = evaluation({"a": {}}, [make_task()])
     assert "No arm" not in render(build_page(empty, None))
-    none = empty.__class__(**{**vars(empty), "summary": empty.summary.model_copy(update={"arms": ()})})
+    none = dataclasses.replace(empty, summary=empty.summary.model_copy(update={"arms": ()}))
     assert "No arm has finished an episode" in render(build_page(none, None))
     plain = make_task().model_copy(update={"tags": {}})
     page = render(build_page(evaluation({"a": {"t": make_trajectory(task=plain)}}, [plain]), None))
@@ -181,11 +182,12 @@ def test_the_report_draws_the_loss_curve(tmp_path: Path) -> None:
     rows = [{"step": 1, "loss": 3.0}, {"step": 2, "loss": 2.0}, {"step": 2, "eval_loss": 2.5}, {"train_runtime": 4}]
     log.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
     made = two_arms(vars={"train": str(tmp_path)}, training_log="{train}/log.jsonl")
-    write_report(made, tmp_path / "report.html")
+    write_report(made, tmp_path / "report.html", loss_curve(made.config))
     page = (tmp_path / "report.html").read_text()
     assert "How the model was trained" in page
     assert 'class="train"' in page
     assert 'class="held-out"' not in page
+    assert loss_curve(two_arms().config) is None
 
 
 def test_losses_are_read_by_step_and_odd_rows_left_out(tmp_path: Path) -> None:

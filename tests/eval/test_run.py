@@ -1,0 +1,220 @@
+"""Whole evaluations: real sandboxes, a real served model, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from held_out import make_taskset
+
+from gumshoe.cli import main
+from gumshoe.collect.config import TasksConfig, TracebackConfig
+from gumshoe.collect.control import Control
+from gumshoe.config import validate
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.eval.arms import fingerprint
+from gumshoe.eval.config import ArmConfig, EvalConfig
+from gumshoe.eval.run import choose_tasks, evaluate
+
+HEURISTICS = [
+    {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},
+    {"name": "teacher", "label": "scripted teacher", "policy": {"kind": "teacher"}},
+]
+
+
+@pytest.fixture(scope="session")
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_taskset(tmp_path_factory.mktemp("tasks") / "shop", 9)
+
+
+def write_config(folder: Path, source: Path, arms: list[dict[str, Any]], **more: Any) -> Path:
+    data = {
+        "out": str(folder / "out"),
+        "tasks": {"source": str(source), "limit": 3},
+        "arms": arms,
+        "sandbox": {"kind": "local", "unsafe": True},
+        "resamples": 200,
+        **more,
+    }
+    path = folder / "eval.yaml"
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "out" / "summary.json").read_text())
+
+
+def test_the_command_compares_arms_on_the_same_tasks(
+    tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["eval", str(write_config(tmp_path, tasks, HEURISTICS))]) == 0
+    shown = capsys.readouterr()
+    assert "scripted teacher: 3/3 episodes" in shown.err
+    for name in ("results.jsonl", "summary.json", "report.html"):
+        assert str(tmp_path / "out" / name) in shown.out
+    made = summary(tmp_path)
+    assert made["tasks"] == {"all": 3, "heldout_bugs": 2, "heldout_projects": 1}
+    teacher = made["arms"][1]["groups"]["all"]
+    assert teacher["line_recall"]["value"] == 1.0
+    assert teacher["valid_calls"]["value"] == 1.0
+    assert teacher["grounding"]["value"] == 1.0
+    assert made["arms"][0]["groups"]["all"]["steps"]["value"] == 2.0
+    assert {one["arm"] for one in made["comparisons"]} == {"teacher"}
+    rows = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
+    assert len(rows) == 6
+    assert {row["task_id"] for row in rows if row["arm"] == "teacher"} == {
+        row["task_id"] for row in rows if row["arm"] == "traceback"
+    }
+
+
+def test_a_model_folder_is_served_while_its_arm_is_played(tmp_path: Path, tasks: Path, micro_model: Path) -> None:
+    arms = [{"name": "model", "model": "{models}/model"}]
+    serve = {"backend": "transformers", "device": "cpu", "threads": 1}
+    config = write_config(
+        tmp_path,
+        tasks,
+        arms,
+        vars={"models": str(micro_model.parent)},
+        serve=serve,
+        sampling={"max_tokens": 40},
+        limits={"steps": 2},
+    )
+    assert main(["eval", str(config), "-p", "tasks.limit=2"]) == 0
+    made = summary(tmp_path)
+    (arm,) = made["arms"]
+    assert (arm["episodes"], arm["failed"], arm["model"]) == (2, 0, str(micro_model))
+    assert arm["groups"]["all"]["tokens"]["value"] > 0
+    folder = tmp_path / "out" / "arms" / "model"
+    log = (folder / "server.log").read_text()
+    assert "transformers.cli.transformers serve" in log
+    assert not (folder / "served").exists()
+    assert main(["eval", str(config), "-p", "tasks.limit=2"]) == 0
+    assert (folder / "server.log").read_text() == log
+    assert summary(tmp_path) == made
+
+
+def test_a_model_that_was_trained_again_needs_a_new_folder(tmp_path: Path, tasks: Path, micro_model: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(micro_model, model)
+    before = fingerprint(model)
+    config = validate(
+        EvalConfig,
+        yaml.safe_load(write_config(tmp_path, tasks, [{"name": "m", "model": str(model)}]).read_text()),
+        origin="test",
+    )
+    stopped = Control()
+    stopped.abort()
+    assert evaluate(config, stopped).stopped == "interrupted"
+    (model / "generation_config.json").write_text("{}")
+    assert fingerprint(model) != before
+    with pytest.raises(ConfigError, match=r"holds another run: policy\.model differs"):
+        evaluate(config, stopped)
+
+
+def test_a_killed_evaluation_resumes_to_the_same_summary(tmp_path: Path, tasks: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+    config = write_config(whole, tasks, HEURISTICS)
+    assert main(["eval", str(config), "-p", "tasks.limit=5"]) == 0
+    again = write_config(killed, tasks, HEURISTICS)
+    argv = [sys.executable, "-m", "gumshoe", "eval", str(again), "-p", "tasks.limit=5"]
+    finished = killed / "out" / "arms" / "traceback" / "trajectories.jsonl"
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        while process.poll() is None and not (finished.exists() and finished.read_bytes().count(b"\n") >= 2):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert not (killed / "out" / "summary.json").exists()
+    assert main([*argv[3:]]) == 0
+    for name in ("traceback", "teacher"):
+        lines = (killed / "out" / "arms" / name / "trajectories.jsonl").read_bytes().count(b"\n")
+        assert lines == 5
+    first, second = summary(whole), summary(killed)
+    assert first.pop("config_hash") != second.pop("config_hash")
+    assert first == second
+
+
+def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(
+    tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_config(tmp_path, tasks, HEURISTICS, tasks={"source": str(tasks), "samples": 40}, workers=1)
+    argv = [sys.executable, "-m", "gumshoe", "eval", str(path)]
+    finished = tmp_path / "out" / "arms" / "traceback" / "trajectories.jsonl"
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        while not (finished.exists() and finished.read_bytes().count(b"\n") >= 1):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "the same command goes on" in said
+    assert 1 <= summary(tmp_path)["arms"][0]["episodes"] < 360
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"arms": [{"name": "a"}]}, "arm 'a' needs either a model folder or a policy"),
+        ({"arms": [HEURISTICS[0], HEURISTICS[0]]}, "two arms are called 'traceback'"),
+        ({"arms": [{**arm, "baseline": True} for arm in HEURISTICS]}, "only one arm can be the baseline"),
+        ({"trace_arm": "x"}, "trace_arm 'x' is no arm"),
+        ({"training_log": "{train}/log"}, "is not set: give -p vars.train=..."),
+        ({"training_log": "/nowhere/log"}, "there is no training log /nowhere/log"),
+        ({"arms": [{"name": "m", "model": "/nowhere"}]}, "there is no model folder /nowhere"),
+        ({"arms": [{"name": "../m", "model": "/nowhere"}]}, "arms.0.name"),
+        ({"tasks": {"source": "/nowhere"}}, "no task source '/nowhere'"),
+        ({"worker": 3}, "unknown key 'worker'; did you mean 'workers'?"),
+    ],
+)
+def test_wrong_input_ends_in_one_line(
+    tmp_path: Path, tasks: Path, changes: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_config(tmp_path, tasks, **{"arms": HEURISTICS, **changes})
+    assert main(["eval", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    path = write_config(tmp_path, tasks, HEURISTICS, out=str(tmp_path / "file" / "out"))
+    assert main(["eval", str(path)]) == 2
+    assert "cannot be made" in capsys.readouterr().err
+
+
+def chosen(tasks: Path, **more: Any) -> list[str]:
+    config = EvalConfig(
+        out="x",
+        tasks=TasksConfig(source=str(tasks), **more),
+        arms=(ArmConfig(name="a", policy=TracebackConfig()),),
+    )
+    return [task.id for task, _ in choose_tasks(config)]
+
+
+def test_a_limit_is_shared_out_between_the_splits(tasks: Path) -> None:
+    """Tasks 0, 3 and 6 are of one split, the other six of the other."""
+    assert chosen(tasks) == [f"shop/{number}" for number in range(9)]
+    assert chosen(tasks, limit=4) == ["shop/0", "shop/1", "shop/2", "shop/3"]
+    assert chosen(tasks, limit=8) == [f"shop/{number}" for number in range(8)]
+    assert chosen(tasks, tags={"split": "heldout_projects"}, limit=2) == ["shop/0", "shop/3"]
+    drawn = chosen(tasks, shuffle=True, limit=2)
+    assert drawn == chosen(tasks, shuffle=True, limit=2)
+    assert len({int(name.partition("/")[2]) % 3 == 0 for name in drawn}) == 2
+
+
+def test_no_task_left_is_an_error(tasks: Path) -> None:
+    with pytest.raises(TaskError, match=r"no task of .* is left"):
+        chosen(tasks, tags={"split": "none"})
