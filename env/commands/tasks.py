@@ -23,7 +23,8 @@ examples:
   gumshoe tasks show casebook casebook/ledger --oracle
   gumshoe tasks check casebook --workers 2 --sandbox docker
 
-SOURCE is casebook or the folder of a task set (see gumshoe synth).
+SOURCE is casebook, the folder of a task set (see gumshoe synth), local:FOLDER (a repository of your own) or
+nightmare:FOLDER (folders with code and a test.py each).
 """
 
 
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument("source", metavar="SOURCE", help="casebook or the folder of a task set")
+        action.add_argument("source", metavar="SOURCE", help="casebook, local:FOLDER, nightmare:FOLDER or a task set")
         if name == "show":
             action.add_argument("id", metavar="ID", help="id of the task")
             action.add_argument("--oracle", action="store_true", help="show the answer too")

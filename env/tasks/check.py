@@ -42,7 +42,10 @@ def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, wor
 
 
 def check_task(task: Task, oracle: Oracle, config: SandboxConfig) -> CheckResult:
-    """Checks one task in a sandbox of its own. Whatever is wrong with it stands in the result."""
+    """Checks one task in a sandbox of its own. Whatever is wrong with it stands in the result.
+
+    Where the source knows no answer, there is no gold patch, and all that is checked is that the tests fail.
+    """
     started = time.monotonic()
     try:
         problems = tuple(_problems(task, oracle, config))
@@ -60,9 +63,10 @@ def _problems(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str
         workspace = Workspace(task, sandbox)
         clean = sandbox.snapshot()
         yield from _before(workspace.run_tests(), oracle)
-        sandbox.restore(clean)
-        lay_patch(sandbox, oracle.gold_patch, task.id)
-        yield from _after(workspace.run_tests(), oracle)
+        if oracle.gold_patch:
+            sandbox.restore(clean)
+            lay_patch(sandbox, oracle.gold_patch, task.id)
+            yield from _after(workspace.run_tests(), oracle)
     finally:
         sandbox.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.tasks.casebook import load_casebook
+from gumshoe.env.tasks.folders import load_local, load_nightmare
 from gumshoe.env.tasks.taskset import is_taskset, load_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
@@ -16,7 +17,12 @@ __all__ = ["load_tasks"]
 
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
-SOURCES: dict[str, Loader] = {"casebook": load_casebook, "synth": load_taskset}
+SOURCES: dict[str, Loader] = {
+    "casebook": load_casebook,
+    "local": load_local,
+    "nightmare": load_nightmare,
+    "synth": load_taskset,
+}
 
 
 def load_tasks(
@@ -30,8 +36,8 @@ def load_tasks(
     """The tasks of a source with their oracles, in the order of the source.
 
     Args:
-        source: `casebook`, `synth` (with the option `path`), or the folder of a task set itself, which is one that
-            holds tasks.jsonl and oracles.jsonl.
+        source: `casebook`, `synth`, `nightmare` or `local` (these with the option `path`, or written behind a colon:
+            `nightmare:FOLDER`), or the folder of a task set itself, one with tasks.jsonl and oracles.jsonl.
         ids: only these tasks.
         tags: only tasks with this tag value, or one of these, such as `{"split": "train"}`.
         limit: at most so many, after the other filters.
@@ -51,6 +57,9 @@ def load_tasks(
 def _read(source: str, options: dict[str, Any]) -> list[tuple[Task, Oracle]]:
     if source in SOURCES:
         return _call(source, SOURCES[source], options)
+    name, colon, path = source.partition(":")
+    if colon and path and name in SOURCES:
+        return _call(name, SOURCES[name], {"path": path, **options})
     if is_taskset(Path(source)):
         return _call(source, load_taskset, {"path": source, **options})
     known = ", ".join(sorted(SOURCES))

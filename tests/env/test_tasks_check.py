@@ -79,6 +79,10 @@ def test_without_named_tests_the_exit_code_decides(project: Path) -> None:
     assert "there is no bug" in problems(a_task(project, fail_to_pass=[], pass_to_pass=[], gold_patch=""))
 
 
+def test_without_a_gold_patch_only_the_failing_is_checked(project: Path) -> None:
+    assert problems(a_task(project, gold_patch="")) == ""
+
+
 def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
     swapped = a_task(project, fail_to_pass=["test_calc.py::test_zero"], pass_to_pass=["test_calc.py::test_add"])
     said = problems(swapped)
@@ -92,8 +96,9 @@ def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
         problems(a_task(project, gold_patch=wrong))
         == "with the gold patch these tests no longer pass: test_calc.py::test_zero"
     )
+    useless = make_patch({"other.py": (None, b"x = 1\n")})
     assert "with the gold patch the tests still fail" in problems(
-        a_task(project, gold_patch="", fail_to_pass=[], pass_to_pass=[])
+        a_task(project, gold_patch=useless, fail_to_pass=[], pass_to_pass=[])
     )
 
 
