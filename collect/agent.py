@@ -40,6 +40,7 @@ class Agent:
     tools: tuple[str, ...]
     template: str
     nudges: int
+    context_tokens: int | None
     unlocked_by: Mapping[str, tuple[str, int]]
 
     def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str) -> str:
@@ -72,6 +73,7 @@ def make_agent(config: AgentConfig) -> Agent:
         tools=config.tools or tools,
         template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind)),
         nudges=config.nudges,
+        context_tokens=config.context_tokens,
         unlocked_by={"pdb": ("rewrite", 5)} if config.kind == "debug_5" else {},
     )
 

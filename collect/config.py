@@ -72,6 +72,9 @@ class AgentConfig(Config):
     prompt: str | None = Field(
         default=None, description="path of a Jinja template instead of the bundled system prompt"
     )
+    context_tokens: int | None = Field(
+        default=None, ge=500, description="room for the conversation; old observations are left out beyond it"
+    )
     nudges: int = Field(default=3, ge=1, description="turns in a row without a tool call after which the episode ends")
 
 

@@ -15,6 +15,7 @@ from gumshoe.collect.agent import Agent, nudge
 from gumshoe.collect.config import LimitsConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.decisions import parse_decision
+from gumshoe.collect.elision import boundary, shown
 from gumshoe.collect.journal import Journal
 from gumshoe.collect.observed import tool_message
 from gumshoe.env.config import SandboxConfig
@@ -105,6 +106,7 @@ class Rollout:
         self._used: Counter[str] = Counter()
         self._usage = Usage()
         self._idle = 0
+        self._elided = 0
         self._stop: StopReason | None = None
         self._reward = 0.0
 
@@ -133,6 +135,8 @@ class Rollout:
         self._control.check()
         began = time.monotonic()
         offered = self._agent.offered(self._schemas, self._used)
+        if self._agent.context_tokens is not None:
+            self._elided = boundary(self._messages, offered, self._agent.context_tokens, self._elided)
         try:
             completion = self._decide(offered)
         except ContextOverflow:
@@ -147,7 +151,7 @@ class Rollout:
     def _decide(self, offered: Sequence[ToolSchema]) -> Completion:
         completion = self._journal.recorded() if self._journal else None
         if completion is None:
-            completion = self._policy.complete(self._messages, offered)
+            completion = self._policy.complete(shown(self._messages, self._elided), offered)
             if self._journal:
                 self._journal.decide(completion)
         self._control.spend(completion.usage)
@@ -205,6 +209,7 @@ class Rollout:
                 confidence=stated.confidence,
                 completion=completion,
                 observations=observations,
+                elided=self._elided,
                 reward=reward,
                 started_at=began - self._started,
                 duration_s=time.monotonic() - began,

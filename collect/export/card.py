@@ -26,6 +26,7 @@ MEANINGS = {
 VIEW_MEANINGS = {
     "agent": "whole episodes.",
     "seeker": "information seeking up to the first edit, closed by a `report` whose findings quote the observations.",
+    "agent_decisions": "a row for each turn of an episode: `prompt` is what it was shown, `completion` the turn.",
     "seeker_decisions": "a row for each turn of `seeker`: `prompt` is what was seen before it, `completion` the turn.",
 }
 

@@ -12,7 +12,14 @@ from typing import Any
 
 from gumshoe.collect.export.card import Statistics, render_card
 from gumshoe.collect.export.fingerprint import add_fingerprint
-from gumshoe.collect.export.rows import COLUMNS, DECISION_COLUMNS, agent_row, decision_rows, project_of
+from gumshoe.collect.export.rows import (
+    COLUMNS,
+    DECISION_COLUMNS,
+    agent_decision_rows,
+    agent_row,
+    decision_rows,
+    project_of,
+)
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects, is_held_out_bug, split_of
 from gumshoe.collect.export.writer import ShardWriter
@@ -22,7 +29,7 @@ from gumshoe.records import Trajectory
 
 __all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
 
-VIEWS = ("agent", "seeker", "seeker_decisions")
+VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions")
 DEFAULT_VIEWS = ("agent", "seeker")
 RowMaker = Callable[[Trajectory], list[dict[str, Any]]]
 
@@ -52,7 +59,7 @@ def export_runs(
     Args:
         runs: run folders.
         out: the dataset folder.
-        views: of `VIEWS`; `seeker_decisions` has a row for each turn of the seeker's.
+        views: of `VIEWS`; those of decisions have a row for each turn.
         test_share: share of the projects whose rows make the test split.
         unresolved: keep seeker samples of episodes that did not solve the task.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
@@ -66,9 +73,10 @@ def export_runs(
     held_out = held_out_projects(projects, test_share)
     seeker = SeekerView(unresolved=unresolved)
     makers: dict[str, RowMaker] = {
-        "agent": lambda trajectory: [agent_row(trajectory)],
-        "seeker": lambda trajectory: [seeker.row(trajectory)],
-        "seeker_decisions": lambda trajectory: list(decision_rows(seeker.row(trajectory))),
+        "agent": lambda trajectory: [agent_row(_whole(trajectory))],
+        "agent_decisions": lambda trajectory: list(agent_decision_rows(trajectory)),
+        "seeker": lambda trajectory: [seeker.row(_whole(trajectory))],
+        "seeker_decisions": lambda trajectory: list(decision_rows(seeker.row(_whole(trajectory)))),
     }
     statistics = {view: Statistics() for view in views}
     identities: dict[str, str] = {}
@@ -124,9 +132,16 @@ def _add(
         counts.add(split, row, trajectory)
 
 
+def _whole(trajectory: Trajectory) -> Trajectory:
+    """The trajectory, if the agent saw all of it: one row cannot tell what was left out when. Raises Dropped."""
+    if any(step.elided for step in trajectory.steps):
+        raise Dropped("old observations were left out: see agent_decisions")
+    return trajectory
+
+
 def columns_of(view: str) -> dict[str, str]:
     """The columns of a view, with their kinds."""
-    return DECISION_COLUMNS if view == "seeker_decisions" else COLUMNS
+    return DECISION_COLUMNS if view.endswith("_decisions") else COLUMNS
 
 
 def _with_run(runs: Sequence[Path]) -> Iterator[tuple[Path, Trajectory]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
+from gumshoe.collect.elision import shown
 from gumshoe.records import ContextPack, Message, Step, ToolSchema, Trajectory
 
-__all__ = ["COLUMNS", "DECISION_COLUMNS", "agent_row", "decision_rows", "make_row", "project_of"]
+__all__ = ["COLUMNS", "DECISION_COLUMNS", "agent_decision_rows", "agent_row", "decision_rows", "make_row", "project_of"]
 
 COLUMNS: dict[str, str] = {
     "id": "string",
@@ -45,8 +46,13 @@ DECISION_COLUMNS: dict[str, str] = {
 """Columns of the view with one row a decision, in TRL's prompt and completion form."""
 
 
-def decision_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row for each turn of an episode's row: all that was seen before it, and the turn itself."""
+def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | None = None) -> Iterator[dict[str, Any]]:
+    """One row for each turn of an episode's row: all that was seen before it, and the turn itself.
+
+    Args:
+        row: the episode's row.
+        seen: by turn, the conversation as it was shown, where that was not the whole.
+    """
     kinds = {entry["step"]: entry["decision"] for entry in row["steps"]}
     turns = [index for index, message in enumerate(row["messages"]) if message["role"] == "assistant"]
     for number, index in enumerate(turns):
@@ -56,10 +62,20 @@ def decision_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "episode": row["id"],
             "step": number,
             "decision": kinds.get(number),
-            "prompt": row["messages"][:index],
+            "prompt": _plain(seen[number]) if seen and number in seen else row["messages"][:index],
             "completion": row["messages"][index : index + 1],
             "tools": row["tools"],
         }
+
+
+def agent_decision_rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
+    """One row for each turn of an episode, its prompt exactly what the agent was shown."""
+    seen = {
+        step.index: shown(trajectory.messages[: step.message_index], step.elided)
+        for step in trajectory.steps
+        if step.elided
+    }
+    return decision_rows(agent_row(trajectory), seen)
 
 
 def agent_row(trajectory: Trajectory) -> dict[str, Any]:
@@ -94,7 +110,7 @@ def make_row(
         "model": trajectory.policy.model,
         "resolved": trajectory.resolved,
         "stop": trajectory.stop.value,
-        "messages": [message.as_openai(arguments_as_text=False) for message in messages],
+        "messages": _plain(messages),
         "tools": [tool.as_openai() for tool in tools],
         "steps": [entry for step in steps for entry in _step_entries(step)],
         "patch": patch,
@@ -103,6 +119,10 @@ def make_row(
         "usage": trajectory.usage.model_dump(mode="json"),
         "provenance": trajectory.provenance.model_dump(mode="json"),
     }
+
+
+def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [message.as_openai(arguments_as_text=False) for message in messages]
 
 
 def project_of(trajectory: Trajectory) -> str:

@@ -33,7 +33,7 @@ __all__ = ["VERSION", "from_atif", "to_atif"]
 VERSION = "ATIF-v1.7"
 OURS = "gumshoe"
 _STORED = ("schema_version", "task", "policy", "stop", "patch", "context_pack", "scores", "errors", "provenance")
-_STEP = ("index", "decision", "stated", "rationale", "confidence", "reward", "started_at", "duration_s")
+_STEP = ("index", "decision", "stated", "rationale", "confidence", "elided", "reward", "started_at", "duration_s")
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:

@@ -381,6 +381,9 @@ class Step(Record):
     confidence: Probability | None = None
     completion: Completion
     observations: tuple[Observation, ...] = ()
+    elided: int = Field(
+        default=0, ge=0, description="tool messages at positions below it were shown without their text"
+    )
     reward: float = 0.0
     started_at: float = Field(default=0.0, ge=0, description="seconds since the episode began")
     duration_s: float = Field(default=0.0, ge=0)

@@ -341,3 +341,19 @@ def test_push_refuses_what_looks_like_a_key(tmp_path: Path, config: Make) -> Non
     refused = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert refused.returncode == 2
     assert "looks like a key (sk-a1a...)" in refused.stderr
+
+
+def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: Path, config: Make) -> None:
+    whole = debugged(tmp_path, config)
+    steps = (*whole.steps[:-1], whole.steps[-1].model_copy(update={"elided": 4}))
+    with RunFolder(tmp_path / "elided", config()) as folder:
+        folder.add(whole.model_copy(update={"steps": steps}))
+    result = export_runs([tmp_path / "elided"], tmp_path / "out", views=["agent", "seeker", "agent_decisions"])
+    assert {view: sum(rows.values()) for view, rows in result.rows.items()} == {
+        "agent": 0,
+        "seeker": 0,
+        "agent_decisions": 7,
+    }
+    last = load(tmp_path / "out", "agent_decisions")["train"][-1]
+    assert last["prompt"][3]["content"].startswith("[step 0] [left out: ")
+    assert last["decision"] == "submit"

@@ -10,6 +10,8 @@ from small_tasks import make_task
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.control import Control, Interrupted
+from gumshoe.collect.elision import shown
+from gumshoe.collect.export.rows import agent_decision_rows
 from gumshoe.collect.journal import Diverged, Journal
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
@@ -224,3 +226,38 @@ def test_a_seeker_reports_and_is_not_scored_on_a_patch(tmp_path: Path) -> None:
     assert found.context_pack is not None
     assert found.context_pack.locations[0].path == "shop.py"
     assert 7 in found.context_pack.locations[0].lines
+
+
+class Remembering(ScriptedPolicy):
+    """Keeps what it was shown."""
+
+    def __init__(self, script: Sequence[Completion]) -> None:
+        super().__init__(script)
+        self.saw: list[list[Message]] = []
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        self.saw.append(list(messages))
+        return super().complete(messages, tools)
+
+
+def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path / "repo", 3)
+    looks = [say(("view", {"path": "shop.py"})) for _ in range(12)]
+    policy = Remembering([*looks, say(("submit", {}))])
+    agent = make_agent(AgentConfig(context_tokens=1400))
+    found = Rollout(Episode(task, oracle, 0, 1), agent, policy, sandbox=SandboxConfig(kind="local")).run()
+    assert len(found.steps) == 13
+    positions = [step.elided for step in found.steps]
+    assert positions == sorted(positions)
+    assert positions[0] == 0
+    assert 1 < len(set(positions)) < 8
+    for step, saw in zip(found.steps, policy.saw, strict=True):
+        assert shown(found.messages[: step.message_index], step.elided) == saw
+    assert all("[left out" not in message.content for message in found.messages)
+    last = policy.saw[-1]
+    assert last[3].content.startswith("[step 0] [left out: ")
+    assert "def discount" in last[-1].content
+    assert len(last[-1].content) == len(found.messages[-3].content)
+    rows = list(agent_decision_rows(found))
+    assert [len(row["prompt"]) for row in rows] == [len(saw) for saw in policy.saw]
+    assert [message["content"] for message in rows[-1]["prompt"]] == [message.content for message in last]
