@@ -105,7 +105,7 @@ class Debug(BaseTool):
             lines += ["output:", printed]
         data = {
             "state": answer["state"],
-            "results": answer["results"],
+            "results": [_without_source(result) for result in answer["results"]],
             "stop": answer["stop"],
             "frames": [DebugFrame.model_validate(frame).model_dump() for frame in answer["frames"]],
             "index": answer.get("index"),
@@ -144,6 +144,13 @@ class Debug(BaseTool):
         if self._session is not None:
             self._session.close()
             self._session = None
+
+
+def _without_source(result: dict[str, Any]) -> dict[str, Any]:
+    """A command's result as it is kept: the source around each of many stops says nothing new."""
+    if "stop" not in result:
+        return result
+    return {**result, "stop": {key: value for key, value in result["stop"].items() if key != "source"}}
 
 
 def _text(workspace: Workspace, path: str) -> str:

@@ -333,15 +333,15 @@ def test_values_have_no_addresses_but_texts_keep_theirs(start: Start, project: P
         class Plain:
             pass
         plain, text = Plain(), "<lamp at 0x12ab>"
-        plain.other, plain.text, pair = Plain(), text, [Plain(), len]
+        plain.other, plain.text, pair = Plain(), text, [Plain(), len, __import__("threading").Event()]
         x = 1
         """,
     )
-    assert start(name).outputs("b script.py:5", "c", "p plain", "p pair", "p text")[2:] == [
-        "plain = <Plain other=<Plain> text='<lamp at 0x12ab>'>",
-        "pair = [<__main__.Plain object>, <built-in function len>]",
-        "text = '<lamp at 0x12ab>'",
-    ]
+    plain, pair, text = start(name).outputs("b script.py:5", "c", "p plain", "p pair", "p text")[2:]
+    assert plain == "plain = <Plain other=<Plain> text='<lamp at 0x12ab>'>"
+    assert pair.startswith("pair = [<__main__.Plain object>, <built-in function len>, <threading.Event")
+    assert " at 0x" not in pair
+    assert text == "text = '<lamp at 0x12ab>'"
 
 
 def test_values_that_cannot_be_printed(start: Start, project: Path) -> None:
@@ -385,6 +385,12 @@ def test_post_mortem_of_a_file_that_cannot_be_collected(start: Start, project: P
     reply = start(*PYTEST).do("c")
     assert place(reply) == ("post-mortem", "test_bad.py", 1, "<module>")
     assert "no_such_module" in reply["stop"]["exception"]
+
+
+def test_post_mortem_of_a_test_that_exits(start: Start, project: Path) -> None:
+    script(project, "import sys\ndef test_it():\n    sys.exit(3)\n", "test_cart.py")
+    reply = start(*PYTEST).do("c")
+    assert reply["stop"]["exception"] == "SystemExit: 3"
 
 
 def test_expected_failures_do_not_stop(start: Start, project: Path) -> None:

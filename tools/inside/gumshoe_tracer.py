@@ -179,7 +179,7 @@ class Debugger:
 
         Is called by the hooks into the test runners, and for exceptions that nothing caught.
         """
-        if self.is_silent() or issubclass(kind, (SystemExit, GeneratorExit)):
+        if self.is_silent():
             return
         frames, culprit = self._frames_of(value, trace)
         if not frames:

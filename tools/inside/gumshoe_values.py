@@ -62,10 +62,11 @@ def _attributes(value, show):
 
 def without_addresses(value, text):
     """The text of a repr without memory addresses, which differ from run to run; texts are left as they are."""
-    return text if isinstance(value, (str, bytes, bytearray)) else _ADDRESS.sub(">", text)
+    return text if isinstance(value, (str, bytes, bytearray)) else _ADDRESS_IN_REPR.sub("", text)
 
 
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
+_ADDRESS_IN_REPR = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+(?=[>:])")
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 """Empty lines, and what pytest says about its own options."""
 
