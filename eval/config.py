@@ -31,7 +31,7 @@ class ServeConfig(Config):
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
     data_parallel: int = Field(default=1, ge=1, description="copies of the model (vLLM)")
     cpu_cache_gb: int = Field(default=1, ge=1, description="memory for the KV cache on a CPU (vLLM), in GiB")
-    threads: int | None = Field(default=None, ge=1, description="threads of one server on a CPU; null: its own choice")
+    threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 1 for a small model, else all")
     arguments: tuple[str, ...] = Field(default=(), description="further arguments for the server, as they are")
     startup_s: float = Field(default=600.0, gt=0, description="seconds until it must answer /health")
     restarts: int = Field(default=3, ge=0, description="how often a server that died is started again")

@@ -17,6 +17,8 @@ __all__ = ["Backend", "Installed", "choose_backend", "environment", "look_for", 
 
 Backend = Literal["vllm", "transformers"]
 
+SMALL_MODEL_BYTES = 256 << 20
+
 _LOOK = """
 import importlib.metadata as metadata, importlib.util as util, json, os
 def version(*names):
@@ -102,7 +104,9 @@ def _transformers(config: ServeConfig, device: str, model: Path, port: int) -> l
     return [*argv, "--host", config.host, "--port", str(port), "--device", device, "--dtype", dtype]
 
 
-def environment(backend: Backend, config: ServeConfig, installed: Installed, scratch: Path) -> dict[str, str]:
+def environment(
+    backend: Backend, config: ServeConfig, installed: Installed, *, model: Path, scratch: Path
+) -> dict[str, str]:
     """The variables that are set for the server, beside those it inherits.
 
     A folder is served, so no hub is ever asked. Both servers list the hub's cache and fail where it is missing.
@@ -112,10 +116,17 @@ def environment(backend: Backend, config: ServeConfig, installed: Installed, scr
         cache = scratch / "huggingface"
         (cache / "hub").mkdir(parents=True, exist_ok=True)
         variables["HF_HOME"] = str(cache)
-    if config.threads is not None:
-        variables["OMP_NUM_THREADS"] = str(config.threads)
+    if config.device == "cpu" or (config.device == "auto" and not installed.gpu):
+        variables |= _on_cpu(config, model)
     if backend == "vllm":
         variables |= {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-        if config.device == "cpu" or (config.device == "auto" and not installed.gpu):
-            variables["VLLM_CPU_KVCACHE_SPACE"] = str(config.cpu_cache_gb)
     return variables
+
+
+def _on_cpu(config: ServeConfig, model: Path) -> dict[str, str]:
+    """Threads that wait asleep, not spinning: sandboxes want the processor too. One thread for a small model, whose
+    layers take less time than threads need to meet."""
+    variables = {"OMP_WAIT_POLICY": "PASSIVE", "VLLM_CPU_KVCACHE_SPACE": str(config.cpu_cache_gb)}
+    weights = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in model.glob(pattern))
+    threads = config.threads or (1 if weights < SMALL_MODEL_BYTES else None)
+    return variables if threads is None else {**variables, "OMP_NUM_THREADS": str(threads)}

@@ -156,7 +156,7 @@ class ModelServer:
         if self.backend == "transformers":
             served = lay_out_for_transformers(self.folder, self._scratch / "model")
         self.command, self.model = serve_command(self.backend, self.config, installed, model=served, port=port)
-        self.variables = environment(self.backend, self.config, installed, self._scratch)
+        self.variables = environment(self.backend, self.config, installed, model=self.folder, scratch=self._scratch)
         self._address = (_reachable(self.config.host), port)
         self.base_url = f"http://{self._address[0]}:{port}/v1"
 

@@ -271,14 +271,25 @@ def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) ->
 
 def test_the_server_is_kept_off_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HOME", raising=False)
-    variables = environment("vllm", ServeConfig(threads=2), installed("0.32"), tmp_path)
+    variables = environment("vllm", ServeConfig(threads=2), installed("0.32"), model=tmp_path, scratch=tmp_path)
     assert variables["HF_HUB_OFFLINE"] == "1"
     assert (Path(variables["HF_HOME"]) / "hub").is_dir()
-    assert variables["OMP_NUM_THREADS"] == "2"
-    assert variables["VLLM_CPU_KVCACHE_SPACE"] == "1"
+    assert (variables["OMP_NUM_THREADS"], variables["VLLM_CPU_KVCACHE_SPACE"]) == ("2", "1")
     monkeypatch.setenv("HF_HOME", "/cache")
-    kept = environment("transformers", ServeConfig(), installed(None, "5", gpu=True), tmp_path)
-    assert "HF_HOME" not in kept
+    on_gpu = environment(
+        "transformers", ServeConfig(), installed(None, "5", gpu=True), model=tmp_path, scratch=tmp_path
+    )
+    assert on_gpu.keys().isdisjoint({"HF_HOME", "OMP_NUM_THREADS"})
+
+
+def test_a_small_model_gets_one_thread_and_a_large_one_what_it_wants(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.touch()
+    small = environment("transformers", ServeConfig(), installed(None, "5"), model=tmp_path, scratch=tmp_path)
+    assert small["OMP_NUM_THREADS"] == "1"
+    os.truncate(weights, 1 << 30)
+    large = environment("transformers", ServeConfig(), installed(None, "5"), model=tmp_path, scratch=tmp_path)
+    assert "OMP_NUM_THREADS" not in large
 
 
 # --- life and death -----------------------------------------------------------------------------------------------
