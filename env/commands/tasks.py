@@ -23,8 +23,8 @@ examples:
   gumshoe tasks show casebook casebook/ledger --oracle
   gumshoe tasks check casebook --workers 2 --sandbox docker
 
-SOURCE is casebook, the folder of a task set (see gumshoe synth), local:FOLDER (a repository of your own) or
-nightmare:FOLDER (folders with code and a test.py each).
+SOURCE is casebook, the folder of a task set (see gumshoe synth), local:FOLDER (a repository of your own),
+nightmare:FOLDER (folders with code and a test.py each) or swebench:FILE (.jsonl or .parquet, or a dataset's name).
 """
 
 
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument("source", metavar="SOURCE", help="casebook, local:FOLDER, nightmare:FOLDER or a task set")
+        action.add_argument("source", metavar="SOURCE", help="casebook, a task set's folder, or see below")
         if name == "show":
             action.add_argument("id", metavar="ID", help="id of the task")
             action.add_argument("--oracle", action="store_true", help="show the answer too")
@@ -79,10 +79,10 @@ def _list(arguments: argparse.Namespace) -> int:
         _print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
         return 0
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     keys = list(dict.fromkeys(key for task, _ in tasks for key in task.tags))
-    table = Table("task", *keys, "failing tests", "other tests")
+    table = Table(Column("task", overflow="fold"), *keys, "failing tests", "other tests")
     for task, oracle in tasks:
         tests = (str(len(oracle.fail_to_pass)), str(len(oracle.pass_to_pass)))
         table.add_row(task.id, *(task.tags.get(key, "") for key in keys), *tests)
@@ -137,9 +137,9 @@ def _with_progress(results: Iterator[CheckResult], total: int) -> list[CheckResu
 
 def _print_checks(checked: list[CheckResult], broken: list[CheckResult]) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("task", "seconds", "check")
+    table = Table(Column("task", overflow="fold"), "seconds", "check")
     for result in checked:
         table.add_row(result.task_id, f"{result.duration_s:.1f}", "; ".join(result.problems) or "ok")
     Console().print(table)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.apply import apply_patch, patched_paths
+from gumshoe.env.tasks.swebench import grading_task
 from gumshoe.env.tasks.verdict import Verdict, judge
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import GumshoeError, TaskError
@@ -55,6 +56,7 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig) -> CheckResult
 
 
 def _problems(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:
+    task = grading_task(task, oracle)
     with_tests = task.regime == "issue" and bool(oracle.test_patch)
     sandbox = open_sandbox(task, config, trusted=True)
     try:

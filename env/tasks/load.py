@@ -9,6 +9,7 @@ from typing import Any
 
 from gumshoe.env.tasks.casebook import load_casebook
 from gumshoe.env.tasks.folders import load_local, load_nightmare
+from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.tasks.taskset import is_taskset, load_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
@@ -21,6 +22,7 @@ SOURCES: dict[str, Loader] = {
     "casebook": load_casebook,
     "local": load_local,
     "nightmare": load_nightmare,
+    "swebench": load_swebench,
     "synth": load_taskset,
 }
 
@@ -36,7 +38,7 @@ def load_tasks(
     """The tasks of a source with their oracles, in the order of the source.
 
     Args:
-        source: `casebook`, `synth`, `nightmare` or `local` (these with the option `path`, or written behind a colon:
+        source: `casebook`, `synth`, `nightmare`, `local` or `swebench` (the option `path` may stand behind a colon:
             `nightmare:FOLDER`), or the folder of a task set itself, one with tasks.jsonl and oracles.jsonl.
         ids: only these tasks.
         tags: only tasks with this tag value, or one of these, such as `{"split": "train"}`.

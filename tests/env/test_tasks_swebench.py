@@ -1,0 +1,142 @@
+"""Rows of SWE-bench as tasks: both schemas, both regimes, and rows that are not in order."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from gumshoe.env.patch import make_patch
+from gumshoe.env.tasks import gold_lines, load_tasks
+from gumshoe.env.tasks.swebench import grading_task
+from gumshoe.env.tasks.verdict import judge
+from gumshoe.errors import TaskError
+from gumshoe.protocols import TestRun
+from gumshoe.records import ExecResult, Oracle, TestOutcome
+
+PATCH = make_patch({"calc.py": (b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n")})
+TEST_PATCH = make_patch(
+    {"tests/test_new.py": (None, b"def test_it():\n    pass\n"), "tests/data.txt": (None, b"one\xe2\x80\xa8line\n")}
+)
+CLASSIC: dict[str, Any] = {
+    "repo": "owner/calc",
+    "instance_id": "Owner__calc-7",
+    "base_commit": "abc",
+    "patch": PATCH,
+    "test_patch": TEST_PATCH,
+    "problem_statement": "add subtracts",
+    "hints_text": "",
+    "created_at": "2024-01-01",
+    "version": "1.0",
+    "FAIL_TO_PASS": '["tests/test_new.py::test_it"]',
+    "PASS_TO_PASS": "[]",
+    "environment_setup_commit": "abc",
+}
+FIVE: dict[str, Any] = {
+    **CLASSIC,
+    "FAIL_TO_PASS": ["tests/test_new.py::test_it"],
+    "PASS_TO_PASS": [],
+    "image": "local/calc:7",
+    "log_parser": "parse_log_pytest",
+    "eval_type": "pass_and_fail",
+    "eval_script": "#!/bin/bash\n",
+}
+
+
+def written(folder: Path, *rows: dict[str, Any], name: str = "rows.jsonl") -> Path:
+    path = folder / name
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    else:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.parquet"])
+@pytest.mark.parametrize(
+    ("row", "image"),
+    [(CLASSIC, "swebench/sweb.eval.x86_64.owner_1776_calc-7:latest"), (FIVE, "local/calc:7")],
+    ids=["classic", "5.x"],
+)
+def test_both_schemas_are_read_from_any_kind_of_file(
+    row: dict[str, Any], image: str, name: str, tmp_path: Path
+) -> None:
+    ((task, oracle),) = load_tasks("swebench", path=written(tmp_path, row, name=name))
+    assert (task.id, task.source, task.regime) == ("Owner__calc-7", "swebench", "issue")
+    assert (task.workspace.image, task.workspace.workdir) == (image, "/testbed")
+    assert oracle.fail_to_pass == ("tests/test_new.py::test_it",)
+    assert gold_lines(oracle.gold_patch) == {"calc.py": {2}}
+
+
+def test_in_the_issue_regime_nothing_tells_of_the_hidden_tests(tmp_path: Path) -> None:
+    ((task, oracle),) = load_tasks(f"swebench:{written(tmp_path, CLASSIC)}")
+    assert "test_new" not in task.model_dump_json()
+    assert task.setup == ()
+    assert "tests/test_new.py" in grading_task(task, oracle).entrypoint[-1]
+
+
+def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -> None:
+    ((task, _),) = load_tasks("swebench", path=written(tmp_path, CLASSIC), regime="debug")
+    assert task.regime == "debug"
+    assert task.entrypoint[-1].endswith("python -m pytest -q tests/test_new.py")
+    assert task.readonly == ("/tests/data.txt", "/tests/test_new.py")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for command in task.setup:
+        subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "tests" / "test_new.py").read_text() == "def test_it():\n    pass\n"
+
+
+def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
+    path = written(tmp_path, {**CLASSIC, "repo": "django/django"})
+    ((task, _),) = load_tasks("swebench", path=path, regime="debug")
+    assert task.entrypoint[-1].endswith("--parallel 1 test_new")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"patch": None}, "task Owner__calc-7: column patch is missing"),
+        ({"instance_id": None}, "row 1: column instance_id is missing"),
+        ({"repo": 3}, "task Owner__calc-7: column repo is not a text"),
+        ({"patch": "words"}, "task Owner__calc-7: the patch is not a unified diff"),
+        ({"FAIL_TO_PASS": "oops"}, "task Owner__calc-7: column FAIL_TO_PASS is not a JSON list"),
+        ({"PASS_TO_PASS": "[1]"}, "task Owner__calc-7: column PASS_TO_PASS is not a list of test ids"),
+    ],
+)
+def test_a_row_that_is_not_in_order_names_its_task(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TaskError) as caught:
+        load_tasks("swebench", path=written(tmp_path, {**CLASSIC, **change}))
+    assert str(caught.value).startswith(message)
+
+
+def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    def refused(message: str, **options: Any) -> None:
+        with pytest.raises(TaskError, match=message):
+            load_tasks("swebench", **options)
+
+    refused("no file .*gone.jsonl", path=tmp_path / "gone.jsonl")
+    refused("is a folder", path=tmp_path)
+    refused("no regime 'both'", path=written(tmp_path, CLASSIC), regime="both")
+    (tmp_path / "bad.jsonl").write_text("{oops\n")
+    refused("bad.jsonl cannot be read", path=tmp_path / "bad.jsonl")
+    (tmp_path / "bad.parquet").write_text("no parquet")
+    refused("bad.parquet cannot be read", path=tmp_path / "bad.parquet")
+    (tmp_path / "list.jsonl").write_text("[1]\n")
+    refused("row 1 is not a mapping", path=tmp_path / "list.jsonl")
+
+
+def test_ids_that_were_cut_short_match_by_what_they_begin() -> None:
+    oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t.py::a[select",))
+    outcomes = tuple(TestOutcome(id=f"t.py::a[select {number}]", outcome="passed") for number in range(2))
+    run = TestRun(result=ExecResult(exit_code=0, output="", duration_s=0), outcomes=outcomes)
+    assert judge(run, oracle).resolved
+    failed = (*outcomes, TestOutcome(id="t.py::a[select x]", outcome="failed"))
+    assert not judge(run.model_copy(update={"outcomes": failed}), oracle).resolved
+    assert not judge(run.model_copy(update={"outcomes": ()}), oracle).resolved
