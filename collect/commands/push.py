@@ -76,6 +76,7 @@ def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
 
 def _send(dataset: Path, repo: str, *, private: bool) -> str:
     """Uploads in one commit and returns its address. Raises DatasetError where the Hub refuses."""
+    import httpx2
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
@@ -84,6 +85,6 @@ def _send(dataset: Path, repo: str, *, private: bool) -> str:
         hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
         patterns = ["README.md", "*/*.parquet"]
         done = hub.upload_folder(repo_id=repo, repo_type="dataset", folder_path=dataset, allow_patterns=patterns)
-    except (HfHubHTTPError, LocalTokenNotFoundError, OSError) as error:
+    except (HfHubHTTPError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
         raise DatasetError(f"the Hub did not take {dataset}: {' '.join(str(error).split())[:300]}") from None
     return str(done.commit_url)

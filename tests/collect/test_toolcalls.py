@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.toolcalls import as_text_chat, parse_native, render_text_calls, split_text_calls
 from gumshoe.records import Message, ToolCall, ToolSchema
+from gumshoe.tools.text import clean
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -69,7 +70,7 @@ def test_unreadable_arguments_say_why_and_are_kept(arguments: str, why: str) -> 
 
 def test_a_lone_surrogate_can_be_stored() -> None:
     call = parse_native("c", "view", '{"path": "a\\ud800b", "ok": "\\ud83d\\ude00"}')
-    assert call.arguments == {"path": "a\ufffd\ufffd\ufffdb", "ok": "\U0001f600"}
+    assert call.arguments == {"path": clean("a\ud800b"), "ok": "\U0001f600"}
     call.model_dump_json()
 
 
