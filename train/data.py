@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,8 @@ def load_rows(folder: Path, view: str, split: str, *, limit: int | None = None) 
     """The rows of one split of one view, with `messages` and, where the dataset has them, `tools`.
 
     Raises:
-        DatasetError: the folder, the view, the split or the column is missing, or there is no row.
+        DatasetError: the folder, the view, the split or the column is missing, or there is
+            no row.
     """
     import datasets
     from datasets.exceptions import DatasetGenerationError, DatasetNotFoundError
@@ -29,19 +32,32 @@ def load_rows(folder: Path, view: str, split: str, *, limit: int | None = None) 
         views = datasets.get_dataset_config_names(str(folder))
         if view not in views:
             raise DatasetError(f"dataset {folder} has no view {view!r}: it has {', '.join(sorted(views))}")
-        splits = datasets.get_dataset_split_names(str(folder), view)
-        if split not in splits:
-            raise DatasetError(f"view {view} of dataset {folder} has no split {split!r}: it has {', '.join(splits)}")
-        rows = datasets.load_dataset(str(folder), view, split=split)
+        splits = datasets.load_dataset(str(folder), view, cache_dir=str(_cache(folder)))
     except (DatasetNotFoundError, DatasetGenerationError, OSError, ValueError) as error:
         reason = " ".join(str(error.__cause__ or error).split())
         raise DatasetError(f"dataset {folder} cannot be read: {reason}") from None
+    if split not in splits:
+        known = ", ".join(map(str, splits))
+        raise DatasetError(f"view {view} of dataset {folder} has no split {split!r}: it has {known}")
+    rows = splits[split]
     assert isinstance(rows, datasets.Dataset)
     if "messages" not in rows.column_names:
         raise DatasetError(f"dataset {folder} has no column messages: it has {', '.join(rows.column_names)}")
-    if len(rows) == 0:
-        raise DatasetError(f"split {split} of dataset {folder} has no rows")
     return rows if limit is None else rows.select(range(min(limit, len(rows))))
+
+
+def _cache(folder: Path) -> Path:
+    """A cache of its own for each state of each folder.
+
+    In the common one, a dataset is known by the last part of its path and its configs, so that two folders of one
+    name are taken for one another.
+    """
+    import datasets
+
+    shards = sorted(path for path in folder.rglob("*") if path.is_file())
+    facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in shards]
+    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return Path(datasets.config.HF_DATASETS_CACHE) / f"gumshoe-{digest[:16]}"
 
 
 def conversations(rows: Dataset) -> Iterator[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from gumshoe.config import dump_config, load_config
@@ -67,8 +68,11 @@ class RunFolder:
             for name in TrainConfig.model_fields
             if name not in _FREE and getattr(earlier, name) != getattr(config, name)
         )
-        if changed:
+        if changed and (self.done or self.newest_checkpoint()):
             raise ConfigError(
                 f"out: {self.path} holds a run of another config ({', '.join(changed)} differ): "
                 "give another folder, or delete that one"
             )
+        if changed:
+            # Nothing was learned yet: the config was mended before training could begin.
+            shutil.rmtree(self.start, ignore_errors=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["served_template", "training_template"]
 
-_MARKER = re.compile(r"\{%(-?)\s*((?:end)?generation)\s*(-?)%\}")
+_COMMENT_OR_MARK = re.compile(r"\{#(-?).*?(-?)#\}|\{%(-?)\s*(?:end)?generation\s*(-?)%\}", re.DOTALL)
 
 
 def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -43,4 +43,9 @@ def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
 
 def served_template(marked: str) -> str:
     """`marked` without its marks, for servers that do not know the tag. It renders the same text."""
-    return _MARKER.sub(r"{#\1 \2 \3#}", marked)
+
+    def emptied(match: re.Match[str]) -> str:
+        # An empty comment trims the white space around it as the mark did. TRL finds marks in comments, too.
+        return f"{{#{match[1] or match[3] or ''} {match[2] or match[4] or ''}#}}"
+
+    return _COMMENT_OR_MARK.sub(emptied, marked)

@@ -28,7 +28,7 @@ NUMBERS = 400
 """Numbers below this are tokens whether they occur in the data or not."""
 
 _NUMBER = r"\d{1,3}"
-_PIECE = r"[ _./]?[A-Za-z]+|\s*\n\s*|\s+|[^\sA-Za-z\d]+"
+_PIECE = r"[ ./]?_*[A-Za-z]+|\s*\n\s*| ?[^\sA-Za-z\d]+|\s+"
 _KEY = re.compile(
     r"""\{"name":\ "[a-z_]+",\ "arguments":\ \{(?:"[a-z_]+":\ ?[\[{]*)*"?  # the call, up to the first value
     | (?:[\[\]{}",\ ]*"[a-z_]+":\ ?[\[{]*)+"?                           # one value's end, up to the next

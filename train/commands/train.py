@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import warnings
 from pathlib import Path
 
 from gumshoe.config import load_config
@@ -65,5 +66,7 @@ def quieten() -> None:
 
     datasets.disable_progress_bars()
     transformers_logging.disable_progress_bar()
+    # What the libraries say to each other about their next versions is nothing that a user could mend.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers|trl)\b")
     logging.getLogger("trl").setLevel(logging.ERROR)
     logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe[train]'")
+pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe[train]'")
+
+from conversations import row, write_dataset
+
+from gumshoe.train.config import TrainConfig
+
+MICRO = {"layers": 2, "hidden": 80, "heads": 2, "head_dim": 16, "intermediate": 32, "vocab": 1024, "context": 2}
+"""Sizes of a model that trains in seconds. Its positions turn so slowly that its heads have content dimensions."""
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset")
+    return write_dataset(folder, {"train": [row(number) for number in range(6)], "test": [row(8), row(9)]})
+
+
+@pytest.fixture
+def config(dataset: Path, tmp_path: Path) -> TrainConfig:
+    return make_config(dataset, tmp_path / "run")
+
+
+def make_config(dataset: Path, out: Path, **changes: object) -> TrainConfig:
+    """A config of a few steps with a micro model."""
+    base: dict[str, object] = {
+        "out": str(out),
+        "dataset": str(dataset),
+        "scratch": MICRO,
+        "max_length": 1024,
+        "max_steps": 4,
+        "batch": 2,
+        "learning_rate": 1e-2,
+        "log_every": 1,
+        "device": "cpu",
+    }
+    return TrainConfig.model_validate({**base, **changes})
+
+
+@pytest.fixture(scope="session")
+def start(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A micro model from nothing, with the tokenizer of the dataset."""
+    from gumshoe.train.config import ScratchSection
+    from gumshoe.train.data import conversations, load_rows
+    from gumshoe.train.scratch import make_scratch
+
+    out = tmp_path_factory.mktemp("start")
+    rows = load_rows(dataset, "seeker", "train")
+    make_scratch(ScratchSection.model_validate(MICRO), conversations(rows), out, seed=0)
+    return out

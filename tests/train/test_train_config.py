@@ -1,0 +1,43 @@
+"""The config: what it refuses, and that every field says what it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import make_config
+
+from gumshoe.config import load_config
+from gumshoe.errors import ConfigError
+from gumshoe.train.config import LoraSection, ScratchSection, TrainConfig
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "train"
+
+
+@pytest.mark.parametrize("section", [TrainConfig, ScratchSection, LoraSection])
+def test_every_field_has_a_description(section: Any) -> None:
+    assert all(field.description for field in section.model_fields.values())
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_published_config_is_valid(path: Path) -> None:
+    assert load_config(TrainConfig, path).dataset
+
+
+@pytest.mark.parametrize("changes", [{"model": "some/model"}, {"scratch": None}])
+def test_one_model_and_one_only(changes: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"either model .* or scratch"):
+        make_config(tmp_path, tmp_path, **changes)
+
+
+def test_adapters_on_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="use method: full"):
+        make_config(tmp_path, tmp_path, method="lora")
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_known(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("out: a\ndataset: b\nscratch: {layer: 2}\n")
+    with pytest.raises(ConfigError, match=r"unknown key 'scratch.layer'; did you mean 'layers'\?"):
+        load_config(TrainConfig, path)

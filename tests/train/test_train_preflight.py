@@ -1,0 +1,78 @@
+"""Preflight finds the rows that a trainer would cut, drop or train nothing of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conversations import conversation, row
+
+from gumshoe.errors import DatasetError
+from gumshoe.train.mask import mask_html, mask_text
+from gumshoe.train.model import load_tokenizer
+from gumshoe.train.preflight import Preflight, look_at
+from gumshoe.train.render import Renderer
+from gumshoe.train.template import training_template
+
+
+@pytest.fixture(scope="module")
+def renderer(start: Path) -> Renderer:
+    tokenizer: Any = load_tokenizer(str(start), None)
+    return Renderer(tokenizer, training_template(tokenizer))
+
+
+def looked_at(renderer: Renderer, rows: list[dict[str, Any]], max_length: int = 4096) -> Preflight:
+    return look_at(((item, renderer(item)) for item in rows), max_length)
+
+
+def test_sound_rows_pass(renderer: Renderer) -> None:
+    report = looked_at(renderer, [row(0), row(1)])
+    report.check()
+    assert all(item.sound for item in report.rows)
+    assert report.tokens == sum(item.tokens for item in report.rows) > report.trained > 0
+    assert [item.id for item in report.rows] == ["episode-0", "episode-1"]
+
+
+def test_a_row_without_assistant_has_nothing_to_train(renderer: Renderer) -> None:
+    report = looked_at(renderer, [row(0), row(1, messages=conversation(1)[:2])])
+    assert [item.id for item in report.untrained] == ["episode-1"]
+    with pytest.raises(DatasetError, match="row episode-1 has nothing to train"):
+        report.check("skip")
+
+
+def test_a_row_that_would_be_cut_is_named(renderer: Renderer) -> None:
+    longest = looked_at(renderer, [row(0)]).rows[0].tokens
+    report = looked_at(renderer, [row(0)] * 5, longest - 1)
+    assert [(item.truncated, item.dropped) for item in report.rows] == [(True, False)] * 5
+    with pytest.raises(DatasetError, match=f"and 2 more have more than .* set max_length to {longest} or more"):
+        report.check()
+
+
+def test_a_row_whose_prompt_fills_everything_would_be_dropped(renderer: Renderer) -> None:
+    report = looked_at(renderer, [row(0)], 8)
+    assert report.rows[0].dropped
+    with pytest.raises(DatasetError, match="1 of them to nothing"):
+        report.check()
+
+
+def test_rows_too_long_may_be_left_out_but_not_all(renderer: Renderer) -> None:
+    long = row(1, messages=[*conversation(1), *conversation(1)[1:]])
+    limit = looked_at(renderer, [row(0)]).rows[0].tokens + 1
+    looked_at(renderer, [row(0), long], limit).check("skip")
+    with pytest.raises(DatasetError, match="would be cut"):
+        looked_at(renderer, [long], limit).check("skip")
+
+
+def test_the_mask_on_the_terminal_colours_what_trains(renderer: Renderer) -> None:
+    text = mask_text(renderer, renderer(row(2)))
+    coloured = [text.plain[span.start : span.end] for span in text.spans if "green" in str(span.style)]
+    assert len(coloured) == 3
+    assert coloured[1].startswith("[seek 0.5] I read total.")
+
+
+def test_the_mask_on_a_page_is_escaped_and_marked(renderer: Renderer) -> None:
+    page = mask_html(renderer, [("a <b>", renderer(row(2)))], "One row.")
+    assert "<mark>[seek 0.5] I read total.\n&lt;tool_call&gt;" in page
+    assert "a &lt;b&gt;" in page
+    assert page.count("<mark>") == 1 + 3

@@ -1,0 +1,165 @@
+"""Training on TRL's trainer with a micro model: what comes out, going on after a stop, adapters, wrong inputs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import make_config
+from conversations import TOOLS, conversation, row, write_dataset
+
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.train.config import TrainConfig
+from gumshoe.train.sft import TrainResult, train
+
+
+@pytest.fixture(scope="module")
+def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult]:
+    config = make_config(dataset, tmp_path_factory.mktemp("runs") / "run", eval_split="test", save_every=2, keep=2)
+    return config, train(config)
+
+
+def losses(log: Path) -> list[float]:
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    return [entry["loss"] for entry in entries if "loss" in entry]
+
+
+def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult]) -> None:
+    config, result = trained
+    out = Path(config.out)
+    assert result.model == out / "model"
+    for name in ("config.yaml", "log.jsonl", "loss.svg", "loss.png", "start/config.json", "model/README.md"):
+        assert (out / name).is_file(), name
+    assert (out / "loss.svg").read_text().count("<svg") == 1
+    assert sorted(path.name for path in (out / "checkpoints").glob("checkpoint-*")) == ["checkpoint-2", "checkpoint-4"]
+    assert not list(out.glob(".*"))
+
+
+def test_the_log_has_the_losses_by_step(trained: tuple[TrainConfig, TrainResult]) -> None:
+    entries = [json.loads(line) for line in trained[1].log.read_text().splitlines()]
+    assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3, 4]
+    assert [entry["step"] for entry in entries if "eval_loss" in entry] == [3, 4]
+    assert losses(trained[1].log)[-1] < losses(trained[1].log)[0]
+
+
+def test_the_outcome_counts_rows_and_tokens(trained: tuple[TrainConfig, TrainResult]) -> None:
+    outcome = trained[1].outcome
+    assert outcome is not None
+    assert (outcome.rows, outcome.skipped, outcome.steps) == (6, 0, 4)
+    assert 0 < outcome.trained_tokens < outcome.tokens
+    assert outcome.eval_loss is not None
+
+
+def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfig, TrainResult]) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+    result = trained[1]
+    model: Any = AutoModelForCausalLM.from_pretrained(result.model)
+    tokenizer: Any = AutoTokenizer.from_pretrained(result.model)
+    start: Any = AutoTokenizer.from_pretrained(result.model.parent / "start")
+    assert tokenizer.chat_template == start.chat_template
+    settings = GenerationConfig.from_pretrained(str(result.model))
+    assert settings.eos_token_id == [tokenizer.eos_token_id, tokenizer.pad_token_id]
+    assert model.dtype == torch.float32
+    prompt = tokenizer.apply_chat_template(
+        conversation(0)[:2], tools=TOOLS, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    assert model.generate(**prompt, max_new_tokens=3).shape[1] == prompt["input_ids"].shape[1] + 3
+
+
+def test_the_card_names_data_and_config(trained: tuple[TrainConfig, TrainResult]) -> None:
+    from gumshoe.config import config_hash
+
+    config, result = trained
+    card = (result.model / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: transformers\n")
+    assert config.dataset in card
+    assert config_hash(config) in card
+    assert "6 conversations" in card
+
+
+def test_a_finished_run_is_not_trained_again(trained: tuple[TrainConfig, TrainResult]) -> None:
+    config, result = trained
+    before = (result.model / "model.safetensors").stat().st_mtime_ns
+    assert train(config).outcome is None
+    assert (result.model / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_stopped_run_goes_on_to_the_same_losses(
+    trained: tuple[TrainConfig, TrainResult], dataset: Path, tmp_path: Path
+) -> None:
+    config, result = trained
+    stopped = tmp_path / "stopped"
+    shutil.copytree(config.out, stopped)
+    shutil.rmtree(stopped / "model")
+    shutil.rmtree(stopped / "checkpoints" / "checkpoint-4")
+    again = config.model_copy(update={"out": str(stopped)})
+    (stopped / "config.yaml").write_text((stopped / "config.yaml").read_text().replace(config.out, str(stopped)))
+    resumed = train(again)
+    assert losses(resumed.log) == pytest.approx(losses(result.log), rel=1e-6)
+    assert resumed.outcome is not None
+    assert resumed.outcome.steps == 4
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+def test_adapters_are_merged_into_the_weights(start: Path, dataset: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    config = make_config(dataset, tmp_path / "lora", scratch=None, model=str(start), method="lora", learning_rate=0.05)
+    result = train(config)
+    before, after = load_file(start / "model.safetensors"), load_file(result.model / "model.safetensors")
+    assert before.keys() == after.keys()
+    changed = {key for key in before if not before[key].equal(after[key])}
+    assert "model.layers.0.self_attn.q_proj.weight" in changed
+    assert "model.embed_tokens.weight" not in changed
+    assert f"base_model: {start}" in (result.model / "README.md").read_text()
+
+
+def test_packing_trains_the_same_rows(dataset: Path, tmp_path: Path) -> None:
+    result = train(make_config(dataset, tmp_path / "packed", packing=True, max_steps=1, batch=1))
+    assert result.outcome is not None
+    assert result.outcome.rows == 6
+
+
+def test_rows_too_long_are_left_out_when_asked_to(tmp_path: Path) -> None:
+    long = row(6, messages=[*conversation(6), *conversation(6)[1:] * 3])
+    data = write_dataset(tmp_path / "data", {"train": [row(0), row(1), long]})
+    with pytest.raises(DatasetError, match="row episode-6 has more than max_length 400"):
+        train(make_config(data, tmp_path / "a", max_length=400))
+    outcome = train(make_config(data, tmp_path / "a", max_length=400, too_long="skip", max_steps=1)).outcome
+    assert outcome is not None
+    assert (outcome.rows, outcome.skipped) == (2, 1)
+
+
+def test_a_folder_with_something_else_is_left_alone(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ConfigError, match="holds something else than a training run"):
+        train(make_config(dataset, tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_of_another_config_is_left_alone(trained: tuple[TrainConfig, TrainResult]) -> None:
+    config = trained[0].model_copy(update={"learning_rate": 0.5, "threads": 1})
+    with pytest.raises(ConfigError, match=r"another config \(learning_rate differ\)"):
+        train(config)
+
+
+def test_a_run_of_another_kind_is_left_alone(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("workers: 4\n")
+    with pytest.raises(ConfigError, match="not a training run"):
+        train(make_config(dataset, tmp_path))
+
+
+def test_out_may_not_be_a_file(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        train(make_config(dataset, tmp_path / "file"))
+
+
+def test_a_model_that_is_not_there(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"model .*nowhere cannot be loaded: give a model folder"):
+        train(make_config(dataset, tmp_path / "run", scratch=None, model=str(tmp_path / "nowhere")))
