@@ -6,9 +6,12 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from forked import ForkedBackend  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.link import Link
+from gumshoe.env.sandboxes.staging import stage
 from gumshoe.records import Task, WorkspaceSpec
 
 BACKENDS = [
@@ -48,11 +51,18 @@ def task(project: Path) -> Task:
     )
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(scope="module", params=[*BACKENDS, "forked"])
 def shared(request: pytest.FixtureRequest, task: Task) -> Generator[WardenSandbox]:
     """One sandbox for the tests of a module."""
-    with open_sandbox(task, SandboxConfig(kind=request.param, pids=128, disk_mb=64), trusted=True) as sandbox:
-        yield sandbox
+    kind = "local" if request.param == "forked" else request.param
+    config = SandboxConfig(kind=kind, pids=128, disk_mb=64)
+    if request.param == "forked":
+        with WardenSandbox(Link(ForkedBackend(config), 1 << 18)) as sandbox:
+            stage(sandbox, task, config)
+            yield sandbox
+    else:
+        with open_sandbox(task, config, trusted=True) as sandbox:
+            yield sandbox
 
 
 @pytest.fixture
