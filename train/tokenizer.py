@@ -27,6 +27,9 @@ TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<
 NUMBERS = 400
 """Numbers below this are tokens whether they occur in the data or not."""
 
+_MARKS = re.compile("|".join(map(re.escape, (END_OF_TEXT, START_OF_TURN, END_OF_TURN, *TAGS))))
+"""What must stay a token of its own: a phrase that swallowed the end of a turn would let a model run on for ever."""
+
 _NUMBER = r"\d{1,3}"
 _PIECE = r"[ ./]?_*[A-Za-z]+|\s*\n\s*| ?[^\sA-Za-z\d]+|\s+"
 _KEY = re.compile(
@@ -76,7 +79,7 @@ def train_tokenizer(texts: Sequence[str], vocab: int, template: str) -> PreTrain
 
 def repeated_phrases(texts: Sequence[str]) -> list[str]:
     """What stands in the conversations word for word: lines of their common start, keys and ends of calls."""
-    lines = [line for line in _common_lines(texts) if len(line) > 8 and START_OF_TURN not in line]
+    lines = [line for line in _common_lines(texts) if len(line) > 8 and not _MARKS.search(line)]
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update({key for call in _CALL.findall(text) for key in _KEY.findall(call)})

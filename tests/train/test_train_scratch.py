@@ -106,3 +106,8 @@ def test_without_copying_the_weights_are_noise(tmp_path: Path) -> None:
 def test_sizes_that_cannot_copy_are_refused(changes: dict[str, int], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         make_scratch(ScratchSection.model_validate({**MICRO, **changes}), [row(0)], tmp_path, seed=0)
+
+
+def test_no_phrase_swallows_the_end_of_a_turn() -> None:
+    texts = [f"<|im_start|>system\na shared line of text\n</tool_call><|im_end|>\nrow {number}" for number in range(3)]
+    assert repeated_phrases(texts) == ["a shared line of text"]
