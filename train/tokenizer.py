@@ -79,7 +79,7 @@ def train_tokenizer(texts: Sequence[str], vocab: int, template: str) -> PreTrain
 
 def repeated_phrases(texts: Sequence[str]) -> list[str]:
     """What stands in the conversations word for word: lines of their common start, keys and ends of calls."""
-    lines = [line for line in _common_lines(texts) if len(line) > 8 and not _MARKS.search(line)]
+    lines = [part for line in _common_lines(texts) for part in _MARKS.split(line) if len(part) > 8]
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update({key for call in _CALL.findall(text) for key in _KEY.findall(call)})
