@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Progress as Report
@@ -68,7 +68,7 @@ def summary(result: Result, folder: Path) -> None:
 
 def _table(result: Result, total: Counter[str]) -> Table:
     reasons = [reason for reason in REASONS if total[reason]]
-    table = Table("project", "split", "kept", *reasons)
+    table = Table(Column("project", no_wrap=True), Column("split", no_wrap=True), "kept", *reasons)
     for project, counts in result.counts.items():
         splits = {task.tags["split"] for task, _ in result.tasks if task.tags["project"] == project}
         held = "held out" if "heldout_projects" in splits else "train"
