@@ -10,6 +10,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.text import plural
 
 __all__ = ["PACK_TOKENS", "Report", "pack_tokens"]
 
@@ -92,7 +93,7 @@ class Report(BaseTool):
         tokens = pack_tokens(pack)
         if tokens > PACK_TOKENS:
             raise ToolFailure("too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the best of it")
-        text = f"reported {len(pack.locations)} locations, {len(pack.findings)} findings"
+        text = f"reported {plural(len(pack.locations), 'location')}, {plural(len(pack.findings), 'finding')}"
         return self.observe(text, {"context_pack": pack.model_dump(mode="json"), "tokens": tokens})
 
     def _location(self, location: _LocationArgument) -> Location:

@@ -67,7 +67,7 @@ class CallSignature:
     def bind(self, arguments: Mapping[str, JsonValue]) -> dict[str, Any]:
         """Every argument of the function, checked, defaults filled in.
 
-        Null and the empty string mean the default of an optional argument; a null argument that the tool does not
+        Null and empty values mean the default of an optional argument; a null argument that the tool does not
         have is dropped (stored datasets pad with nulls).
 
         Raises:
@@ -80,7 +80,7 @@ class CallSignature:
         return {argument.name: self._value(argument, arguments.get(argument.name)) for argument in self.arguments}
 
     def _value(self, argument: Parameter, value: JsonValue) -> Any:
-        if not argument.required and (value is None or value == ""):
+        if not argument.required and value in (None, "", [], {}):
             return argument.default
         if value is None:
             raise self._wrong(f"argument {argument.name!r} is missing")

@@ -213,6 +213,13 @@ def test_commands_before_the_start(start: Start) -> None:
     assert place(reply) == ("step", "test_cart.py", 1, "<module>")
 
 
+def test_breakpoint_in_a_conftest(start: Start, project: Path) -> None:
+    script(project, "value = 1\ndef pytest_configure(config):\n    config.value = value\n", "conftest.py")
+    driver = start(*PYTEST)
+    assert place(driver.do("b conftest.py:1", "b conftest.py:3", "c")) == ("breakpoint", "conftest.py", 1, "<module>")
+    assert place(driver.do("c")) == ("breakpoint", "conftest.py", 3, "pytest_configure")
+
+
 def test_commands_after_the_end_are_not_run(start: Start) -> None:
     driver = start(*PYTEST, "-k", "collect")
     reply = driver.do("c", "p 1")

@@ -68,7 +68,7 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
         ruled_out=[],
         failing_frame={"path": "cart.py", "line": 11, "function": "price"},
     )
-    assert observation.text == "reported 1 locations, 1 findings"
+    assert observation.text == "reported 1 location, 1 finding"
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert pack.locations[0].end == 11
     assert pack.findings[0].step == 2
@@ -84,6 +84,7 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
         ({"locations": "a.py:3"}, "argument 'locations'"),
         ({"findings": [{"claim": "x"}]}, "argument 'findings[0].step'"),
         ({"hypothesis": None}, "argument 'hypothesis' is missing"),
+        ({"failing_frame": {"path": "a.py"}}, "argument 'failing_frame.line'"),
         ({"hypothesis": "words " * 2000}, "the report has "),
     ],
 )

@@ -73,7 +73,7 @@ def test_schema_is_compact_and_described() -> None:
 
 
 def test_defaults_are_filled_in_for_null_and_empty() -> None:
-    bound = SIGNATURE.bind({"path": "p", "count": None, "mode": "", "unknown": None})
+    bound = SIGNATURE.bind({"path": "p", "count": None, "mode": "", "points": [], "unknown": None})
     assert bound == {"path": "p", "count": 3, "mode": "a", "points": None, "either": None}
 
 

@@ -46,7 +46,7 @@ sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _
 
 from gumshoe_channel import Channel  # noqa: E402 - it is beside this file
 from gumshoe_hooks import install  # noqa: E402
-from gumshoe_program import find_script, other_interpreter, release_children, run_program, wait_for_threads  # noqa: E402
+from gumshoe_program import find_script, is_pytest, other_interpreter, release_children, run_program, wait_for_threads  # noqa: E402  # noqa: E402
 from gumshoe_tracer import Debugger  # noqa: E402
 
 USAGE = "usage: GUMSHOE_CONTROL=FD python gumshoe_debugger.py -- -m MODULE | SCRIPT [ARGUMENT ...]"
@@ -60,7 +60,7 @@ def main(arguments):
         return 2
     _use_right_interpreter(program)
     sys.path.remove(_HERE)
-    debugger = Debugger(Channel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd())
+    debugger = Debugger(Channel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd(), is_pytest(program))
     install(debugger)
     release_children(debugger)
     signal.signal(signal.SIGINT, debugger.on_interrupt)

@@ -23,7 +23,12 @@ def install(chosen):
 
 
 def pytest_addoption(parser):
-    """Called when pytest has taken this module in as a plugin: its children are not to look for it."""
+    """Called when pytest has taken this module in as a plugin: from now on it may run code of the workspace.
+
+    Its children are not to look for the plugin.
+    """
+    if debugger is not None:
+        debugger.engage()
     os.environ.pop("PYTEST_PLUGINS", None)
     if _PLUGINS_BEFORE:
         os.environ["PYTEST_PLUGINS"] = _PLUGINS_BEFORE

@@ -62,6 +62,12 @@ def _run_module(name, arguments):
 _PYTEST = ("pytest", "py.test")
 
 
+def is_pytest(arguments):
+    """Whether a program is pytest, run as a module or as a command."""
+    name = arguments[1] if arguments[0] == "-m" else os.path.basename(arguments[0])
+    return name in _PYTEST
+
+
 def _pytest_options(given):
     """Options that keep plugins from running tests in other processes, or from tracing them."""
     options = []

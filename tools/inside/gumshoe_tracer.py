@@ -27,8 +27,9 @@ class Debugger:
     that stopped, until a command lets it go on; other threads that come to a stop meanwhile wait for their turn.
     """
 
-    def __init__(self, channel, root):
+    def __init__(self, channel, root, deferred=False):
         self.channel = channel
+        self.deferred = deferred
         self.files = Files(root)
         self.breakpoints = Breakpoints(self.files)
         self.checkpoints = Checkpoints()
@@ -138,14 +139,24 @@ class Debugger:
         self.plan = plan
         self.state = "running"
         self._report_breakpoints()
-        needed = plan is not None or bool(self.breakpoints)
+        needed = not self.deferred and (plan is not None or bool(self.breakpoints))
         frame = _current_frame(1)
         while frame is not None:
             if frame.f_code.co_filename != __file__:
                 frame.f_trace = self.on_event if needed and self._is_followed(frame) else None
             frame = frame.f_back
+        self._trace(needed)
+
+    def _trace(self, needed):
         threading.settrace(self.on_call if needed else None)
         sys.settrace(self.on_call if needed else None)
+
+    def engage(self):
+        """Begins tracing that was put off while a test runner started, which runs none of the workspace's code."""
+        if self.deferred:
+            self.deferred = False
+            if self.state == "running" and not self.dead:
+                self._trace(self.plan is not None or bool(self.breakpoints))
 
     def _report_breakpoints(self):
         """Tells the host of changed breakpoints before the program goes on, since it may never come back."""
