@@ -149,6 +149,10 @@ class OpenAIConfig(Config):
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
     )
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
+    azure_api_version: str | None = Field(
+        default=None, description="the server is Azure OpenAI: its API version; model is then the deployment"
+    )
+    azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
     profile: str | None = Field(default=None, description="entry of llm.yaml that holds the key")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
     syntax: Literal["native", "text", "template"] = Field(

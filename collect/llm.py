@@ -33,6 +33,11 @@ models:
   # local:
   #   model: my-model
   #   base_url: http://127.0.0.1:8000/v1      # vLLM, or any other OpenAI-compatible server
+  # azure:
+  #   model: my-deployment
+  #   base_url: https://my-resource.openai.azure.com
+  #   azure_api_version: 2024-10-21
+  #   api_key_env: AZURE_OPENAI_API_KEY       # or azure_entra: true
   # router:
   #   model: qwen/qwen3-coder
   #   base_url: https://openrouter.ai/api/v1
@@ -46,6 +51,8 @@ class LLMEntry(Config):
     model: str | None = Field(default=None, description="name that the server knows; null: the entry's own name")
     base_url: str | None = Field(default=None, description="server; null: OpenAI itself")
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model")
+    azure_api_version: str | None = Field(default=None, description="the server is Azure OpenAI: its API version")
+    azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
     api_key: SecretStr | None = Field(default=None, description="the key itself, where it is not in the environment")
     syntax: str = Field(default="native", description="native or text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -17,7 +18,7 @@ from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.answers import merge_stream, read_answer
 from gumshoe.collect.policies.retry import Transient, parse_retry_after, with_retries
 from gumshoe.collect.toolcalls import as_native_chat, as_template_chat, as_text_chat
-from gumshoe.errors import ContextOverflow, PolicyError
+from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema
 
 __all__ = ["OpenAIPolicy"]
@@ -57,9 +58,7 @@ class OpenAIPolicy:
         self._pause = pause
         self._key = find_key(config, environ)
         endpoints = config.endpoints or (config.base_url,)
-        self._client = openai.OpenAI(
-            base_url=endpoints[seed % len(endpoints)], api_key=self._key, timeout=config.timeout_s, max_retries=0
-        )
+        self._client = make_client(config, endpoints[seed % len(endpoints)], self._key)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """Asks the model for the next turn.
@@ -143,6 +142,31 @@ class OpenAIPolicy:
 
     def _safe(self, text: str) -> str:
         return text.replace(self._key, "[key]") if len(self._key) > 5 else text
+
+
+def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.OpenAI:
+    """The SDK's client for one endpoint. Raises ConfigError where Azure is asked for and something lacks."""
+    if config.azure_api_version is None:
+        return openai.OpenAI(base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0)
+    if endpoint is None:
+        raise ConfigError("policy.azure_api_version needs policy.base_url: https://NAME.openai.azure.com")
+    return openai.AzureOpenAI(
+        azure_endpoint=endpoint,
+        api_version=config.azure_api_version,
+        api_key=None if config.azure_entra else key,
+        azure_ad_token_provider=_entra_tokens() if config.azure_entra else None,
+        timeout=config.timeout_s,
+        max_retries=0,
+    )
+
+
+def _entra_tokens() -> Callable[[], str]:
+    try:
+        identity = importlib.import_module("azure.identity")
+    except ModuleNotFoundError:
+        raise ConfigError("policy.azure_entra needs the package azure-identity: pip install azure-identity") from None
+    credential = identity.DefaultAzureCredential()
+    return identity.get_bearer_token_provider(credential, "https://cognitiveservices.azure.com/.default")
 
 
 def _is_overflow(said: str) -> bool:

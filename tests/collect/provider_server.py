@@ -22,6 +22,7 @@ class Provider:
     answers: list[Answer]
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -35,6 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with self.guard:
             self.provider.requests.append(body)
+            self.provider.paths.append(self.path)
             self.provider.headers.append({key.lower(): value for key, value in self.headers.items()})
             answer = self.provider.answers.pop(0) if len(self.provider.answers) > 1 else self.provider.answers[0]
         answer(self, body)

@@ -234,3 +234,17 @@ def test_retry_after_in_both_forms() -> None:
     assert parse_retry_after("soon") is None
     date = email.utils.formatdate(1000, usegmt=True)
     assert parse_retry_after(date, now=990) == 10.0
+
+
+def test_azure_is_asked_by_deployment_with_its_own_header() -> None:
+    with provider(chat("ok")) as server:
+        config = OpenAIConfig(base_url=server.url.removesuffix("/v1"), model="mine", azure_api_version="2024-10-21")
+        with closing(OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY})) as policy:
+            assert policy.complete(MESSAGES, TOOLS).text == "ok"
+        assert server.headers[0]["api-key"] == KEY
+        assert server.paths == ["/openai/deployments/mine/chat/completions?api-version=2024-10-21"]
+
+
+def test_what_azure_lacks_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"needs policy\.base_url"):
+        OpenAIPolicy(OpenAIConfig(model="m", azure_api_version="1"), environ={"OPENAI_API_KEY": KEY})
