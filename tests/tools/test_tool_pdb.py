@@ -108,9 +108,9 @@ def test_code_changed_behind_its_back_is_noticed(bench: Bench) -> None:
     ]
 
 
-def test_long_commands_are_interrupted_and_the_session_lives(open_bench: Open, project: Path) -> None:
+def test_long_commands_are_interrupted_and_the_session_lives(open_bench: Open, backend: str, project: Path) -> None:
     (project / "test_cart.py").write_text("import time\ndef test_it():\n    x = 3\n    time.sleep(600)\n")
-    bench = open_bench(timeout=2.0)
+    bench = open_bench(backend, timeout=3.0)
     observation = bench.call("pdb", command="b cart.py:11\nc")
     assert "> test_cart.py:4 in test_it (interrupt)" in observation.text
     assert "timed out: interrupted" in observation.text
@@ -153,7 +153,8 @@ def test_program_output_is_kept_apart_and_capped(open_bench: Open, project: Path
     assert observation.data["state"] == "stopped"
 
 
-def test_checkpoints_through_the_tool(bench: Bench) -> None:
+def test_checkpoints_through_the_tool(open_bench: Open, backend: str) -> None:
+    bench = open_bench(backend)
     bench.call("pdb", command="b cart.py:16\nc\nn\ncheckpoint start\nn\nn")
     observation = bench.call("pdb", command="restore start\np total")
     assert observation.text.splitlines()[0] == "restored start"
