@@ -19,20 +19,25 @@ class DiskWatch:
     The file system may be shared with others, so before it raises it adds up the files that have changed since.
     """
 
-    def __init__(self, limit):
+    def __init__(self, limit, root="/"):
         self.limit = limit
+        self._root = root
         self._since = time.time()
-        self._free = _free()
+        self._free = self._left()
 
     def check(self):
         """Raises DiskFull."""
-        used = self._free - _free()
+        used = self._free - self._left()
         if used <= self.limit:
             return
-        written = written_since(self._since)
+        written = written_since(self._since, self._root)
         if written > self.limit or used > SURELY * self.limit:
             raise DiskFull("the sandbox wrote more than its {} MB of disk".format(self.limit >> 20))
-        self._free = _free() + written
+        self._free = self._left() + written
+
+    def _left(self):
+        left = os.statvfs(self._root)
+        return left.f_bfree * left.f_frsize
 
 
 def written_since(moment, root="/"):
@@ -57,8 +62,3 @@ def written_since(moment, root="/"):
             elif stat.S_ISREG(found.st_mode) and found.st_ctime >= moment:
                 total += found.st_blocks * 512
     return total
-
-
-def _free():
-    left = os.statvfs("/")
-    return left.f_bfree * left.f_frsize

@@ -10,7 +10,7 @@ IPC_TABLES = ("/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg")
 QUEUES = "/dev/mqueue"
 
 
-def inspect(folders, since):
+def inspect(folders, since, root="/"):
     """The state of a sandbox as plain data: equal for two moments between which nothing was left behind.
 
     It covers processes, System V and POSIX message objects, names, kinds and modes of all that is in the folders, and
@@ -18,7 +18,7 @@ def inspect(folders, since):
     given other permissions there carries a later time of change, which programs cannot set).
     """
     return {
-        "elsewhere": sorted(_changed_since(since)),
+        "elsewhere": sorted(_changed_since(since, root)),
         "processes": sorted(system.processes()),
         "ipc": [_read(path) for path in IPC_TABLES],
         "queues": sorted(os.listdir(QUEUES)) if os.path.isdir(QUEUES) else [],
@@ -36,12 +36,12 @@ def empty(folder):
             delete(path)
 
 
-def _changed_since(since):
+def _changed_since(since, root):
     """(path, time of change) of what has changed on the root's file system; nothing can on a read-only one."""
-    if os.statvfs("/").f_flag & os.ST_RDONLY:
+    if os.statvfs(root).f_flag & os.ST_RDONLY:
         return
-    device = os.lstat("/").st_dev
-    waiting = ["/"]
+    device = os.lstat(root).st_dev
+    waiting = [root]
     while waiting:
         folder = waiting.pop()
         with os.scandir(folder) as listing:

@@ -15,6 +15,7 @@ the disk looks once a second, so a fast program gets past its limit by what it w
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -73,6 +74,7 @@ class DockerBackend:
         """
         wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
         with engine.daemon_errors(f"a container of {self.image} could not be started"):
+            engine.reap_once(os.getpid())
             self._client = engine.connect()
             self._container = self._create(argv)
             self._stream = self._client.api.attach_socket(self._container.id, params=wanted)

@@ -17,7 +17,7 @@ from requests.exceptions import RequestException
 
 from gumshoe.errors import SandboxError
 
-__all__ = ["LABEL", "connect", "daemon_errors", "image_digest", "labels", "reap_orphans", "why_not_docker"]
+__all__ = ["LABEL", "connect", "daemon_errors", "image_digest", "labels", "reap_once", "reap_orphans", "why_not_docker"]
 
 LABEL = "gumshoe.run"
 HOST_LABEL = "gumshoe.host"
@@ -97,6 +97,16 @@ def reap_orphans() -> list[str]:
                     container.remove(force=True, v=True)
                     removed.append(container.short_id)
     return removed
+
+
+@functools.cache
+def reap_once(process: int) -> None:
+    """Removes orphans the first time that a process opens a sandbox; a daemon that fails at it is left to complain
+    later.
+    """
+    del process
+    with contextlib.suppress(SandboxError):
+        reap_orphans()
 
 
 def _host() -> str:

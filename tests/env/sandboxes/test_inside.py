@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -56,7 +58,7 @@ def test_a_marker_is_found_wherever_it_is_cut(chunks: list[str], marker: str) ->
 
 
 def test_the_watch_over_the_disk(tmp_path: Path) -> None:
-    DiskWatch(1 << 50).check()
+    DiskWatch(1 << 50, str(tmp_path)).check()
     moment = time.time() - 1
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "new").write_bytes(b"x" * 100_000)
@@ -64,20 +66,22 @@ def test_the_watch_over_the_disk(tmp_path: Path) -> None:
     assert written_since(moment, str(tmp_path)) >= 100_000
     assert written_since(time.time() + 60, str(tmp_path)) == 0
     with pytest.raises(DiskFull, match="of disk"):
-        DiskWatch(-(1 << 50)).check()
+        DiskWatch(-(1 << 50), str(tmp_path)).check()
 
 
 def test_the_state_of_folders(tmp_path: Path) -> None:
-    before = state.inspect([str(tmp_path)], time.time() + 1e6)
+    before: Any = state.inspect([str(tmp_path)], time.time() + 1e6, str(tmp_path))
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "file").touch()
     (tmp_path / "link").symlink_to("/")
-    during = state.inspect([str(tmp_path)], time.time() + 1e6)
+    during: Any = state.inspect([str(tmp_path)], time.time() + 1e6, str(tmp_path))
     assert [name for name, _ in during["folders"][str(tmp_path)]] == ["", "link", "sub", "sub/file"]
     state.empty(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    assert state.inspect([str(tmp_path)], time.time() + 1e6)["folders"] == before["folders"]
+    assert state.inspect([str(tmp_path)], time.time() + 1e6, str(tmp_path))["folders"] == before["folders"]
     assert os.getpid() in during["processes"]
+    after: Any = state.inspect([], time.time() - 60, str(tmp_path))
+    assert after["elsewhere"] == []
 
 
 def test_children_are_found_with_and_without_the_kernels_lists(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +122,7 @@ def _run_without_nanny() -> str:
             return Child(launch, wake, set)
 
         run = Run(start, None, 1000)
-        reply = run.finish(timeout, idle)
+        reply: Any = run.finish(timeout, idle)
         run.job.close()
         text = text_of(reply["output"])[0]
         told.append(f"{reply['exit_code']} {text}" if not reply["timed_out"] else f"{reply['exit_code']} True {text}")
@@ -148,7 +152,7 @@ def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
     class OtherPython(LocalBackend):
         def __init__(self) -> None:
             super().__init__(SandboxConfig(kind="local"))
-            self.place = self.place.__class__(**{**vars(self.place), "python": str(python)})
+            self.place = replace(self.place, python=str(python))
 
     with WardenSandbox(Link(OtherPython(), 1 << 16)) as sandbox:
         sandbox.prepare_support()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.engine import reap_orphans
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
@@ -192,8 +195,28 @@ def test_orphans_are_reaped_and_the_living_are_not(task: Task, capsys: pytest.Ca
         "os.kill(os.getpid(), 9)"
     )
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, input=task.model_dump_json(), capture_output=True, text=True, check=False)
     with open_sandbox(task, SandboxConfig(kind="docker"), trusted=True) as sandbox:
+        done = subprocess.run(argv, input=task.model_dump_json(), capture_output=True, text=True, check=False)
+        assert done.stdout.strip() in reap_orphans()
         assert main(["doctor", "--reap"]) == 0
-        assert done.stdout.strip() in capsys.readouterr().out
+        assert "containers of dead runs" in capsys.readouterr().out
         assert sandbox.run(["true"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "episodes"), [("local", 200), pytest.param("docker", 5, marks=pytest.mark.needs("docker"))]
+)
+def test_no_thread_and_no_descriptor_is_left(kind: str, episodes: int, task: Task) -> None:
+    def episode() -> None:
+        with open_sandbox(task, SandboxConfig(kind=kind), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
+            sandbox.open_session(["cat"]).send("x\n")
+
+    def held() -> tuple[int, int]:
+        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+    episode()
+    before = held()
+    for _ in range(episodes):
+        episode()
+    gc.collect()
+    assert held() == before
