@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
@@ -199,6 +199,12 @@ class CollectConfig(Config):
     workers: int = Field(default=2, ge=1, description="episodes at the same time")
     seed: int = Field(default=0, ge=0, description="every random choice follows from it")
     attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _a_person_for_any_model(cls, policy: Any) -> Any:
+        """`-p policy.model=human` puts a person in the place of any other policy."""
+        return {"kind": "human"} if isinstance(policy, dict) and policy.get("model") == "human" else policy
 
     @model_validator(mode="after")
     def _money_needs_prices(self) -> Self:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.config import CollectConfig, HumanConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.llm import with_llm
 from gumshoe.collect.policies.step import StepPolicy
@@ -81,12 +81,17 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
             control.spend(trajectory.usage)
         before = sum(episode.id in folder.finished for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
-        if step:
+        if step or isinstance(config.policy, HumanConfig):
             config = config.model_copy(update={"workers": 1})
+            wrap = _stepping(control) if step else _as_it_is
             with _signals(control):
-                return Runner(config, folder, control, wrap=_stepping(control)).run(episodes)
+                return Runner(config, folder, control, wrap=wrap).run(episodes)
         with ProgressShow(len(episodes), before, control) as show, _signals(control):
             return Runner(config, folder, control, show.done).run(episodes, show.tick)
+
+
+def _as_it_is(policy: Policy) -> Policy:
+    return policy
 
 
 def _stepping(control: Control) -> Callable[[Policy], Policy]:

@@ -9,7 +9,6 @@ from typing import IO, Any
 
 import yaml
 
-from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
 __all__ = ["HumanPolicy", "parse_command"]
@@ -17,7 +16,7 @@ __all__ = ["HumanPolicy", "parse_command"]
 HELP = """\
 one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3
 a decision first: [seek 0.8] why               kept for the next call
-tools             lists them                   quit  ends the episode"""
+tools             lists them                   quit  stops here (can be resumed)"""
 
 
 class HumanPolicy:
@@ -38,7 +37,7 @@ class HumanPolicy:
         self._shown = 0
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Asks until a call was typed. Raises PolicyError at the end of the input or on `quit`."""
+        """Asks until a call was typed. Raises KeyboardInterrupt, as Ctrl-C does, on `quit` or where the input ends."""
         if self._shown == 0:
             self._say(HELP)
         for message in messages[self._shown :]:
@@ -62,7 +61,7 @@ class HumanPolicy:
         self._stdout.flush()
         line = self._stdin.readline()
         if not line or line.strip() == "quit":
-            raise PolicyError("the person at the terminal ended the episode")
+            raise KeyboardInterrupt
         return line.strip()
 
     def _say(self, text: str) -> None:

@@ -195,3 +195,17 @@ def test_a_person_steps_through_an_episode_and_leaves_it_open(config_file: Make,
     assert "[step 1] shop.py:4: def discount" in done.stdout
     (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
     assert journal.read_text().count('"completion"') == 2
+
+
+def test_a_person_may_take_the_models_place(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(1)
+    argv = [sys.executable, "-m", "gumshoe", "collect", str(config), "-p", "policy.model=human"]
+    left = subprocess.run(argv, input="eval\nquit\n", capture_output=True, text=True, timeout=120, check=False)
+    assert (left.returncode, left.stderr) == (130, "gumshoe collect: interrupted\n")
+    typed = "[seek 0.5] what else?\nlistdir\nsubmit\n"
+    done = subprocess.run(argv, input=typed, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (found,) = read_trajectories(tmp_path / "run")
+    assert (found.policy.kind, found.stop.value) == ("human", "submitted")
+    assert [step.tool_calls[0].name for step in found.steps] == ["eval", "listdir", "submit"]
+    assert found.steps[1].rationale == "what else?"

@@ -261,3 +261,11 @@ def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path
     rows = list(agent_decision_rows(found))
     assert [len(row["prompt"]) for row in rows] == [len(saw) for saw in policy.saw]
     assert [message["content"] for message in rows[-1]["prompt"]] == [message.content for message in last]
+
+
+def test_a_trajectory_grows_no_faster_than_its_steps(tmp_path: Path) -> None:
+    def size(steps: int) -> int:
+        script = [say(("view", {"path": "shop.py"}))] * steps
+        return len(play(tmp_path, *script, limits=LimitsConfig(steps=steps)).model_dump_json())
+
+    assert size(100) < 2.2 * size(50)

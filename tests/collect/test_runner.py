@@ -168,7 +168,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     assert "1 of 1 resolved" in show.line()
     assert "$0.25" in show.line()
     screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=100)
+    console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
     with ProgressShow(4, 1, control, console=console) as show:
         show.done(done)
         show.tick()
