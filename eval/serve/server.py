@@ -190,7 +190,7 @@ class ModelServer:
         while not self._closing.is_set():
             code = self._process.poll() if self._process is not None else None
             if code is not None:
-                raise ServeError(f"the model server died (exit code {code}): {self._last_words()}{self._whole_log()}")
+                raise ServeError(self._obituary(code))
             if self.healthy():
                 return
             if time.monotonic() > deadline:
@@ -218,10 +218,7 @@ class ModelServer:
             if code is None:
                 continue
             if self.restarts >= self.config.restarts:
-                again = f" after {self.restarts} restarts" if self.restarts else ""
-                self._failure = (
-                    f"the model server died (exit code {code}){again}: {self._last_words()}{self._whole_log()}"
-                )
+                self._failure = self._obituary(code)
                 return
             self.restarts += 1
             with self._changed:
@@ -245,6 +242,11 @@ class ModelServer:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def _obituary(self, code: int) -> str:
+        """What is said of a server that is gone for good."""
+        again = f" after {self.restarts} restarts" if self.restarts else ""
+        return f"the model server died (exit code {code}){again}: {self._last_words()}{self._whole_log()}"
 
     def _last_words(self) -> str:
         """The last line that the server printed."""
