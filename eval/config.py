@@ -11,7 +11,7 @@ from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, Task
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
-__all__ = ["ArmConfig", "EvalConfig", "SamplingConfig", "ServeConfig"]
+__all__ = ["ArmConfig", "EvalConfig", "SamplingConfig", "ServeConfig", "SolverConfig"]
 
 
 class ServeConfig(Config):
@@ -67,6 +67,12 @@ class ArmConfig(Config):
         return self.label or self.name
 
 
+class SolverConfig(Config):
+    """The scripted solver that repairs bugs from the arms' reports."""
+
+    tries: int = Field(default=12, ge=1, description="changes it may try on a task, each with a run of the tests")
+
+
 class EvalConfig(Config):
     """One run of `gumshoe eval`."""
 
@@ -82,6 +88,9 @@ class EvalConfig(Config):
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     serve: ServeConfig = Field(default=ServeConfig(), description="how model folders are served")
     sampling: SamplingConfig = Field(default=SamplingConfig(), description="how served models are asked")
+    solver: SolverConfig | None = Field(
+        default=None, description="measure what each report is worth to a solver; null: do not"
+    )
     workers: int = Field(default=2, ge=1, description="episodes at the same time, in each arm")
     seed: int = Field(default=0, ge=0, description="every random choice follows from it, also that of the intervals")
     attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")

@@ -54,7 +54,7 @@ class ArmProgress:
         if self._stream.isatty():
             self._stream.write(f"\r\x1b[2K{self._title}: {self._line()}")
             self._stream.flush()
-        elif time.monotonic() - self._last >= PLAIN_EVERY_S:
+        elif self._done < self._planned and time.monotonic() - self._last >= PLAIN_EVERY_S:
             self._last = time.monotonic()
             self._say(f"{self._title}: {self._line()}")
 

@@ -34,7 +34,7 @@ SUMMARY_METRICS = (
     *("file_precision", "file_recall", "file_f1"),
     *("function_precision", "function_recall", "function_f1"),
     *("line_precision", "line_recall", "line_f1"),
-    *("first_right", "grounding", "brier", "debugged", "repeats", "steps", "tokens"),
+    *("first_right", "solved", "grounding", "brier", "debugged", "repeats", "steps", "tokens"),
 )
 """What is averaged. Seconds are kept with each result only: they are no property of the policy alone."""
 
@@ -49,7 +49,7 @@ class Result(Record):
     sample: int = Field(ge=0)
     split: str
     trajectory: str = Field(description="id of the trajectory in the arm's run folder")
-    stop: StopReason
+    stop: StopReason | None = Field(description="None for an arm without episodes: the solver's own")
     scores: dict[str, float | None]
     tags: dict[str, str] = Field(default_factory=dict)
 

@@ -17,9 +17,21 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm
 from gumshoe.eval.config import ArmConfig, EvalConfig
-from gumshoe.eval.results import ALL, ArmSummary, Result, Summary, compare_all, measures, score_trajectory
+from gumshoe.eval.results import (
+    ALL,
+    ArmSummary,
+    Comparison,
+    Result,
+    Summary,
+    compare,
+    compare_all,
+    groups_of,
+    measures,
+    score_trajectory,
+)
 from gumshoe.eval.scorers import make_scorers
-from gumshoe.records import Oracle, PolicyInfo, Task, Trajectory
+from gumshoe.eval.solver.solve import REFERENCE_ARMS, Job, SolverRuns, reference_jobs
+from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
 __all__ = ["Evaluation", "choose_tasks", "evaluate"]
 
@@ -64,7 +76,7 @@ def evaluate(config: EvalConfig, control: Control, hooks: Mapping[str, Hooks] | 
         played.append(player.play(control, (hooks or {}).get(arm.name)))
         if played[-1].result.stopped is not None:
             break
-    return _conclude(config, tasks, played, out)
+    return _conclude(config, tasks, played, out, control)
 
 
 def choose_tasks(config: EvalConfig) -> tuple[Pair, ...]:
@@ -86,7 +98,9 @@ def choose_tasks(config: EvalConfig) -> tuple[Pair, ...]:
     return tuple(pair for pair in tasks if pair[0].id in chosen)
 
 
-def _conclude(config: EvalConfig, tasks: tuple[Pair, ...], played: Sequence[PlayedArm], out: Path) -> Evaluation:
+def _conclude(
+    config: EvalConfig, tasks: tuple[Pair, ...], played: Sequence[PlayedArm], out: Path, control: Control
+) -> Evaluation:
     oracles = {task.id: oracle for task, oracle in tasks}
     scorers = make_scorers(task for task, _ in tasks)
     by_arm: dict[str, list[Result]] = {}
@@ -95,14 +109,21 @@ def _conclude(config: EvalConfig, tasks: tuple[Pair, ...], played: Sequence[Play
             score_trajectory(one.arm.name, trajectory, oracles[trajectory.task.id], scorers, sample=sample)
             for sample, trajectory in one.trajectories
         ]
-    results = tuple(result for of_arm in by_arm.values() for result in of_arm)
+    solo = _solve(config, tasks, played, by_arm, out, control) if config.solver is not None else {}
+    results = tuple(result for of_arm in (*by_arm.values(), *solo.values()) for result in of_arm)
     summary = Summary(
         title=config.title,
         config_hash=config_hash(config),
         seed=config.seed,
         tasks=_count_tasks(tasks),
-        arms=tuple(_summarise(config, one, by_arm[one.arm.name]) for one in played),
-        comparisons=compare_all(by_arm, _baseline(config), seed=config.seed, resamples=config.resamples),
+        arms=(
+            *(_summarise(config, one, by_arm[one.arm.name]) for one in played),
+            *(_summarise_solo(config, name, of_arm) for name, of_arm in solo.items()),
+        ),
+        comparisons=(
+            *compare_all(by_arm, _baseline(config), seed=config.seed, resamples=config.resamples),
+            *_uplift(config, {**by_arm, **solo}),
+        ),
     )
     files = {"results": out / "results.jsonl", "summary": out / "summary.json"}
     write_whole(files["results"], "".join(f"{result.model_dump_json()}\n" for result in results))
@@ -129,6 +150,77 @@ def _summarise(config: EvalConfig, played: PlayedArm, results: Sequence[Result])
         model=config.fill(arm.model) if arm.model is not None else None,
         episodes=len(results),
         failed=played.result.gave_up,
+        groups=measures(results, seed=config.seed, resamples=config.resamples),
+    )
+
+
+def _solve(
+    config: EvalConfig,
+    tasks: tuple[Pair, ...],
+    played: Sequence[PlayedArm],
+    by_arm: dict[str, list[Result]],
+    out: Path,
+    control: Control,
+) -> dict[str, list[Result]]:
+    """Puts `solved` into the results of `by_arm` and returns those of the solver's own arms.
+
+    An arm is represented by the first episode of each task; one that handed nothing over has an empty pack.
+    """
+    assert config.solver is not None
+    pairs = {task.id: (task, oracle) for task, oracle in tasks}
+    jobs = reference_jobs(tasks)
+    for one in played:
+        jobs += [
+            Job(one.arm.name, *pairs[trajectory.task.id], trajectory.context_pack or ContextPack())
+            for sample, trajectory in one.trajectories
+            if sample == 0
+        ]
+    runs = SolverRuns(config.solver, out / "solver.jsonl", config.sandbox, config.seed)
+    solved = runs.run(jobs, control, config.workers)
+    for name, results in by_arm.items():
+        by_arm[name] = [
+            result.model_copy(update={"scores": {**result.scores, "solved": solved.get((name, result.task_id))}})
+            if result.sample == 0
+            else result
+            for result in results
+        ]
+    return {name: _solo_results(name, tasks, solved) for name in REFERENCE_ARMS}
+
+
+def _solo_results(arm: str, tasks: tuple[Pair, ...], solved: Mapping[tuple[str, str], float]) -> list[Result]:
+    return [
+        Result(
+            arm=arm,
+            task_id=task.id,
+            sample=0,
+            split=task.tags.get("split", ALL),
+            trajectory="",
+            stop=None,
+            scores={"solved": solved.get((arm, task.id))},
+            tags=task.tags,
+        )
+        for task, _ in tasks
+    ]
+
+
+def _uplift(config: EvalConfig, by_arm: Mapping[str, Sequence[Result]]) -> list[Comparison]:
+    """What each report adds to what the solver does alone."""
+    alone = by_arm.get("no_pack", ())
+    found = [
+        compare(of_arm, alone, group, "solved", seed=config.seed, resamples=config.resamples)
+        for name, of_arm in by_arm.items()
+        if name != "no_pack" and of_arm and alone
+        for group in groups_of(of_arm)
+    ]
+    return [one for one in found if one is not None]
+
+
+def _summarise_solo(config: EvalConfig, name: str, results: Sequence[Result]) -> ArmSummary:
+    return ArmSummary(
+        name=name,
+        title=REFERENCE_ARMS[name],
+        policy=PolicyInfo(kind="solver", agent="solver"),
+        episodes=0,
         groups=measures(results, seed=config.seed, resamples=config.resamples),
     )
 

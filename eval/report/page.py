@@ -45,7 +45,10 @@ METRICS = (
     Metric("steps", "Steps", "turns an episode took", share=False),
     Metric("tokens", "Tokens", "tokens an episode used, prompt and answer", share=False),
 )
+SOLVER = "solver"
+"""Policy kind of the arms in which the solver works without a seeker."""
 UNKNOWN = "\N{EN DASH}"
+SOLVED = Metric("solved", "Solved", "bugs that a fixed scripted solver repairs, looking only where the report points")
 PLOTTED = ("line_recall", "function_recall", "file_recall", "valid_calls", "grounding", "first_right")
 
 
@@ -138,6 +141,7 @@ class Page:
     charts: tuple[DotChart, ...]
     differences: tuple[DotChart, ...]
     baseline: str
+    worth: tuple[DotChart, ...]
     losses: LineChart | None
     showcase: Showcase | None
     arms: tuple[tuple[str, int], ...]
@@ -148,7 +152,7 @@ class Page:
 def build_page(evaluation: Evaluation, losses: LineChart | None, *, most_traces: int = 400) -> Page:
     """The page of an evaluation; traces beyond the first `most_traces` are left out and counted."""
     summary = evaluation.summary
-    arms = summary.arms
+    arms = [arm for arm in summary.arms if arm.policy.kind != SOLVER]
     groups = [group for group in summary.tasks if group != ALL] or [ALL]
     hero, baseline = _hero(evaluation), _baseline(evaluation)
     rows, left_out = _task_rows(evaluation, most_traces)
@@ -159,12 +163,13 @@ def build_page(evaluation: Evaluation, losses: LineChart | None, *, most_traces:
         tiles=tuple(_tiles(hero, baseline, groups)),
         metrics=METRICS,
         tables=tuple(_table(arms, group, summary.tasks[group]) for group in groups),
-        groups=tuple(GROUP_NAMES.get(group, group) for group in groups),
+        groups=tuple(_named(group) for group in groups),
         charts=tuple(_chart(arms, metric, groups) for metric in METRICS if metric.name in PLOTTED),
         differences=tuple(_differences(evaluation, groups)),
         baseline=baseline.title if baseline is not None else "",
         losses=losses,
         showcase=_showcase(evaluation, hero),
+        worth=_worth(evaluation, groups),
         arms=tuple((arm.title, number) for number, arm in enumerate(arms)),
         tasks=rows,
         traces_left_out=left_out,
@@ -197,16 +202,15 @@ def _hero(evaluation: Evaluation) -> ArmSummary | None:
 
 
 def _baseline(evaluation: Evaluation) -> ArmSummary | None:
-    names = {comparison.baseline for comparison in evaluation.summary.comparisons}
-    return next((arm for arm in evaluation.summary.arms if arm.name in names), None)
+    config = evaluation.config
+    wanted = next((arm.name for arm in config.arms if arm.baseline), config.arms[0].name)
+    return next((arm for arm in evaluation.summary.arms if arm.name == wanted), None)
 
 
 def _lead(hero: ArmSummary | None, baseline: ArmSummary | None, groups: Sequence[str], tasks: int) -> str:
     if hero is None:
         return "No arm has finished an episode."
-    said = [
-        f"{percent(_measured(hero, group, 'line_recall').value)} on {GROUP_NAMES.get(group, group)}" for group in groups
-    ]
+    said = [f"{percent(_measured(hero, group, 'line_recall').value)} on {_named(group)}" for group in groups]
     lead = f"Of the lines that a fix has to touch, {hero.title} named {' and '.join(said)}"
     if baseline is not None and baseline.name != hero.name:
         other = [percent(_measured(baseline, group, "line_recall").value) for group in groups]
@@ -216,7 +220,7 @@ def _lead(hero: ArmSummary | None, baseline: ArmSummary | None, groups: Sequence
 
 def _facts(evaluation: Evaluation, groups: Sequence[str]) -> tuple[tuple[str, str], ...]:
     summary = evaluation.summary
-    counted = ", ".join(f"{summary.tasks[group]} {GROUP_NAMES.get(group, group)}" for group in groups)
+    counted = ", ".join(f"{summary.tasks[group]} {_named(group)}" for group in groups)
     failed = sum(arm.failed for arm in summary.arms)
     backends = sorted({one.provenance.sandbox for one in evaluation.trajectories.values()})
     return (
@@ -241,7 +245,7 @@ def _tile(hero: ArmSummary, baseline: ArmSummary | None, name: str, group: str) 
     versus = ""
     if baseline is not None and baseline.name != hero.name:
         versus = f"{baseline.title}: {write_cell(_measured(baseline, group, name), metric).value}"
-    return Tile(f"{metric.title}, {GROUP_NAMES.get(group, group)}", cell.value, cell.interval, versus)
+    return Tile(f"{metric.title}, {_named(group)}", cell.value, cell.interval, versus)
 
 
 def _measured(arm: ArmSummary, group: str, metric: str) -> Measured:
@@ -259,12 +263,12 @@ def _table(arms: Sequence[ArmSummary], group: str, tasks: int) -> Table:
         )
         for number, arm in enumerate(arms)
     ]
-    return Table(GROUP_NAMES.get(group, group), tasks, tuple(rows))
+    return Table(_named(group), tasks, tuple(rows))
 
 
 def _chart(arms: Sequence[ArmSummary], metric: Metric, groups: Sequence[str]) -> DotChart:
     rows = [
-        (arm.title, number, [(GROUP_NAMES.get(group, group), _measured(arm, group, metric.name)) for group in groups])
+        (arm.title, number, [(_named(group), _measured(arm, group, metric.name)) for group in groups])
         for number, arm in enumerate(arms)
     ]
     return dot_chart(metric.title, rows)
@@ -282,7 +286,7 @@ def _differences(evaluation: Evaluation, groups: Sequence[str]) -> list[DotChart
                 arm.title,
                 number,
                 [
-                    (GROUP_NAMES.get(group, group), found[metric.name, arm.name, group].difference)
+                    (_named(group), found[metric.name, arm.name, group].difference)
                     for group in groups
                     if (metric.name, arm.name, group) in found
                 ],
@@ -293,6 +297,26 @@ def _differences(evaluation: Evaluation, groups: Sequence[str]) -> list[DotChart
         if rows and metric.name in ("line_recall", "valid_calls"):
             charts.append(dot_chart(f"{metric.title}: difference", rows, low=-1.0, high=1.0))
     return charts
+
+
+def _worth(evaluation: Evaluation, groups: Sequence[str]) -> tuple[DotChart, ...]:
+    """What the solver repairs with each report, and what that adds to what it repairs alone; empty without one."""
+    arms = evaluation.summary.arms
+    if not any(arm.policy.kind == SOLVER for arm in arms):
+        return ()
+    added = {(one.arm, one.group): one.difference for one in evaluation.summary.comparisons if one.metric == "solved"}
+    rows = [
+        (arm.title, number, [(_named(group), added[arm.name, group]) for group in groups if (arm.name, group) in added])
+        for number, arm in enumerate(arms)
+    ]
+    return (
+        _chart(arms, SOLVED, groups),
+        dot_chart("Solved: added to the solver alone", [row for row in rows if row[2]], low=-1.0, high=1.0),
+    )
+
+
+def _named(group: str) -> str:
+    return GROUP_NAMES.get(group, group)
 
 
 def _showcase(evaluation: Evaluation, hero: ArmSummary | None) -> Showcase | None:
@@ -323,7 +347,10 @@ def _task_rows(evaluation: Evaluation, most: int) -> tuple[tuple[TaskRow, ...], 
     budget = most
     for number, (task, oracle) in enumerate(evaluation.tasks):
         chosen = [
-            (arm, result) for arm in evaluation.summary.arms for result in by_place.get((task.id, arm.name), [])[:1]
+            (arm, result)
+            for arm in evaluation.summary.arms
+            if arm.policy.kind != SOLVER
+            for result in by_place.get((task.id, arm.name), [])[:1]
         ]
         rows.append(_task_row(evaluation, number, task, oracle, chosen, with_traces=budget >= len(chosen)))
         budget -= len(chosen)
@@ -364,7 +391,7 @@ def _task_row(
         problem=task.problem_statement,
         patch=tuple(_diff_line(line) for line in oracle.gold_patch.splitlines()),
         gold=", ".join(f"{path}:{line}" for path, lines in sorted(gold.items()) for line in sorted(lines)),
-        marks=tuple(_mark(results.get(arm.name)) for arm in evaluation.summary.arms),
+        marks=tuple(_mark(results.get(arm.name)) for arm in evaluation.summary.arms if arm.policy.kind != SOLVER),
         arms=arms,
     )
 
@@ -378,7 +405,8 @@ def _single(result: Result, metric: Metric) -> str:
 
 def _mark(result: Result | None) -> Cell:
     value = result.scores.get("line_recall") if result is not None else None
-    return Cell(percent(value), "" if result is None else result.stop.value.replace("_", " "), value)
+    stop = result.stop if result is not None else None
+    return Cell(percent(value), "" if stop is None else stop.value.replace("_", " "), value)
 
 
 def _diff_line(line: str) -> tuple[str, str]:

@@ -125,7 +125,8 @@ def environment(
 
 def _on_cpu(config: ServeConfig, model: Path) -> dict[str, str]:
     """Threads that wait asleep, not spinning: sandboxes want the processor too. One thread for a small model, whose
-    layers take less time than threads need to meet."""
+    layers take less time than threads need to meet.
+    """
     variables = {"OMP_WAIT_POLICY": "PASSIVE", "VLLM_CPU_KVCACHE_SPACE": str(config.cpu_cache_gb)}
     weights = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in model.glob(pattern))
     threads = config.threads or (1 if weights < SMALL_MODEL_BYTES else None)

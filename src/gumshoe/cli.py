@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
     "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
+    "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
 }
 
 EXTRAS = {

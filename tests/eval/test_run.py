@@ -121,6 +121,27 @@ def test_a_model_that_was_trained_again_needs_a_new_folder(tmp_path: Path, tasks
         evaluate(config, stopped)
 
 
+def test_the_solver_measures_what_the_reports_are_worth(
+    tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Off by more than one is no change that the solver knows, off by one is: task 0 is mended from the right line."""
+    config = write_config(tmp_path, tasks, [HEURISTICS[1]], solver={"tries": 30})
+    assert main(["eval", str(config), "-p", "tasks.ids=[shop/0, shop/8]"]) == 0
+    assert "solver with the oracle's pack" in capsys.readouterr().out
+    made = summary(tmp_path)
+    solved = {arm["name"]: arm["groups"]["all"]["solved"]["value"] for arm in made["arms"]}
+    assert (solved["teacher"], solved["oracle_pack"]) == (0.5, 0.5)
+    assert list(solved) == ["teacher", "no_pack", "static", "oracle_pack"]
+    compared = {(one["arm"], one["baseline"], one["metric"]) for one in made["comparisons"]}
+    assert ("oracle_pack", "no_pack", "solved") in compared
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "What the reports are worth" in page
+    before = (tmp_path / "out" / "solver.jsonl").read_text()
+    assert main(["eval", str(config), "-p", "tasks.ids=[shop/0, shop/8]"]) == 0
+    assert (tmp_path / "out" / "solver.jsonl").read_text() == before
+    assert summary(tmp_path) == made
+
+
 def test_a_killed_evaluation_resumes_to_the_same_summary(tmp_path: Path, tasks: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):

@@ -1,0 +1,129 @@
+"""`gumshoe compare RUN RUN`: paired differences between the arms of two evaluations, on the tasks that both have."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gumshoe.errors import ConfigError, DatasetError
+
+if TYPE_CHECKING:
+    from gumshoe.eval.results import Comparison, Result
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe compare runs/eval/monday runs/eval/friday              arms of the same name, the second against the first
+  gumshoe compare runs/eval/a:finetuned runs/eval/b:teacher      one arm of each
+  gumshoe compare RUN RUN --metric solved --json
+
+RUN is the folder that `gumshoe eval` made.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the command line."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("before", metavar="RUN", help="folder of an evaluation, or FOLDER:ARM")
+    parser.add_argument("after", metavar="RUN", help="the one that is compared with it, likewise")
+    parser.add_argument("--metric", action="append", help="only this score (may be given several times)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default 0)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the differences. Raises ConfigError and DatasetError."""
+    from rich.console import Console
+
+    found = _compare(arguments.before, arguments.after, arguments.metric, arguments.seed)
+    if arguments.json:
+        for one in found:
+            print(json.dumps(one.model_dump(mode="json")))
+    else:
+        _show(found, Console())
+    return 0
+
+
+def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
+    from gumshoe.eval.results import SUMMARY_METRICS, compare, groups_of
+
+    pairs = _pair_arms(_read(before), _read(after))
+    if not pairs:
+        raise ConfigError(f"{before} and {after} share no arm: name one of each, as FOLDER:ARM")
+    unknown = next((metric for metric in metrics or () if metric not in SUMMARY_METRICS), None)
+    if unknown is not None:
+        raise ConfigError(f"no metric {unknown!r}: there are {', '.join(SUMMARY_METRICS)}")
+    found = (
+        compare(theirs, ours, group, metric, seed=seed, resamples=2000)
+        for ours, theirs in pairs
+        for group in groups_of(theirs)
+        for metric in metrics or SUMMARY_METRICS
+    )
+    comparisons = [one for one in found if one is not None]
+    if not comparisons:
+        raise ConfigError(f"{before} and {after} have no task in common on which this was measured")
+    return comparisons
+
+
+def _read(wanted: str) -> dict[str, list[Result]]:
+    """The results of an evaluation by arm; of one arm only for FOLDER:ARM. Raises DatasetError and ConfigError."""
+    from pydantic import ValidationError
+
+    from gumshoe.eval.results import Result
+
+    folder, _, arm = wanted.partition(":") if not Path(wanted).is_dir() else (wanted, "", "")
+    file = Path(folder) / "results.jsonl"
+    by_arm: dict[str, list[Result]] = {}
+    try:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            result = Result.model_validate_json(line)
+            by_arm.setdefault(result.arm, []).append(result)
+    except OSError:
+        raise DatasetError(f"{folder} is no evaluation: it has no results.jsonl (make one with gumshoe eval)") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DatasetError(f"{file} holds a line that is no result: {first['msg']}") from None
+    if arm and arm not in by_arm:
+        raise ConfigError(f"{folder} has no arm {arm!r}: it has {', '.join(by_arm)}")
+    return {arm: by_arm[arm]} if arm else by_arm
+
+
+def _pair_arms(
+    before: dict[str, list[Result]], after: dict[str, list[Result]]
+) -> list[tuple[list[Result], list[Result]]]:
+    """Arms of the same name; where each side has one arm, these two."""
+    if len(before) == len(after) == 1:
+        return list(zip(before.values(), after.values(), strict=True))
+    return [(results, after[name]) for name, results in before.items() if name in after]
+
+
+def _show(found: Sequence[Comparison], console: object) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    assert isinstance(console, Console)
+    table = Table(box=SIMPLE_HEAD)
+    for title in ("arm", "tasks", "metric"):
+        table.add_column(title)
+    for title in ("difference", "95% interval", "pairs", "better", "worse", "McNemar p"):
+        table.add_column(title, justify="right")
+    for one in found:
+        arms = one.arm if one.arm == one.baseline else f"{one.arm} - {one.baseline}"
+        low, high = one.difference.low or 0.0, one.difference.high or 0.0
+        table.add_row(
+            arms,
+            one.group,
+            one.metric,
+            f"{one.difference.value or 0.0:+.3f}",
+            f"{low:+.3f} to {high:+.3f}",
+            str(one.difference.count),
+            str(one.better),
+            str(one.worse),
+            "" if one.mcnemar_p is None else f"{one.mcnemar_p:.3g}",
+        )
+    console.print(table)

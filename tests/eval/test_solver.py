@@ -1,0 +1,153 @@
+"""The scripted solver: what it repairs depends on where it is told to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from held_out import CLEAN, make_pair
+from made import SOURCE, make_oracle, make_pack, make_task
+
+from gumshoe.collect.control import Control
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import DatasetError, TaskError
+from gumshoe.eval.config import SolverConfig
+from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.solver.packs import oracle_pack, read_codescout, read_fastcontext, static_pack
+from gumshoe.eval.solver.scripted import repair
+from gumshoe.eval.solver.solve import Job, SolverRuns, reference_jobs
+from gumshoe.records import ContextPack, Oracle, Task
+
+LOCAL = SandboxConfig(kind="local")
+TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Task, Oracle]:
+    """A subtraction turned into an addition, which one change mends."""
+    (tmp_path / "shop.py").write_text(CLEAN)
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    task, oracle = make_pair(tmp_path, 0)
+    wrong = CLEAN.replace("total - 10", "total + 10")
+    workspace = task.workspace.model_copy(update={"overlay": {"shop.py": wrong}})
+    patch = oracle.gold_patch.replace("total - 11", "total + 10")
+    statement = "A discount is wrong: discount() adds."
+    changes = {"workspace": workspace, "problem_statement": statement}
+    return task.model_copy(update=changes), oracle.model_copy(update={"gold_patch": patch})
+
+
+@pytest.fixture
+def workspace(pair: tuple[Task, Oracle]) -> Iterator[Workspace]:
+    sandbox = open_sandbox(pair[0], LOCAL, trusted=True)
+    try:
+        yield Workspace(pair[0], sandbox)
+    finally:
+        sandbox.close()
+
+
+def test_the_right_line_lets_it_repair_the_bug(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
+    outcome = repair(workspace, oracle_pack(pair[1]), tries=12)
+    assert outcome.solved
+    assert "-        total = total + 10" in outcome.patch
+    assert workspace.run_tests().passed
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        ContextPack(),
+        make_pack(("shop.py", 7, 8)),
+        make_pack(("test_shop.py", 1, 9)),
+        make_pack(("missing.py", 1, 9), ("../out.py", 1, 2)),
+    ],
+    ids=["nothing", "wrong lines", "the tests", "no such file"],
+)
+def test_other_places_do_not_help_it_and_leave_no_trace(workspace: Workspace, pack: ContextPack) -> None:
+    outcome = repair(workspace, pack, tries=3)
+    assert (outcome.solved, outcome.patch) == (False, "")
+    assert outcome.tries <= 3
+    assert workspace.patch() == ""
+
+
+def test_without_a_pack_it_looks_everywhere(workspace: Workspace) -> None:
+    alone = repair(workspace, None, tries=40)
+    assert alone.solved
+
+
+def test_a_static_pack_names_the_functions_that_the_statement_names(workspace: Workspace) -> None:
+    (place,) = static_pack(workspace).locations
+    assert (place.path, place.start, place.symbol) == ("shop.py", 1, "discount")
+    assert place.end == 6
+
+
+def test_outcomes_are_kept_and_equal_packs_are_played_once(
+    tmp_path_factory: pytest.TempPathFactory, pair: tuple[Task, Oracle]
+) -> None:
+    path = tmp_path_factory.mktemp("runs") / "solver.jsonl"
+    task, oracle = pair
+    jobs = [Job("a", task, oracle, oracle_pack(oracle)), Job("b", task, oracle, oracle_pack(oracle))]
+    jobs += [Job("c", task, oracle, ContextPack()), *reference_jobs([pair])]
+    found = SolverRuns(SolverConfig(tries=12), path, LOCAL, 0).run(jobs, Control(), workers=2)
+    solved = {arm: value for (arm, _), value in found.items()}
+    assert (solved["a"], solved["b"], solved["c"], solved["oracle_pack"]) == (1.0, 1.0, 0.0, 1.0)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 5
+    path.write_text("\n".join(lines) + '\n{"torn')
+    again = SolverRuns(SolverConfig(tries=12), path, LOCAL, 0).run(jobs, Control(), workers=2)
+    assert again == found
+    assert path.read_text().splitlines() == lines
+
+
+def test_a_stopped_run_leaves_the_rest_out(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+    control = Control()
+    control.finish()
+    assert SolverRuns(SolverConfig(), tmp_path / "s", LOCAL, 0).run(reference_jobs([pair]), control, 1) == {}
+
+
+def test_a_sandbox_that_cannot_be_made_ends_the_run(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+    spec = pair[0].workspace.model_copy(update={"path": str(tmp_path / "gone")})
+    lost = pair[0].model_copy(update={"workspace": spec})
+    with pytest.raises(TaskError):
+        SolverRuns(SolverConfig(), tmp_path / "s", LOCAL, 0).run(reference_jobs([(lost, pair[1])]), Control(), 1)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("[]\n")
+    with pytest.raises(DatasetError, match="line 1 is no outcome of the solver"):
+        SolverRuns(SolverConfig(), tmp_path / "s", LOCAL, 0)
+
+
+# --- other explorers' answers -------------------------------------------------------------------------------------
+
+
+def places(pack: ContextPack) -> list[tuple[str, int, int]]:
+    return [(place.path, place.start, place.end) for place in pack.locations]
+
+
+def test_fastcontext_answers_are_read_as_packs() -> None:
+    text = "<final_answer>a.py:9-9</final_answer> no:\n<final_answer>\n- `src/a.py:3-7`\nb.py:4\nwhy b.py\nc.py:9-2\n"
+    assert places(read_fastcontext(f"{text}</final_answer> d.py:1-2")) == [("src/a.py", 3, 7), ("b.py", 4, 4)]
+    assert read_fastcontext("a.py:1-2") == ContextPack()
+
+
+@pytest.mark.parametrize(
+    ("item", "place"),
+    [
+        ({"file": "cart.py", "class_name": "Cart", "function_name": "size"}, ("cart.py", 14, 16)),
+        ({"file": "cart.py", "class_name": None, "function_name": "last"}, ("cart.py", 19, 20)),
+        ({"file": "cart.py", "function_name": "unknown"}, ("cart.py", 1, 1)),
+        ({"file": "cart.py"}, ("cart.py", 1, 1)),
+    ],
+)
+def test_codescout_answers_are_read_as_packs(item: dict[str, Any], place: tuple[str, int, int]) -> None:
+    sources = Sources([make_task(source=SOURCE)])
+    assert places(read_codescout({"locations": [item, {"file": 3}, "x"]}, sources, "t")) == [place]
+    assert read_codescout({}, sources, "t") == ContextPack()
+
+
+def test_the_oracles_pack_is_the_gold_lines() -> None:
+    assert places(oracle_pack(make_oracle())) == [("cart.py", 8, 8), ("cart.py", 11, 11)]
