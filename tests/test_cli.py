@@ -97,8 +97,10 @@ def test_an_override_without_a_value_is_answered_in_one_line(command: str, tmp_p
 
 
 def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(tmp_path: Path):
-    (tmp_path / "run.yaml").write_text(f"dataset: {tmp_path}\nout: {tmp_path}/out\n", encoding="utf-8")
-    blocked = "import sys; sys.modules['torch'] = None; from gumshoe.cli import main; sys.exit(main(sys.argv[1:]))"
+    (tmp_path / "run.yaml").write_text("dataset: nowhere\nout: made\nscratch: {}\n", encoding="utf-8")
+    blocked = (
+        "import sys; sys.modules['transformers'] = None; from gumshoe.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", blocked, "train", "run.yaml"],
         cwd=tmp_path,
@@ -107,7 +109,7 @@ def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(tmp_path: P
         timeout=120,
         check=False,
     )
-    assert "torch is missing: pip install 'gumshoe[train]'" in complaint(done)
+    assert "transformers is missing: pip install 'gumshoe[train]'" in complaint(done)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):

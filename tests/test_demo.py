@@ -1,0 +1,72 @@
+"""The demo's stages are commands that work as they stand; what goes wrong in one ends it with that stage's exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import COMMANDS, main
+from gumshoe.collect.config import CollectConfig
+from gumshoe.config import Config, load_config
+from gumshoe.demo import Stage, products, stages
+from gumshoe.env.synth.config import SynthConfig
+from gumshoe.eval.config import EvalConfig
+from gumshoe.train.config import TrainConfig
+
+CONFIGS: dict[str, type[Config]] = {
+    "synth": SynthConfig,
+    "collect": CollectConfig,
+    "train": TrainConfig,
+    "eval": EvalConfig,
+}
+
+
+def overrides(words: tuple[str, ...]) -> list[str]:
+    return [value for flag, value in zip(words, words[1:], strict=False) if flag == "-p"]
+
+
+def demo(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "gumshoe", "demo", *arguments]
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("stage", stages(Path("out"), "auto"), ids=lambda stage: stage.argv[0])
+def test_the_config_of_each_stage_takes_its_overrides(stage: Stage, short: bool):
+    command, target, *_ = stage.argv
+    assert command in COMMANDS
+    if command in CONFIGS:
+        load_config(CONFIGS[command], Path(target), overrides((*stage.argv, *(stage.short if short else ()))))
+
+
+def test_each_product_lies_in_the_folder_of_the_demo(tmp_path: Path):
+    assert all(path.is_relative_to(tmp_path) for _, path in products(tmp_path))
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "mine.txt").touch()
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(tmp_path: Path):
+    nobody = {"DOCKER_HOST": f"unix://{tmp_path}/nobody.sock"}
+    done = demo("--sandbox", "docker", "--out", "made", cwd=tmp_path, environment=nobody)
+    assert done.returncode == 2
+    assert "[1/5]" in done.stdout
+    assert "[2/5]" not in done.stdout
+    assert done.stderr.splitlines()[-1].startswith("gumshoe demo: stage 1 (synth) failed")
+    assert "Traceback" not in done.stderr
