@@ -50,7 +50,7 @@ def baseline(project, forks, early):
     project.save()
     seen = forks.run([], trace=True)
     if "status" in seen:
-        return {"seen": seen, "fit": False}
+        return {"seen": seen, "fit": False, "early": early}
     project.save_byte_code()
     project.look()
     project.restore()
@@ -130,13 +130,27 @@ def serve(request, known, project, forks, results):
 
 
 def serve_late(request, project, forks, results):
-    """Where pytest is configured: makes the baseline if there is none, and serves unless forks have to be early."""
+    """Where pytest is configured: makes the baseline if there is none, and serves, unless forks have to be early."""
     known = read_known(project)
+    if known is None and inside_modules(project.root):
+        write_known(project, {"early": True})
+        return
     if known is None:
-        known = baseline(project, forks, early=bool(inside_modules(project.root)))
+        known = baseline(project, forks, early=False)
         write_known(project, known)
         write_line(results, known["seen"])
-    if known["fit"] and not known["early"]:
+    if known["fit"]:
+        serve(request, known, project, forks, results)
+
+
+def serve_early(request, project, forks, results):
+    """The same where pytest is not configured yet."""
+    known = read_known(project)
+    if known is not None and "seen" not in known:
+        known = baseline(project, forks, early=True)
+        write_known(project, known)
+        write_line(results, known["seen"])
+    if known is not None and known["fit"]:
         serve(request, known, project, forks, results)
 
 
@@ -188,8 +202,8 @@ def main():
             late = LateForks(project, lambda forks: serve_late(request, project, forks, results))
             in_fork(lambda: pytest.main(project.arguments, plugins=[late]))
             known = read_known(project)
-        if known is not None and known["fit"] and known["early"]:
-            serve(request, known, project, EarlyForks(project), results)
+        if known is not None and known["early"]:
+            serve_early(request, project, EarlyForks(project), results)
 
 
 if __name__ == "__main__":

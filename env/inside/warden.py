@@ -173,22 +173,22 @@ class Warden:
         return name
 
     def session_write(self, session, data):
-        self.sessions[session].send(base64.b64decode(data))
+        self._session(session).send(base64.b64decode(data))
 
     def session_read_until(self, session, marker, timeout_s):
-        return self.sessions[session].read_until(base64.b64decode(marker), timeout_s)
+        return self._session(session).read_until(base64.b64decode(marker), timeout_s)
 
     def session_request(self, session, message, timeout_s):
-        return self.sessions[session].request(message, timeout_s)
+        return self._session(session).request(message, timeout_s)
 
     def session_wait_message(self, session, timeout_s):
-        return self.sessions[session].wait_message(timeout_s)
+        return self._session(session).wait_message(timeout_s)
 
     def session_signal(self, session, name):
-        self.sessions[session].signal(SIGNALS[name])
+        self._session(session).signal(SIGNALS[name])
 
     def session_poll(self, session):
-        return {"exit_code": self.sessions[session].poll()}
+        return {"exit_code": self._session(session).poll()}
 
     def session_close(self, session):
         ended = self.sessions.pop(session, None)
@@ -217,6 +217,11 @@ class Warden:
         """Ends the warden, after the answer."""
         self.stop_all()
         self.disposable = None
+
+    def _session(self, name):
+        if name not in self.sessions:
+            raise OSError(errno.ESRCH, "it was killed with everything else in the sandbox")
+        return self.sessions[name]
 
     def _folder(self, cwd):
         return os.path.join(self.files.root, cwd or "")

@@ -90,7 +90,10 @@ def _result(answer: dict[str, Any]) -> Any:
         raise SandboxError(answer["stopped"])
     if "invalid" in answer:
         raise ValueError(answer["invalid"])
-    raise SandboxError(f"the warden failed: {answer['broken']}")
+    trace: str = answer["broken"]
+    error = SandboxError(f"the warden failed: {trace.strip().splitlines()[-1]}")
+    error.add_note(trace)
+    raise error
 
 
 def _last_words(before: object) -> str:

@@ -83,6 +83,8 @@ def test_a_disk_that_can_be_written_is_watched(task: Task) -> None:
         session = sandbox.open_session(["sh", "-c", "head -c 20000000 /dev/zero > /var/tmp/more; sleep 60"])
         with pytest.raises(SandboxError, match="more than its 32 MB of disk"):
             session.wait_message(50)
+        with pytest.raises(SandboxError, match="killed with everything else"):
+            session.send("more")
         session.close()
 
 
