@@ -224,10 +224,10 @@ def test_no_thread_and_no_descriptor_is_left(kind: str, episodes: int, task: Tas
 
 def test_an_error_of_the_warden_is_one_line_with_a_note(task: Task) -> None:
     with open_sandbox(task, LOCAL, trusted=True) as sandbox:
-        with pytest.raises(SandboxError, match="^the warden failed: TypeError: ") as caught:
+        with pytest.raises(SandboxError, match=r"^the warden failed: TypeError: ") as caught:
             sandbox._link.ask("read", nonsense=1)  # pyright: ignore[reportPrivateUsage]
         assert "\n" not in str(caught.value)
         assert "Traceback" in caught.value.__notes__[0]
-        with pytest.raises(SandboxError, match="^the warden failed: no operation explode"):
+        with pytest.raises(SandboxError, match=r"^the warden failed: no operation explode"):
             sandbox._link.ask("explode")  # pyright: ignore[reportPrivateUsage]
         assert sandbox.run(["true"]).exit_code == 0
