@@ -69,9 +69,11 @@ class ArmSummary(Record):
     name: str
     title: str
     policy: PolicyInfo
-    model: str | None = Field(None, description="the model folder that was served")
+    model: str | None = Field(default=None, description="the model folder that was served")
     episodes: int = Field(ge=0)
-    failed: int = Field(0, ge=0, description="episodes that the infrastructure failed for good: not in the measures")
+    failed: int = Field(
+        default=0, ge=0, description="episodes that the infrastructure failed for good: not in the measures"
+    )
     groups: dict[str, dict[str, Measured]]
 
 
@@ -85,7 +87,7 @@ class Comparison(Record):
     difference: Measured
     better: int = Field(ge=0, description="pairs in which the arm is higher")
     worse: int = Field(ge=0)
-    mcnemar_p: float | None = Field(None, description="exact McNemar test, where all values are 0 or 1")
+    mcnemar_p: float | None = Field(default=None, description="exact McNemar test, where all values are 0 or 1")
 
 
 class Summary(Record):

@@ -95,7 +95,7 @@ def dot_chart(
     high: float = 1.0,
 ) -> DotChart:
     """A chart of shares. `rows` holds each arm's label, its colour, and its measures by group, in the shapes' order."""
-    width, left, right, top, pitch = 380.0, 132.0, 14.0, 8.0, 38.0
+    width, left, right, top, pitch = 388.0, 140.0, 14.0, 8.0, 38.0
     span = width - left - right
 
     def place(value: float) -> float:

@@ -26,8 +26,8 @@ __all__ = ["REFERENCE_ARMS", "Job", "SolverRuns", "reference_jobs"]
 
 REFERENCE_ARMS = {
     "no_pack": "solver alone",
-    "static": "solver with a static pack",
-    "oracle_pack": "solver with the oracle's pack",
+    "static": "static pack",
+    "oracle_pack": "oracle pack",
 }
 
 
