@@ -14,7 +14,7 @@ __all__ = ["LoraSection", "ScratchSection", "TrainConfig"]
 class ScratchSection(Config):
     """A small model made from nothing: a Qwen3 architecture and a tokenizer trained on the data set.
 
-    The defaults give about a million parameters, for a processor with two cores and a few minutes.
+    The defaults give about 1.7 million parameters, for a processor with two cores and a few minutes.
     """
 
     layers: int = Field(3, ge=2, description="transformer layers")
@@ -22,7 +22,7 @@ class ScratchSection(Config):
     heads: PositiveInt = Field(4, description="attention heads of a layer")
     head_dim: int = Field(48, ge=16, multiple_of=2, description="width of a head")
     intermediate: PositiveInt = Field(256, description="width of the feed-forward layers")
-    vocab: int = Field(1536, ge=384, description="most tokens of the tokenizer")
+    vocab: int = Field(2048, ge=384, description="most tokens of the tokenizer")
     rope_theta: PositiveFloat = Field(1e10, description="base of the rotary positions; large: far tokens look alike")
     max_positions: PositiveInt = Field(8192, description="longest sequence the model says it can read")
     copying: bool = Field(True, description="start from weights that can copy what was seen, not from noise")
@@ -73,6 +73,9 @@ class TrainConfig(Config):
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     packing: bool = Field(False, description="pack rows into sequences of max_length; slow on processors")
     by_length: bool = Field(False, description="put rows of like length into a batch: less padding")
+    rename: float = Field(
+        0.0, ge=0, le=1, description="share of rows whose names and numbers are exchanged for others, to teach copying"
+    )
     bf16: bool = Field(False, description="compute in bfloat16")
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
     seed: int = Field(0, ge=0, description="seed of the weights, of the order and of dropout")

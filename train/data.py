@@ -52,12 +52,12 @@ def _cache(folder: Path) -> Path:
     In the common one, a dataset is known by the last part of its path and its configs, so that two folders of one
     name are taken for one another.
     """
-    import datasets
+    from datasets.config import HF_DATASETS_CACHE
 
     shards = sorted(path for path in folder.rglob("*") if path.is_file())
     facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in shards]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    return Path(datasets.config.HF_DATASETS_CACHE) / f"gumshoe-{digest[:16]}"
+    return Path(HF_DATASETS_CACHE) / f"gumshoe-{digest[:16]}"
 
 
 def conversations(rows: Dataset) -> Iterator[Mapping[str, Any]]:

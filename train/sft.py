@@ -16,6 +16,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations, load_rows
 from gumshoe.train.model import load_model, load_tokenizer
 from gumshoe.train.preflight import Preflight, prepare
+from gumshoe.train.rename import RenamingCollator, exchangeable
 from gumshoe.train.render import Renderer
 from gumshoe.train.run_folder import RunFolder
 from gumshoe.train.template import served_template, training_template
@@ -110,12 +111,12 @@ def _trainer(
 ) -> SFTTrainer:
     """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
     from transformers import PrinterCallback, ProgressCallback
-    from trl.trainer.sft_trainer import SFTTrainer
 
     from gumshoe.train.arguments import lora_arguments, sft_arguments
     from gumshoe.train.log import LossLog, ProgressBar
+    from gumshoe.train.trainer import Trainer
 
-    trainer = SFTTrainer(
+    trainer = Trainer(
         model=load_model(start, config),
         args=sft_arguments(config, folder.checkpoints, evaluates=eval_rows is not None),
         train_dataset=rows.rows,
@@ -124,6 +125,16 @@ def _trainer(
         peft_config=lora_arguments(config.lora) if config.method == "lora" else None,
         callbacks=[LossLog(folder.log), ProgressBar()],
     )
+    if config.rename:
+        words, numbers = exchangeable(tokenizer, rows.rows["input_ids"])
+        trainer.train_collator = RenamingCollator(
+            trainer.data_collator,
+            words=words,
+            numbers=numbers,
+            share=config.rename,
+            seed=config.seed,
+            epoch=lambda: int(trainer.state.epoch or 0),
+        )
     trainer.remove_callback(ProgressCallback)
     trainer.remove_callback(PrinterCallback)
     ready: Any = trainer.train_dataset
