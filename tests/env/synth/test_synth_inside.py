@@ -1,0 +1,148 @@
+"""The verifier as a program of its own, driven as the sandbox drives it: one request in, lines of JSON out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CORE = """\
+LIMIT = 3
+
+
+def cut(items):
+    kept = []
+    for item in items:
+        kept.append(item)
+    return kept[:LIMIT]
+"""
+TESTS = """\
+import threading
+
+import pytest
+
+from shop.core import cut
+
+
+def test_cut(capsys):
+    print("noise")
+    assert cut([1, 2, 3, 4]) == [1, 2, 3]
+
+
+def test_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(cut([1])))
+    thread.start()
+    thread.join()
+    assert found == [1]
+
+
+@pytest.fixture
+def broken(request):
+    return cut([7])[0]
+
+
+def test_fixture(broken):
+    assert broken == 7
+
+
+@pytest.mark.xfail
+def test_expected():
+    assert cut([1]) == []
+
+
+def test_import_only(): ...
+"""
+
+
+@pytest.fixture(params=["late", "early"])
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """In `early` a conftest imports the project while pytest is configured, so that forks have to come before."""
+    root = tmp_path / "root"
+    (root / "shop").mkdir(parents=True)
+    (root / "shop" / "__init__.py").write_text("")
+    (root / "shop" / "core.py").write_text(CORE)
+    (root / "test_shop.py").write_text(TESTS)
+    (root / "link.py").symlink_to("shop/core.py")
+    if request.param == "early":
+        (root / "conftest.py").write_text("import shop.core\n")
+    return root
+
+
+def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
+    """The lines that the verifier writes for variants of core.py, each made by one replacement."""
+    candidates: list[dict[str, Any]] = []
+    for number, (old, new) in enumerate(variants):
+        line = CORE[: CORE.index(old)].count("\n") + 1
+        text = CORE.replace(old, new)
+        files = {"shop/core.py": text}
+        candidates.append({"id": str(number), "files": files, "lines": {"shop/core.py": [line]}})
+    request = {
+        "root": str(root),
+        "keep": str(root.parent / "keep"),
+        "results": str(root.parent / "results"),
+        "cpu_s": 20,
+        "wall_s": 30,
+        "memory_mb": 4096,
+        "candidates": candidates,
+    }
+    argv = [sys.executable, "-m", "gumshoe.env.inside.synth_verifier"]
+    # The verifier traces by itself: a coverage tool in its process would take that away.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    subprocess.run(argv, input=json.dumps(request).encode(), check=True, timeout=200, env=environment)
+    return [json.loads(line) for line in (root.parent / "results").read_text().splitlines()]
+
+
+def test_each_candidate_gets_its_line(project: Path) -> None:
+    clean, *answers = asked(
+        project,
+        ("LIMIT = 3", "LIMIT = 2"),
+        ("kept.append(item)", "kept.append(0)"),
+        ("[:LIMIT]", "[:LIMIT + 0]"),
+        ("kept = []", "kept = []\n    while True: pass"),
+        ("def cut", "def trim"),
+        ("kept = []", "import os; os._exit(1)"),
+    )
+    assert clean["stable"]
+    assert len(clean["outcomes"]) == 5
+    statuses = ["killed", "killed", "survived", "timeout", "collection", "crashed"]
+    assert [answer["status"] for answer in answers] == statuses
+    failing = answers[0]["failures"]["test_shop.py::test_cut"]
+    assert failing["type"] == "AssertionError"
+    assert failing["message"].startswith("AssertionError: assert [1, 2] == [1, 2, 3]")
+    assert failing["frames"][-1][0] == "test_shop.py"
+    assert answers[1]["outcomes"]["test_shop.py::test_fixture"] == "failed"
+
+
+def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
+    first = asked(project)
+    second, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
+    assert [second] == first
+    assert answer["status"] == "killed"
+
+
+def test_a_suite_that_fails_is_all_that_is_told(project: Path) -> None:
+    (project / "test_shop.py").write_text("def test_no(): assert 0\n")
+    (clean,) = asked(project, ("LIMIT = 3", "LIMIT = 2"))
+    assert list(clean["outcomes"].values()) == ["failed"]
+
+
+def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:
+    """Files, folders in the place of files, links, byte code: every run finds the project as it was."""
+    (project / "data").write_text("clean")
+    leave = (
+        "\n\ndef test_leave(tmp_path):\n    import os, pathlib\n    here = pathlib.Path(__file__).parent\n"
+        "    assert (here / 'data').read_text() == 'clean'\n    (here / 'data').unlink()\n    (here / 'data').mkdir()\n"
+        "    (here / 'new' / 'deep').mkdir(parents=True)\n    (here / 'new' / 'deep' / 'x').touch()\n"
+        "    (here / 'link.py').unlink()\n    os.symlink('/', here / 'away')\n"
+    )
+    (project / "test_shop.py").write_text(TESTS + leave)
+    clean, first, second = asked(project, ("LIMIT = 3", "LIMIT = 2"), ("LIMIT = 3", "LIMIT = 2"))
+    assert clean["stable"]
+    assert first["outcomes"] == second["outcomes"]
+    assert first["outcomes"]["test_shop.py::test_leave"] == "passed"
