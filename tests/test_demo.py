@@ -1,7 +1,8 @@
-"""The demo's stages are commands that work as they stand; what goes wrong in one ends it with that stage's exit code."""
+"""The demo's stages are commands that work as they stand; one that fails ends it with its exit code."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -26,7 +27,7 @@ CONFIGS: dict[str, type[Config]] = {
 
 
 def overrides(words: tuple[str, ...]) -> list[str]:
-    return [value for flag, value in zip(words, words[1:], strict=False) if flag == "-p"]
+    return [value for flag, value in itertools.pairwise(words) if flag == "-p"]
 
 
 def demo(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
