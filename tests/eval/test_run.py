@@ -125,7 +125,7 @@ def test_the_solver_measures_what_the_reports_are_worth(
     tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Off by more than one is no change that the solver knows, off by one is: task 0 is mended from the right line."""
-    config = write_config(tmp_path, tasks, [HEURISTICS[1]], solver={"tries": 30})
+    config = write_config(tmp_path, tasks, [HEURISTICS[1]], solver={"tries": 8})
     assert main(["eval", str(config), "-p", "tasks.ids=[shop/0, shop/8]"]) == 0
     assert "oracle pack" in capsys.readouterr().out
     made = summary(tmp_path)
