@@ -30,7 +30,9 @@ __all__ = [
 
 MARGIN = 2
 """Lines of context on each side of the lines that matter."""
-MAX_QUOTE = 160
+MAX_QUOTE = 60
+"""Characters of a quote. What is longer is not cut but left for something shorter: a quote is to be read, and small
+models must be able to learn to give it word for word."""
 MAX_VALUES = 2
 PROGRAM = "the program"
 """Stands for the test where single tests are not known; its lines count from the last."""
@@ -180,10 +182,17 @@ def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int]) -> l
 def _failure_findings(observations: Sequence[Observed]) -> list[Finding]:
     """The first failure, quoted."""
     return [
-        Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=failure.message[:MAX_QUOTE])
+        Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=_failure_quote(failure))
         for failure in failures(observations)[:1]
         if failure.message
     ]
+
+
+def _failure_quote(failure: Failure) -> str:
+    """What is wrong, if it is said in a few words, else which test fails."""
+    if len(failure.message) <= MAX_QUOTE or failure.test == PROGRAM:
+        return failure.message[:MAX_QUOTE]
+    return failure.test
 
 
 def _value_findings(
@@ -198,7 +207,7 @@ def _value_findings(
                 continue
             values = telling_values(observation, names)
             return [
-                Finding(claim=f"value of {name} there", step=observation.step, quote=line[:MAX_QUOTE])
+                Finding(claim=f"value of {name} there", step=observation.step, quote=line)
                 for name, line in values[:MAX_VALUES]
             ] or [Finding(claim="the tests run through it", step=observation.step, quote=stopped[:MAX_QUOTE])]
     return []
@@ -222,11 +231,11 @@ def values_at(observation: Observed) -> list[tuple[str, str]]:
 
 
 def telling_values(observation: Observed, names: Collection[str]) -> list[tuple[str, str]]:
-    """The values of `names`, short ones first; an object that a method belongs to tells less than any other."""
-    values = [(name, line) for name, line in values_at(observation) if name in names]
-    return sorted(
-        values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1]) > MAX_QUOTE // 2, len(value[1]))
-    )
+    """The values of `names` that fit into a quote, short ones first; an object that a method belongs to tells less
+    than any other.
+    """
+    values = [(name, line) for name, line in values_at(observation) if name in names and len(line) <= MAX_QUOTE]
+    return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
 
 
 def _indent(line: str) -> int:

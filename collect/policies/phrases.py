@@ -6,7 +6,7 @@ import random
 
 from gumshoe.records import Location
 
-__all__ = ["Phrases", "shorten"]
+__all__ = ["Phrases"]
 
 
 class Phrases:
@@ -27,25 +27,19 @@ class Phrases:
         """Before a search for all functions."""
         return self._pick("Which functions are there?", "I list the functions.")
 
-    def read(self, path: str, symbol: str | None, failure: str) -> str:
+    def read(self, path: str, symbol: str | None) -> str:
         """Before reading code."""
         what = symbol.rpartition(".")[2] if symbol else path
-        plain = self._pick(f"I read {what}.", f"The code of {what}.")
-        return f"`{failure}`. {plain}" if failure else plain
+        return self._pick(f"I read {what}.", f"The code of {what}.")
 
-    def stop(self, path: str, line: int, code: str) -> str:
+    def stop(self, path: str, line: int) -> str:
         """Before the debugger."""
-        return self._pick(
-            f"Which values reach `{code}`? I stop at {path}:{line}.",
-            f"I stop at {path}:{line} and look at the values.",
-        )
+        return self._pick(f"Which values are there at {path}:{line}?", f"I stop at {path}:{line} to see the values.")
 
-    def hypothesis(self, path: str, line: int, symbol: str | None, code: str, value: str | None) -> str:
+    def hypothesis(self, path: str, line: int, symbol: str | None, value: str | None) -> str:
         """What is wrong, as the reason of the edit or in the report."""
         where = f"{symbol} ({path}:{line})" if symbol else f"{path}:{line}"
-        if value is None:
-            return f"`{code}` in {where} is wrong."
-        return f"`{code}` in {where} is wrong: there {shorten(value, 60)}."
+        return f"{where} is wrong." if value is None else f"{where} is wrong: there {value}."
 
     def report(self, place: Location) -> str:
         """Before the report."""
@@ -64,8 +58,3 @@ class Phrases:
 
     def _pick(self, *wordings: str) -> str:
         return self._rng.choice(wordings)
-
-
-def shorten(text: str, limit: int = 80) -> str:
-    """`text` in at most `limit` characters."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -27,7 +27,7 @@ from gumshoe.collect.evidence import (
 )
 from gumshoe.collect.observed import Observed, observed
 from gumshoe.collect.policies.gold import Change, read_gold
-from gumshoe.collect.policies.phrases import Phrases, shorten
+from gumshoe.collect.policies.phrases import Phrases
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCall, ToolSchema, WorkspaceSpec
 
@@ -118,14 +118,13 @@ class TeacherPolicy:
         """Looks up where functions are, unless that was seen, then views the one around the line."""
         if path not in outline(seen) and "grep" in self._tools:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
-        failed = failures(seen)
-        why = self._phrases.read(path, self._symbol(path, line), shorten(failed[0].message) if failed else "")
+        why = self._phrases.read(path, self._symbol(path, line))
         return (yield Decision.SEEK, 0.5, why, "view", self._window(outline(seen).get(path, []), path, line))
 
     def _stop_at(self, seen: list[Observed], path: str, line: int) -> Plan:
         """Runs to the line and looks at the values there."""
         code = seen_code(seen).get(path, {}).get(line, "").strip()
-        why = self._phrases.stop(path, line, shorten(code))
+        why = self._phrases.stop(path, line)
         names = names_in(code)
         look = [f"p {name}" for name in names[:3]] if names and self._rng.random() < self._explore else ["locals"]
         return (yield Decision.SEEK, 0.6, why, "pdb", {"command": "\n".join([f"b {path}:{line}", "c", *look])})
@@ -158,7 +157,7 @@ class TeacherPolicy:
             None,
         )
         symbol = region_of(code, line).symbol if line in code else None
-        return self._phrases.hypothesis(path, line, symbol, shorten(code.get(line, "").strip()), value)
+        return self._phrases.hypothesis(path, line, symbol, value)
 
     def _symbol(self, path: str, line: int) -> str | None:
         """The bare name of the function or class around a line of the buggy file."""
