@@ -215,3 +215,14 @@ def test_a_test_run_before_an_edit_does_not_stand(env: DebugEnv) -> None:
     env.step(call("eval"))
     env.step(call("rewrite", path="calc.py", start=2, end=2, code="    return a * b"))
     assert env.step(call("submit"))[1] == 0.0
+
+
+def test_the_debugger_starts_where_pytest_loads_no_plugins(task: Task) -> None:
+    without = SandboxConfig(kind="local", env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    env = DebugEnv(task, tools=["pdb"], sandbox=without, trusted=True)
+    try:
+        env.reset(seed=0)
+        observation, *_ = env.step(call("pdb", command="b calc.py:2\nc\np a, b"))
+        assert "(2, 3)" in observation["text"]
+    finally:
+        env.close()

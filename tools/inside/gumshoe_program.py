@@ -73,7 +73,8 @@ def _pytest_options(given):
     options = []
     if importlib.util.find_spec("xdist") is not None and any(each.startswith(("-n", "--numproc")) for each in given):
         options.append("-n0")
-    if importlib.util.find_spec("pytest_cov") is not None:
+    loads_plugins = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    if loads_plugins and importlib.util.find_spec("pytest_cov") is not None:
         options.append("--no-cov")
     return options
 
