@@ -10,8 +10,11 @@ The residual stream is cut into orthogonal parts: `now` (the token itself), one 
 
 - Layer 0, a head a token of context: attends from each token to the one `d` back. The rotary position code does that
   alone: the constant direction is turned by `d` steps in the fast rotating dimensions of the key.
-- Layer 1, `COPY_HEADS` heads: compare the tokens up to here with the tokens in front of each earlier token, in the
-  slowly rotating dimensions, where distance does not count; write the token found there to `next`.
+- Layer 1, the first `COPY_HEADS` heads: compare the tokens up to here with the tokens in front of each earlier
+  token, in the slowly rotating dimensions, where distance does not count; write the token found there to `next`.
+
+- All other heads behind layer 0 carry the token they attend to over to `next`, softly. Where they attend is random:
+  training has to find out where to look, and not also how to hand on what is seen.
 
 Everything else stays random, as the architecture makes it.
 """
@@ -35,6 +38,7 @@ _QUIET = 0.3  # factor on the random outputs of layers, so that they do not drow
 _LOOK_BACK = 4.5  # weight of the query and key norms of layer 0
 _MATCH = 2.5  # and of layer 1
 _GAIN = 2.0  # how loud the copied token is, against the others in the residual stream
+_POINTER_GAIN = 0.5  # and one that is only pointed at
 _FAST, _SLOW = 0.05, 3e-4  # radians a token: dimensions that tell neighbours apart, and those blind to distance
 
 
@@ -57,6 +61,7 @@ def lay_copying(model: Qwen3ForCausalLM, *, context: int, seed: int) -> None:
         circuit.copy(head=0, context=context)
         for head in range(1, COPY_HEADS):
             circuit.copy(head=head, context=1)
+        circuit.point()
 
 
 class _Circuit:
@@ -71,6 +76,7 @@ class _Circuit:
         self.context = context
         self.generator = generator
         self.hidden = config.hidden_size
+        self.heads = config.num_attention_heads
         self.head_dim = config.head_dim
         self.width = min((self.hidden - 1) // (context + 2), self.head_dim)
         basis, _ = torch.linalg.qr(torch.randn(self.hidden, self.hidden, generator=generator))
@@ -132,6 +138,15 @@ class _Circuit:
         read = self.hidden**0.5 / (2 + self.context) ** 0.5
         self._head(layer=1, head=head, query=query, key=key, target=self.next * (_GAIN * self.loudness / read))
 
+    def point(self) -> None:
+        """All heads that are left hand on what they attend to."""
+        read = self.hidden**0.5 / (2 + self.context) ** 0.5
+        for number, layer in enumerate(self.layers[1:], start=1):
+            for head in range(COPY_HEADS if number == 1 else 0, self.heads):
+                rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
+                target = self.next * (_POINTER_GAIN * self.loudness / read)
+                self._carry(layer.self_attn, rows, target)
+
     def _norms(self, layer: int, weight: float) -> None:
         attention = self.layers[layer].self_attn
         attention.q_norm.weight.fill_(weight)
@@ -143,6 +158,10 @@ class _Circuit:
         rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
         attention.q_proj.weight[rows] = query
         attention.k_proj.weight[rows] = key
+        self._carry(attention, rows, target)
+
+    def _carry(self, attention: Any, rows: slice, target: Tensor) -> None:
+        """Makes the head at `rows` read `now` where it attends and write it to the rows of `target`."""
         attention.v_proj.weight[rows] = 0.0
         attention.v_proj.weight[rows][: self.width] = self.now
         attention.o_proj.weight[:, rows] = 0.0
