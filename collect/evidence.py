@@ -33,6 +33,8 @@ MARGIN = 2
 MAX_QUOTE = 60
 """Characters of a quote. What is longer is not cut but left for something shorter: a quote is to be read, and small
 models must be able to learn to give it word for word."""
+BRIEF_QUOTE = 24
+"""The same in a brief pack."""
 MAX_VALUES = 2
 PROGRAM = "the program"
 """Stands for the test where single tests are not known; its lines count from the last."""
@@ -128,7 +130,11 @@ def region_of(lines: Mapping[int, str], number: int) -> Region:
 
 
 def build_pack(
-    observations: Sequence[Observed], cause: Mapping[str, Collection[int]], hypothesis: str
+    observations: Sequence[Observed],
+    cause: Mapping[str, Collection[int]],
+    hypothesis: str,
+    *,
+    brief: bool = False,
 ) -> ContextPack | None:
     """What a seeker hands over that knows the cause from the observations.
 
@@ -136,6 +142,7 @@ def build_pack(
         observations: what was seen.
         cause: the lines that matter, by path, numbered as in the code that was seen.
         hypothesis: what is wrong.
+        brief: leave symbols out, and keep quotes to a few words.
 
     Returns:
         The pack; None where none of the places was ever seen.
@@ -149,7 +156,10 @@ def build_pack(
     ]
     if not locations:
         return None
-    findings = [*_failure_findings(observations), *_value_findings(observations, cause, code)]
+    if brief:
+        locations = [location.model_copy(update={"symbol": None}) for location in locations]
+    longest = BRIEF_QUOTE if brief else MAX_QUOTE
+    findings = [*_failure_findings(observations, longest), *_value_findings(observations, cause, code, longest)]
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
@@ -179,24 +189,21 @@ def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int]) -> l
     ]
 
 
-def _failure_findings(observations: Sequence[Observed]) -> list[Finding]:
-    """The first failure, quoted."""
-    return [
-        Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=_failure_quote(failure))
-        for failure in failures(observations)[:1]
-        if failure.message
-    ]
-
-
-def _failure_quote(failure: Failure) -> str:
-    """What is wrong, if it is said in a few words, else which test fails."""
-    if len(failure.message) <= MAX_QUOTE or failure.test == PROGRAM:
-        return failure.message[:MAX_QUOTE]
-    return failure.test
+def _failure_findings(observations: Sequence[Observed], longest: int) -> list[Finding]:
+    """The first failure: what is wrong, which test fails or how many, whichever is short enough to be quoted."""
+    for failure in failures(observations)[:1]:
+        test = failure.test.rpartition("::")[2]
+        told = (quote for quote in (failure.message, failure.test) if quote and len(quote) <= longest)
+        quote = next(told, None)
+        if quote is not None:
+            return [Finding(claim=f"{test} fails", step=failure.step, quote=quote)]
+        counts = next(o.text.partition("\n")[0] for o in observations if o.step == failure.step and o.tool == "eval")
+        return [Finding(claim="tests fail", step=failure.step, quote=counts[:longest])]
+    return []
 
 
 def _value_findings(
-    observations: Sequence[Observed], cause: Mapping[str, Collection[int]], code: Code
+    observations: Sequence[Observed], cause: Mapping[str, Collection[int]], code: Code, longest: int
 ) -> list[Finding]:
     """The values seen at the place that are named in its code, quoted; where none is, where it stopped."""
     for path, numbers in cause.items():
@@ -205,22 +212,22 @@ def _value_findings(
             stopped = stop_at(observation, path, numbers)
             if stopped is None:
                 continue
-            values = telling_values(observation, names)
+            values = telling_values(observation, names, longest)
             return [
                 Finding(claim=f"value of {name} there", step=observation.step, quote=line)
                 for name, line in values[:MAX_VALUES]
-            ] or [Finding(claim="the tests run through it", step=observation.step, quote=stopped[:MAX_QUOTE])]
+            ] or [Finding(claim="the tests run through it", step=observation.step, quote=stopped)]
     return []
 
 
 def stop_at(observation: Observed, path: str, numbers: Collection[int]) -> str | None:
-    """The line in which the debugger says that it stopped at one of the lines, or near it; None where it did not."""
+    """`path:line`, as the debugger gave it when it stopped at one of the lines, or near it; None where it did not."""
     if observation.tool != "pdb" or not numbers:
         return None
     for line in observation.text.splitlines():
-        match = re.search(rf"(?:^|\s){re.escape(path)}:(\d+)\b", line)
-        if match and min(numbers) - MARGIN <= int(match[1]) <= max(numbers) + MARGIN:
-            return line.strip()
+        match = re.match(rf"> ({re.escape(path)}:(\d+))\b", line)
+        if match and min(numbers) - MARGIN <= int(match[2]) <= max(numbers) + MARGIN:
+            return match[1]
     return None
 
 
@@ -230,11 +237,11 @@ def values_at(observation: Observed) -> list[tuple[str, str]]:
     return [(match[1], match[0].strip()) for match in found if match]
 
 
-def telling_values(observation: Observed, names: Collection[str]) -> list[tuple[str, str]]:
+def telling_values(observation: Observed, names: Collection[str], longest: int = MAX_QUOTE) -> list[tuple[str, str]]:
     """The values of `names` that fit into a quote, short ones first; an object that a method belongs to tells less
     than any other.
     """
-    values = [(name, line) for name, line in values_at(observation) if name in names and len(line) <= MAX_QUOTE]
+    values = [(name, line) for name, line in values_at(observation) if name in names and len(line) <= longest]
     return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
 
 

@@ -49,6 +49,7 @@ def export_runs(
     views: Sequence[str] = DEFAULT_VIEWS,
     test_share: float = 0.1,
     unresolved: bool = False,
+    brief: bool = False,
     held_out_bugs: bool = False,
     licence: str = "mit",
 ) -> ExportResult:
@@ -62,6 +63,7 @@ def export_runs(
         views: of `VIEWS`; those of decisions have a row for each turn.
         test_share: share of the projects whose rows make the test split.
         unresolved: keep seeker samples of episodes that did not solve the task.
+        brief: seeker reports that a very small model can learn to write.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
         licence: identifier for the card.
 
@@ -71,7 +73,7 @@ def export_runs(
     _check_target(out)
     projects = {project_of(trajectory) for trajectory in _all(runs)}
     held_out = held_out_projects(projects, test_share)
-    seeker = SeekerView(unresolved=unresolved)
+    seeker = SeekerView(unresolved=unresolved, brief=brief)
     makers: dict[str, RowMaker] = {
         "agent": lambda trajectory: [agent_row(_whole(trajectory))],
         "agent_decisions": lambda trajectory: list(agent_decision_rows(trajectory)),

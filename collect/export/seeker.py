@@ -5,7 +5,7 @@ What is trained is what is served: system prompt, user message, tools and their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gumshoe.collect.agent import make_agent
@@ -46,10 +46,12 @@ class SeekerView:
 
     Args:
         unresolved: also of episodes that did not solve the task.
+        brief: reports that a very small model can learn to write: no symbols, quotes of a few words.
     """
 
-    def __init__(self, *, unresolved: bool = False) -> None:
+    def __init__(self, *, unresolved: bool = False, brief: bool = False) -> None:
         self._unresolved = unresolved
+        self._brief = brief
         agent = make_agent(AgentConfig(kind="seeker"))
         toolbox = Toolbox(make_tools(agent.tools))
         self._tools = toolbox.schemas
@@ -90,7 +92,8 @@ class SeekerView:
         cause = gold_lines(trajectory.patch)
         last = steps[-1].message_index + 1 + len(steps[-1].observations)
         seen = observed(trajectory.messages[:last])
-        pack = build_pack(seen, cause, _hypothesis(trajectory, steps))
+        hypothesis = _place(cause) if self._brief else _hypothesis(trajectory, steps)
+        pack = build_pack(seen, cause, hypothesis, brief=self._brief)
         if pack is None:
             raise Dropped("the edited code was never seen")
         texts = observation_texts(steps)
@@ -118,6 +121,12 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
     following = trajectory.steps[len(steps) : len(steps) + 1]
     thoughts = [step.rationale for step in (*following, *reversed(steps)) if step.rationale]
     return thoughts[0] if thoughts else ""
+
+
+def _place(cause: Mapping[str, Collection[int]]) -> str:
+    """The shortest hypothesis: where it is."""
+    path, lines = next(iter(cause.items()))
+    return f"{path}:{min(lines, default=1)} is wrong."
 
 
 def _closing(trajectory: Trajectory, steps: Sequence[Step], pack: ContextPack) -> Step:

@@ -82,7 +82,7 @@ def stages(out: Path, sandbox: str) -> list[Stage]:
             ("collect", f"{CONFIGS}/collect.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/traces", *box),
             ("-p", "tasks.limit=24"),
         ),
-        Stage("write the dataset", ("export", f"{out}/traces", "--out", f"{out}/dataset")),
+        Stage("write the dataset", ("export", f"{out}/traces", "--out", f"{out}/dataset", "--brief")),
         Stage(
             "fine-tune a tiny model made on the spot",
             ("train", f"{CONFIGS}/train.yaml", "-p", f"dataset={out}/dataset", "-p", f"out={out}/train"),

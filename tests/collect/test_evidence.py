@@ -116,7 +116,7 @@ def test_without_values_the_stop_itself_is_quoted() -> None:
     bare = Observed(2, "pdb", "> shop/cart.py:12 in total")
     pack = build_pack([VIEW, bare], {"shop/cart.py": {12}}, "")
     assert pack is not None
-    assert [finding.quote for finding in pack.findings] == ["> shop/cart.py:12 in total"]
+    assert [finding.quote for finding in pack.findings] == ["shop/cart.py:12"]
 
 
 def test_what_nobody_has_seen_is_in_no_pack() -> None:

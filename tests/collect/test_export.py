@@ -21,7 +21,7 @@ from gumshoe.collect.export import export_runs
 from gumshoe.collect.export.rows import COLUMNS, agent_row
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects
-from gumshoe.collect.grounding import grounded_share
+from gumshoe.collect.grounding import grounded_share, observation_texts
 from gumshoe.collect.observed import observed, tool_message
 from gumshoe.collect.store import RunFolder, read_trajectories
 from gumshoe.errors import DatasetError
@@ -357,3 +357,11 @@ def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: P
     last = load(tmp_path / "out", "agent_decisions")["train"][-1]
     assert last["prompt"][3]["content"].startswith("[step 0] [left out: ")
     assert last["decision"] == "submit"
+
+
+def test_a_brief_report_has_short_quotes_and_no_symbols(tmp_path: Path, config: Make) -> None:
+    whole = debugged(tmp_path, config)
+    pack = ContextPack.model_validate(SeekerView(brief=True).row(whole)["context_pack"])
+    assert all(location.symbol is None for location in pack.locations)
+    assert pack.hypothesis.startswith(f"{pack.locations[0].path}:")
+    assert grounded_share(pack, observation_texts(whole.steps)) == 1.0
