@@ -193,8 +193,8 @@ def _failure_findings(observations: Sequence[Observed], longest: int) -> list[Fi
     """The first failure: what is wrong, which test fails or how many, whichever is short enough to be quoted."""
     for failure in failures(observations)[:1]:
         test = failure.test.rpartition("::")[2]
-        told = (quote for quote in (failure.message, failure.test) if quote and len(quote) <= longest)
-        quote = next(told, None)
+        told = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
+        quote = next((quote for quote in told if quote and len(quote) <= longest), None)
         if quote is not None:
             return [Finding(claim=f"{test} fails", step=failure.step, quote=quote)]
         counts = next(o.text.partition("\n")[0] for o in observations if o.step == failure.step and o.tool == "eval")
