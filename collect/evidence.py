@@ -33,8 +33,6 @@ MARGIN = 2
 MAX_QUOTE = 60
 """Characters of a quote. What is longer is not cut but left for something shorter: a quote is to be read, and small
 models must be able to learn to give it word for word."""
-BRIEF_QUOTE = 24
-"""The same in a brief pack."""
 MAX_VALUES = 2
 PROGRAM = "the program"
 """Stands for the test where single tests are not known; its lines count from the last."""
@@ -142,24 +140,26 @@ def build_pack(
         observations: what was seen.
         cause: the lines that matter, by path, numbered as in the code that was seen.
         hypothesis: what is wrong.
-        brief: leave symbols out, and keep quotes to a few words.
+        brief: only what a very small model can copy: the whole window that was viewed instead of the lines that
+            matter, how many tests fail, where the program stopped.
 
     Returns:
         The pack; None where none of the places was ever seen.
     """
     code = seen_code(observations)
+    place = _window if brief else _locations
     locations = [
         location
         for path, numbers in cause.items()
         if path in code
-        for location in _locations(path, code[path], sorted(set(numbers) & set(code[path])))
+        for location in place(path, code[path], sorted(set(numbers) & set(code[path])))
     ]
     if not locations:
         return None
     if brief:
-        locations = [location.model_copy(update={"symbol": None}) for location in locations]
-    longest = BRIEF_QUOTE if brief else MAX_QUOTE
-    findings = [*_failure_findings(observations, longest), *_value_findings(observations, cause, code, longest)]
+        findings = [*_count_findings(observations), *_stop_findings(observations, cause)]
+    else:
+        findings = [*_failure_findings(observations), *_value_findings(observations, cause, code)]
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
@@ -189,34 +189,62 @@ def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int]) -> l
     ]
 
 
-def _failure_findings(observations: Sequence[Observed], longest: int) -> list[Finding]:
-    """The first failure: what is wrong, which test fails or how many, whichever is short enough to be quoted."""
+def _window(path: str, lines: Mapping[int, str], numbers: Sequence[int]) -> list[Location]:
+    """The unbroken run of lines that were seen around the first of the lines that matter."""
+    if not numbers:
+        return []
+    start = end = numbers[0]
+    while start - 1 in lines:
+        start -= 1
+    while end + 1 in lines:
+        end += 1
+    return [Location(path=path, start=start, end=end)]
+
+
+def _failure_findings(observations: Sequence[Observed]) -> list[Finding]:
+    """The first failure: what is wrong, or which test fails, whichever is short enough to be quoted; else how many."""
     for failure in failures(observations)[:1]:
-        test = failure.test.rpartition("::")[2]
         told = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
-        quote = next((quote for quote in told if quote and len(quote) <= longest), None)
+        quote = next((quote for quote in told if quote and len(quote) <= MAX_QUOTE), None)
         if quote is not None:
-            return [Finding(claim=f"{test} fails", step=failure.step, quote=quote)]
-        counts = next(o.text.partition("\n")[0] for o in observations if o.step == failure.step and o.tool == "eval")
-        return [Finding(claim="tests fail", step=failure.step, quote=counts[:longest])]
-    return []
+            return [Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=quote)]
+    return _count_findings(observations)
+
+
+def _count_findings(observations: Sequence[Observed]) -> list[Finding]:
+    """The summary of the first run of the tests that failed."""
+    failed = {failure.step for failure in failures(observations)[:1]}
+    return [
+        Finding(claim="tests fail", step=observation.step, quote=observation.text.partition("\n")[0][:MAX_QUOTE])
+        for observation in observations
+        if observation.step in failed and observation.tool == "eval"
+    ]
 
 
 def _value_findings(
-    observations: Sequence[Observed], cause: Mapping[str, Collection[int]], code: Code, longest: int
+    observations: Sequence[Observed], cause: Mapping[str, Collection[int]], code: Code
 ) -> list[Finding]:
     """The values seen at the place that are named in its code, quoted; where none is, where it stopped."""
     for path, numbers in cause.items():
         names = {name for number in numbers for name in _NAME.findall(code.get(path, {}).get(number, ""))}
         for observation in observations:
-            stopped = stop_at(observation, path, numbers)
-            if stopped is None:
+            if stop_at(observation, path, numbers) is None:
                 continue
-            values = telling_values(observation, names, longest)
+            values = telling_values(observation, names)
             return [
                 Finding(claim=f"value of {name} there", step=observation.step, quote=line)
                 for name, line in values[:MAX_VALUES]
-            ] or [Finding(claim="the tests run through it", step=observation.step, quote=stopped)]
+            ] or _stop_findings([observation], {path: numbers})
+    return []
+
+
+def _stop_findings(observations: Sequence[Observed], cause: Mapping[str, Collection[int]]) -> list[Finding]:
+    """Where the debugger stopped at the cause, first time."""
+    for path, numbers in cause.items():
+        for observation in observations:
+            stopped = stop_at(observation, path, numbers)
+            if stopped is not None:
+                return [Finding(claim="the tests run through it", step=observation.step, quote=stopped)]
     return []
 
 
@@ -241,7 +269,7 @@ def telling_values(observation: Observed, names: Collection[str], longest: int =
     """The values of `names` that fit into a quote, short ones first; an object that a method belongs to tells less
     than any other.
     """
-    values = [(name, line) for name, line in values_at(observation) if name in names and len(line) <= longest]
+    values = [(name, line) for name, line in values_at(observation) if name in names and len(line) <= MAX_QUOTE]
     return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from gumshoe.config import Config
@@ -34,6 +36,10 @@ class SynthConfig(Config):
     heldout_projects: float = Field(default=0.25, ge=0, lt=1, description="share of projects kept out of training")
     heldout_bugs: float = Field(
         default=0.2, ge=0, lt=1, description="share of the bugs of each training project kept out, by mutated function"
+    )
+    heldout_by: Literal["function", "bug"] = Field(
+        default="function",
+        description="function: all bugs of a function are on one side; bug: other bugs of it may be trained on",
     )
     timeout_s: float = Field(default=10.0, gt=0, description="seconds that one run of a project's tests may take")
     batch: int = Field(default=40, ge=1, description="candidates given to a sandbox at a time")

@@ -143,8 +143,12 @@ def _fill(
 
 def _tasks(harvest: Harvest, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:
     name = harvest.project.name
-    functions = {candidate.digest: f"{candidate.path}:{candidate.symbol}" for candidate, _ in harvest.kept}
-    splits = assign_splits(functions, config.heldout_bugs, config.seed)
+    whole = config.heldout_by == "function"
+    groups = {
+        candidate.digest: f"{candidate.path}:{candidate.symbol}" if whole else candidate.digest
+        for candidate, _ in harvest.kept
+    }
+    splits = assign_splits(groups, config.heldout_bugs, config.seed)
     for candidate, verdict in harvest.kept:
         split = "heldout_projects" if name in heldout else splits[candidate.digest]
         yield _task(harvest, candidate, verdict, split, config)
