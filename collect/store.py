@@ -37,6 +37,7 @@ __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run
 
 TRAJECTORIES = "trajectories.jsonl"
 FAILURES = "failures.jsonl"
+LOCK_PATIENCE_S = 3.0
 MAY_CHANGE = ("out", "workers", "budget", "attempts")
 _ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
 
@@ -217,10 +218,13 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _take_lock(path: Path) -> IO[bytes]:
+    """The run folder's lock. A process killed while it forked leaves a child that holds it for a moment."""
     file = (path / ".lock").open("a+b")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while not _locked(file):
+        if time.monotonic() < deadline:
+            time.sleep(0.1)
+            continue
         file.seek(0)
         holder = file.read().decode(errors="replace").strip()
         file.close()
@@ -229,6 +233,14 @@ def _take_lock(path: Path) -> IO[bytes]:
     file.write(f"{os.getpid()}\n".encode())
     file.flush()
     return file
+
+
+def _locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _journal_name(episode: str) -> str:
