@@ -37,7 +37,7 @@ __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run
 
 TRAJECTORIES = "trajectories.jsonl"
 FAILURES = "failures.jsonl"
-LOCK_PATIENCE_S = 3.0
+LOCK_PATIENCE_S = 0.5
 MAY_CHANGE = ("out", "workers", "budget", "attempts")
 _ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
 
