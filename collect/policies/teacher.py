@@ -33,7 +33,7 @@ from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCal
 
 __all__ = ["TeacherPolicy"]
 
-WINDOW = 60
+WINDOW = 80
 """Lines of code that one look takes in at most."""
 OUTLINE = r"def (?!test_)"
 """Finds where functions begin, tests left out."""
@@ -115,7 +115,11 @@ class TeacherPolicy:
         raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
 
     def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
-        """Looks up where functions are, unless that was seen, then views the one around the line."""
+        """Views a short file whole; else finds where functions are, unless seen, and views the one around the line."""
+        if self._is_short(path):
+            if "listdir" in self._tools and not any(path_named(path, observation.text) for observation in seen):
+                seen = yield Decision.SEEK, 0.4, self._phrases.layout(), "listdir", {}
+            return (yield Decision.SEEK, 0.5, self._phrases.read(path, None), "view", {"path": path})
         if path not in outline(seen) and "grep" in self._tools:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
         why = self._phrases.read(path, self._symbol(path, line))
@@ -185,6 +189,10 @@ class TeacherPolicy:
             return None
         return region_of(dict(enumerate(source.splitlines(), start=1)), line)
 
+    def _is_short(self, path: str) -> bool:
+        source = source_of(self._task.workspace, path)
+        return source is not None and len(source.splitlines()) <= WINDOW
+
     def _likes(self, tool: str) -> bool:
         """Whether to take a look that is not needed; the tool must be there."""
         return tool in self._tools and self._rng.random() < self._explore
@@ -198,6 +206,11 @@ def outline(seen: Sequence[Observed]) -> dict[str, list[int]]:
             if observation.tool == "grep":
                 found.setdefault(match[1], []).append(int(match[2]))
     return found
+
+
+def path_named(path: str, text: str) -> bool:
+    """Whether a text names the path, or its last part as a line of a tree does."""
+    return path in text or any(line.strip() == path.rpartition("/")[2] for line in text.splitlines())
 
 
 def names_in(code: str) -> list[str]:

@@ -52,7 +52,7 @@ def stories(run: Path) -> dict[str, list[str]]:
 
 
 def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(8)
+    config = config_file(40)
     run, smooth = tmp_path / "run", tmp_path / "smooth"
     kill_after = random.Random(7)
     for _ in range(4):
@@ -64,16 +64,16 @@ def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(config_fil
         process.communicate()
     code, out, err = finish(config)
     assert code == 0, err
-    assert "8 of 8 episodes" in out
+    assert "40 of 40 episodes" in out
     assert finish(config, "-p", f"out={smooth}")[0] == 0
     found = list(read_trajectories(run))
-    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(8)}
+    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(40)}
     assert all(trajectory.resolved for trajectory in found)
     assert stories(run) == stories(smooth)
     assert list((run / "journal").iterdir()) == []
     assert "replays" in (run / "run.log").read_text()
     assert list(read_failures(run)) == []
-    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 8)
+    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 40)
 
 
 def test_ctrl_c_finishes_what_is_at_hand_and_twice_stops(config_file: Make, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def _alive(pid: int) -> bool:
 
 
 def test_a_second_process_is_refused(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(12)
+    config = config_file(100)
     process = start(config)
     wait_for(lambda: lines(tmp_path / "run" / "trajectories.jsonl") >= 1, process)
     code, _, err = finish(config)
