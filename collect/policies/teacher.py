@@ -115,13 +115,11 @@ class TeacherPolicy:
         raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
 
     def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
-        """Views a short file whole; else finds where functions are, unless seen, and views the one around the line."""
-        if self._is_short(path):
-            if "listdir" in self._tools and not any(path_named(path, observation.text) for observation in seen):
-                seen = yield Decision.SEEK, 0.4, self._phrases.layout(), "listdir", {}
-            return (yield Decision.SEEK, 0.5, self._phrases.read(path, None), "view", {"path": path})
+        """Looks up where functions are, unless that was seen, then views a short file whole, else the one around."""
         if path not in outline(seen) and "grep" in self._tools:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
+        if self._is_short(path):
+            return (yield Decision.SEEK, 0.5, self._phrases.read(path, None), "view", {"path": path})
         why = self._phrases.read(path, self._symbol(path, line))
         return (yield Decision.SEEK, 0.5, why, "view", self._window(outline(seen).get(path, []), path, line))
 
@@ -206,11 +204,6 @@ def outline(seen: Sequence[Observed]) -> dict[str, list[int]]:
             if observation.tool == "grep":
                 found.setdefault(match[1], []).append(int(match[2]))
     return found
-
-
-def path_named(path: str, text: str) -> bool:
-    """Whether a text names the path, or its last part as a line of a tree does."""
-    return path in text or any(line.strip() == path.rpartition("/")[2] for line in text.splitlines())
 
 
 def names_in(code: str) -> list[str]:

@@ -153,7 +153,7 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
             message["role"] for message in played[task]["messages"]
         ]
         calls = [message["tool_calls"][0]["function"]["name"] for message in row["messages"] if "tool_calls" in message]
-        assert calls == ["eval", "listdir", "view", "pdb", "report"]
+        assert calls == ["eval", "grep", "view", "pdb", "report"]
         assert row["context_pack"] == played[task]["context_pack"]
         pack = ContextPack.model_validate(row["context_pack"])
         texts = {seen.step: seen.text for seen in observed([_message(one) for one in row["messages"]])}
