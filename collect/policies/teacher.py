@@ -33,7 +33,7 @@ from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCal
 
 __all__ = ["TeacherPolicy"]
 
-WINDOW = 80
+WINDOW = 60
 """Lines of code that one look takes in at most."""
 OUTLINE = r"def (?!test_)"
 """Finds where functions begin, tests left out."""
@@ -115,11 +115,9 @@ class TeacherPolicy:
         raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
 
     def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
-        """Looks up where functions are, unless that was seen, then views a short file whole, else the one around."""
+        """Looks up where functions are, unless that was seen, then views the one around the line."""
         if path not in outline(seen) and "grep" in self._tools:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
-        if self._is_short(path):
-            return (yield Decision.SEEK, 0.5, self._phrases.read(path, None), "view", {"path": path})
         why = self._phrases.read(path, self._symbol(path, line))
         return (yield Decision.SEEK, 0.5, why, "view", self._window(outline(seen).get(path, []), path, line))
 
@@ -186,10 +184,6 @@ class TeacherPolicy:
         if source is None:
             return None
         return region_of(dict(enumerate(source.splitlines(), start=1)), line)
-
-    def _is_short(self, path: str) -> bool:
-        source = source_of(self._task.workspace, path)
-        return source is not None and len(source.splitlines()) <= WINDOW
 
     def _likes(self, tool: str) -> bool:
         """Whether to take a look that is not needed; the tool must be there."""
