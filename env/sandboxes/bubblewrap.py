@@ -107,8 +107,6 @@ class BubblewrapBackend:
             yield from ("--ro-bind-try", name, name)
         for name in ("passwd", "group", "hosts"):
             yield from ("--ro-bind", str(self._folder / name), f"/etc/{name}")
-        for folder in _python_folders():
-            yield from ("--ro-bind", folder, folder)
         disk = self._config.disk_mb
         for folder, megabytes in (
             (self._workdir, disk),
@@ -118,6 +116,11 @@ class BubblewrapBackend:
             (SHARED_MEMORY, SHARED_MEMORY_MB),
         ):
             yield from ("--perms", "1777", "--size", str(megabytes << 20), "--tmpfs", folder)
+        # Last, since a virtual environment may stand below /tmp, which is a fresh one in the sandbox.
+        for folder in _parents(_python_folders()):
+            yield from ("--perms", "0755", "--dir", folder)
+        for folder in _python_folders():
+            yield from ("--ro-bind", folder, folder)
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
