@@ -64,7 +64,7 @@ def test_a_memory_bomb_hits_the_limit(cell: WardenSandbox) -> None:
 @pytest.mark.parametrize("folder", ["/workspace", "/tmp", "/dev/shm", "/gumshoe"])
 def test_a_disk_filler_hits_the_limit(cell: WardenSandbox, folder: str) -> None:
     fill = f"for i in 1 2 3 4 5 6; do head -c 30000000 /dev/zero > {folder}/f$i; done"
-    result = shell(cell, f"{fill}; du -sm {folder}")
+    result = shell(cell, f"{fill}; du -smx {folder}")
     assert "No space left on device" in result.output
     assert int(result.output.split()[-2]) <= 65
     shell(cell, f"rm -f {folder}/f?")
