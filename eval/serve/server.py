@@ -198,7 +198,7 @@ class ModelServer:
                 raise ServeError(
                     f"the model server did not answer within {waited}: {self._last_words()}{self._whole_log()}"
                 )
-            self._closing.wait(POLL_S)
+            self._closing.wait(max(0.0, min(POLL_S, deadline - time.monotonic())))
 
     def healthy(self) -> bool:
         """Whether `/health` answers 200 at this moment."""
