@@ -95,7 +95,7 @@ class BubblewrapBackend:
 
     def _mounts(self) -> Iterator[str]:
         """The file system that the sandbox sees, from the root down."""
-        for folder in _parents(["/etc/ssl/certs", HOME, self._workdir, *_python_folders()]):
+        for folder in _parents(["/etc/ssl/certs", HOME, self._workdir]):
             yield from ("--perms", "0755", "--dir", folder)
         yield from ("--proc", "/proc", "--dev", "/dev")
         for folder in SYSTEM_FOLDERS:
