@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.collect.decisions import parse_decision
-from gumshoe.collect.toolcalls import parse_native, split_text_calls
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Completion,
@@ -23,6 +22,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from gumshoe.tools.text_calls import parse_native, split_text_calls
 
 __all__ = ["Turn", "assemble", "foreign_task", "from_messages", "tool_kind"]
 

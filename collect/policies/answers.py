@@ -11,9 +11,9 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletio
 
 from gumshoe.collect.config import Prices
 from gumshoe.collect.policies.retry import Transient
-from gumshoe.collect.toolcalls import parse_native, split_text_calls
 from gumshoe.records import Completion, ToolCall, Usage
 from gumshoe.tools.text import clean
+from gumshoe.tools.text_calls import parse_native, split_text_calls
 
 __all__ = ["merge_stream", "read_answer"]
 

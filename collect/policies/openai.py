@@ -13,11 +13,11 @@ from typing import Any
 import openai
 from openai.types.chat import ChatCompletion
 
+from gumshoe.collect.chat import as_native_chat, as_template_chat, as_text_chat
 from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.answers import merge_stream, read_answer
 from gumshoe.collect.policies.retry import Transient, parse_retry_after, with_retries
-from gumshoe.collect.toolcalls import as_native_chat, as_template_chat, as_text_chat
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema
 

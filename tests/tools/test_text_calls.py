@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.toolcalls import as_text_chat, parse_native, render_text_calls, split_text_calls
-from gumshoe.records import Message, ToolCall, ToolSchema
+from gumshoe.records import ToolCall
 from gumshoe.tools.text import clean
+from gumshoe.tools.text_calls import parse_native, render_text_calls, split_text_calls
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -90,23 +90,3 @@ def test_unreadable_blocks_say_why(block: str, name: str, why: str) -> None:
     assert (call.id, call.name) == ("t-0", name)
     assert call.parse_error is not None
     assert why in call.parse_error
-
-
-def test_text_chat_has_the_layout_of_hermes_templates() -> None:
-    tool = ToolSchema(name="eval", description="Run.", parameters={"type": "object"})
-    call = ToolCall(id="1", name="eval")
-    chat = as_text_chat(
-        [
-            Message(role="system", content="S"),
-            Message(role="user", content="U"),
-            Message(role="assistant", content="[seek] x", tool_calls=(call, call)),
-            Message(role="tool", content="one", tool_call_id="1", name="eval"),
-            Message(role="tool", content="two", tool_call_id="1", name="eval"),
-        ],
-        [tool],
-    )
-    assert [message["role"] for message in chat] == ["system", "user", "assistant", "user"]
-    assert chat[0]["content"].startswith("S\n\n# Tools")
-    assert json.dumps(tool.as_openai()) in chat[0]["content"]
-    assert chat[2]["content"].count("<tool_call>") == 2
-    assert chat[3]["content"] == "<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response>"

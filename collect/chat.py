@@ -1,0 +1,76 @@
+"""The conversation as servers want it: with native tool calls, or as the text that a model reads and writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from gumshoe.records import Message, ToolCall, ToolSchema
+from gumshoe.tools.text_calls import render_text_calls
+
+__all__ = ["as_native_chat", "as_template_chat", "as_text_chat"]
+
+
+def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
+    """The conversation for a server that knows no tools: schemas in the system message, calls and answers as text.
+
+    This is the layout that the Hermes and Qwen chat templates make of native messages.
+    """
+    chat: list[dict[str, str]] = []
+    for message in messages:
+        role, content = message.role, message.content
+        if role == "system" and tools:
+            content = f"{content}\n\n{_tool_text(tools)}"
+        elif role == "assistant" and message.tool_calls:
+            content = f"{content}\n{render_text_calls(message.tool_calls)}".lstrip("\n")
+        elif role == "tool":
+            role, content = "user", f"<tool_response>\n{content}\n</tool_response>"
+        if chat and chat[-1]["role"] == role == "user":
+            chat[-1]["content"] += f"\n{content}"
+        else:
+            chat.append({"role": role, "content": content})
+    return chat
+
+
+def as_native_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation in the chat API's own form."""
+    return [message.as_openai() for message in messages]
+
+
+def as_template_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation for a server that renders tools with the model's own chat template.
+
+    What the model wrote goes back as the text that it was, calls and reasoning included. `transformers serve` drops
+    the content of a message that has native calls, and reasoning from every message: the prompt would not be the one
+    that the model was trained on. Templates of the Hermes and Qwen kind render both forms to the same tokens.
+    """
+    return [_as_written(message) if message.role == "assistant" else message.as_openai() for message in messages]
+
+
+def _as_written(message: Message) -> dict[str, Any]:
+    thought = f"<think>\n{message.reasoning}\n</think>\n\n" if message.reasoning else ""
+    return {"role": "assistant", "content": thought + _with_calls(message)}
+
+
+def _with_calls(message: Message) -> str:
+    return (
+        f"{message.content}\n{_text_of_calls(message.tool_calls)}".strip("\n")
+        if message.tool_calls
+        else message.content
+    )
+
+
+def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
+    """As `render_text_calls`; a call that could not be read stands as the model wrote it."""
+    return "\n".join(
+        render_text_calls((call,)) if call.raw is None else f"<tool_call>\n{call.raw}\n</tool_call>" for call in calls
+    )
+
+
+def _tool_text(tools: Sequence[ToolSchema]) -> str:
+    schemas = "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in tools)
+    return (
+        f"# Tools\n\nThe functions you may call:\n<tools>\n{schemas}\n</tools>\n\nCall one like this:\n"
+        '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    )
