@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 EXTRAS = {
     "accelerate": "train",
+    "anthropic": "anthropic",
     "matplotlib": "train",
     "peft": "train",
     "ray": "ray",
