@@ -1,6 +1,7 @@
 """What programs can leave behind in a sandbox, looked at and cleared away."""
 
 import os
+import re
 import stat
 
 from gumshoe.env.inside import system
@@ -13,27 +14,44 @@ QUEUES = "/dev/mqueue"
 def inspect(folders, since, root="/"):
     """The state of a sandbox as plain data: equal for two moments between which nothing was left behind.
 
-    It covers processes, System V and POSIX message objects, names, kinds and modes of all that is in the folders, and
-    what has changed elsewhere on the root's own file system since a moment (whatever was written, made, removed or
-    given other permissions there carries a later time of change, which programs cannot set).
+    It covers processes, mounts, System V and POSIX message objects, names, kinds and modes of all that is in the
+    folders, and what has changed elsewhere on the root's own file system since a moment (whatever was written, made,
+    removed or given other permissions there carries a later time of change, which programs cannot set). What is
+    mounted read-only cannot change and is not looked into.
     """
+    mounted = mounts()
     return {
+        "mounts": sorted(mounted.items()),
         "elsewhere": sorted(_changed_since(since, root)),
         "processes": sorted(system.processes()),
         "ipc": [_read(path) for path in IPC_TABLES],
         "queues": sorted(os.listdir(QUEUES)) if os.path.isdir(QUEUES) else [],
-        "folders": {folder: _listing(folder) for folder in folders},
+        "folders": {folder: _listing(folder, mounted) for folder in folders},
     }
 
 
-def empty(folder):
-    """Removes all that is in a folder, but what cannot be removed because something is mounted there."""
+def empty(folder, mounted=None):
+    """Removes all that is in a folder, but mount points, the folders that lead to them, and what is read-only."""
+    mounted = mounts() if mounted is None else mounted
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if os.path.ismount(path):
-            empty(path)
+        if mounted.get(path) == "ro":
+            continue
+        if path in mounted or any(point.startswith(path + "/") for point in mounted):
+            empty(path, mounted)
         else:
             delete(path)
+
+
+def mounts(table="/proc/self/mountinfo"):
+    """Every mount point with `ro` or `rw`."""
+    found = {}
+    with open(table, "rb") as lines:
+        for line in lines:
+            fields = line.split()
+            point = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code.group(1), 8)]), fields[4])
+            found[os.fsdecode(point)] = "ro" if b"ro" in fields[5].split(b",") else "rw"
+    return found
 
 
 def _changed_since(since, root):
@@ -55,7 +73,7 @@ def _changed_since(since, root):
                     yield entry.path, found.st_ctime_ns
 
 
-def _listing(folder):
+def _listing(folder, mounted):
     """(path, kind and permissions) of a folder and everything below it."""
     found = [("", os.lstat(folder).st_mode)]
     waiting = [folder]
@@ -64,7 +82,7 @@ def _listing(folder):
             for entry in listing:
                 mode = entry.stat(follow_symlinks=False).st_mode
                 found.append((os.path.relpath(entry.path, folder), mode))
-                if stat.S_ISDIR(mode):
+                if stat.S_ISDIR(mode) and mounted.get(entry.path) != "ro":
                     waiting.append(entry.path)
     return sorted(found)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.inside.state import mounts
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.open import close_pools
@@ -131,3 +137,47 @@ def test_a_pool_by_config(kind: str, task: Task, request: pytest.FixtureRequest)
 def test_local_has_no_pool(task: Task) -> None:
     with open_sandbox(task, SandboxConfig(kind="local", pool=2), trusted=True) as sandbox:
         assert sandbox.run(["true"]).exit_code == 0
+
+
+TWO_LEASES = """
+from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.link import Link
+from gumshoe.env.sandboxes.pool import SandboxPool
+
+config = SandboxConfig(disk_mb=64)
+with SandboxPool(lambda: Link(BubblewrapBackend(config, "/workspace"), 1 << 18), 1) as pool:
+    first = pool.lease()
+    sandbox = WardenSandbox(first)
+    assert sandbox.run([sandbox.python, "-c", "open('/tmp/left', 'w')"]).exit_code == 0
+    first.close()
+    second = pool.lease()
+    print(sandbox.python, second.warm is first.warm, WardenSandbox(second).run(["ls", "/tmp"]).output.split())
+    second.close()
+"""
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_python_below_the_temporary_folder_does_not_keep_a_sandbox_from_being_used_again() -> None:
+    # Not pytest's tmp_path, which another TMPDIR would put elsewhere.
+    with tempfile.TemporaryDirectory(prefix="gumshoe-venv-", dir="/tmp") as folder:
+        venv = Path(folder, "a b", "venv")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(venv)], check=True)
+        told = subprocess.run(
+            [str(venv / "bin" / "python"), "-c", TWO_LEASES],
+            env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert told.stdout == f"{venv}/bin/python True ['{Path(folder).name}']\n", told.stderr
+
+
+def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "22 1 0:21 / / ro,relatime - tmpfs tmpfs rw\n"
+        "23 22 0:22 / /tmp/a\\040b\\134 rw,nosuid shared:1 - tmpfs tmpfs rw,size=1k\n"
+    )
+    assert mounts(str(table)) == {"/": "ro", "/tmp/a b\\": "rw"}
