@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
     "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
+    "grade": ("gumshoe.eval.commands.grade", "grade patches with the official SWE-bench harness, or with our own"),
     "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
 }
 
@@ -42,6 +43,7 @@ EXTRAS = {
     "matplotlib": "train",
     "peft": "train",
     "ray": "ray",
+    "swebench": "swebench",
     "torch": "train",
     "transformers": "train",
     "trl": "train",

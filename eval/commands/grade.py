@@ -1,0 +1,120 @@
+"""`gumshoe grade`: grade patches with the official SWE-bench harness, or quickly with our own grader."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gumshoe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gumshoe.eval.swebench import Prediction
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe grade preds.jsonl                                    SWE-bench Lite, with the official harness
+  gumshoe grade preds.jsonl --dataset rows.jsonl --workers 4   instances of a local file
+  gumshoe grade preds.jsonl --ours --tasks tasks/synth         any task source, with our own grader
+
+PREDS holds one JSON object a line: instance_id, model_name_or_path, model_patch. The harness needs Docker and the
+extra `swebench`; an image that the daemon has is used without a pull. Exit code 1: an instance could not be graded.
+"""
+ORDER = ("resolved", "unresolved", "empty", "error")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("predictions", type=Path, metavar="PREDS", help=".jsonl or .json file")
+    parser.add_argument(
+        "--dataset", default="SWE-bench/SWE-bench_Lite", metavar="ROWS", help="file or hub id (default: %(default)s)"
+    )
+    parser.add_argument("--split", default="test", help="split of a hub's data set (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where logs and report go (default: PREDS.grade)")
+    parser.add_argument("--run-id", metavar="NAME", help="default: made from rows and patches, so none is run twice")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="containers at a time")
+    parser.add_argument("--timeout", type=int, default=1800, metavar="S", help="seconds for the tests of an instance")
+    parser.add_argument("--ours", action="store_true", help="our own grader instead of the official one")
+    parser.add_argument("--tasks", metavar="SOURCE", help="with --ours: the tasks (default: those of --dataset)")
+    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Grades and prints the report; 1 where an instance could not be graded. Raises GumshoeError."""
+    from gumshoe.eval.swebench import read_predictions
+
+    for name in ("workers", "timeout"):
+        if getattr(arguments, name) < 1:
+            raise ConfigError(f"--{name} must be at least 1")
+    if arguments.tasks is not None and not arguments.ours:
+        raise ConfigError("--tasks goes with --ours: the official harness reads --dataset")
+    predictions = read_predictions(arguments.predictions)
+    if arguments.ours:
+        return _ours(arguments, predictions)
+    return _official(arguments, predictions)
+
+
+def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
+    from gumshoe.env.tasks.rows import read_rows
+    from gumshoe.eval.swebench import run_harness
+
+    report = run_harness(
+        _wanted(read_rows(arguments.dataset, arguments.split), predictions),
+        predictions,
+        arguments.out or arguments.predictions.with_suffix(".grade"),
+        run_id=arguments.run_id,
+        workers=arguments.workers,
+        timeout_s=arguments.timeout,
+        on_line=lambda line: print(line, file=sys.stderr),
+    )
+    facts = {"run_id": report.run_id, "report": str(report.path), "logs": str(report.logs)}
+    _show(report.outcomes, facts, as_json=arguments.json)
+    return 1 if report.errors else 0
+
+
+def _wanted(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]) -> list[Mapping[str, Any]]:
+    """The rows that there are predictions for: others need not be fit for the harness."""
+    answered = {prediction.instance_id for prediction in predictions}
+    return [row for row in rows if row.get("instance_id") in answered]
+
+
+def _ours(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.grading import grade_all
+    from gumshoe.env.tasks import load_tasks
+
+    patches = {prediction.instance_id: prediction.model_patch for prediction in predictions}
+    if arguments.tasks is None:
+        tasks = load_tasks("swebench", ids=patches.keys(), path=arguments.dataset, split=arguments.split)
+    else:
+        tasks = load_tasks(arguments.tasks, ids=patches.keys())
+    work = [(task, oracle, patches[task.id]) for task, oracle in tasks]
+    grades = list(grade_all(work, SandboxConfig(), arguments.workers))
+    facts = {grade.task_id: grade.explanation for grade in grades if grade.explanation}
+    _show({grade.task_id: grade.outcome for grade in grades}, facts, as_json=arguments.json)
+    return 1 if any(grade.outcome == "error" for grade in grades) else 0
+
+
+def _show(outcomes: Mapping[str, str], facts: Mapping[str, str], *, as_json: bool) -> None:
+    if as_json:
+        json.dump({"outcomes": outcomes, **facts}, sys.stdout, indent=2, ensure_ascii=False)
+        print()
+        return
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    table = Table(Column("instance", overflow="fold"), "outcome")
+    for instance, outcome in sorted(outcomes.items(), key=lambda item: (ORDER.index(item[1]), item[0])):
+        table.add_row(instance, outcome)
+    console = Console()
+    console.print(table)
+    counts = {outcome: list(outcomes.values()).count(outcome) for outcome in ORDER}
+    console.print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + f" of {len(outcomes)}")
+    for name, fact in facts.items():
+        console.print(f"{name}: {fact}", highlight=False, soft_wrap=True)

@@ -1,0 +1,84 @@
+"""Predictions as the official harness reads them: an instance, who answers, the patch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from gumshoe.errors import DatasetError
+from gumshoe.records import Record
+
+__all__ = ["Prediction", "read_predictions", "write_predictions"]
+
+
+class Prediction(Record):
+    """One answer. An empty patch is one, too: the harness counts it and does not run it."""
+
+    instance_id: str = Field(min_length=1)
+    model_name_or_path: str = Field(min_length=1)
+    model_patch: str = ""
+
+
+def read_predictions(path: Path) -> list[Prediction]:
+    """The predictions in a .jsonl file, or in a .json file with a list of them or a mapping of ids to them.
+
+    Fields that the harness does not read are passed over. Raises DatasetError that names the row.
+    """
+    rows = _rows(path)
+    predictions = [_prediction(row, f"{path}: prediction {number}") for number, row in enumerate(rows, 1)]
+    if not predictions:
+        raise DatasetError(f"{path} holds no predictions")
+    seen: set[str] = set()
+    for prediction in predictions:
+        if prediction.instance_id in seen:
+            raise DatasetError(f"{path} has two predictions for {prediction.instance_id}: keep one")
+        seen.add(prediction.instance_id)
+    return predictions
+
+
+def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Writes a .jsonl file, beside and then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text("".join(f"{prediction.model_dump_json()}\n" for prediction in predictions), encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _rows(path: Path) -> list[Any]:
+    if path.suffix not in {".json", ".jsonl"}:
+        raise DatasetError(f"{path}: predictions are a .jsonl or .json file")
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".jsonl":
+            return [json.loads(line) for line in text.split("\n") if line.strip()]
+        rows = json.loads(text)
+    except FileNotFoundError:
+        raise DatasetError(f"no file {path}: give the predictions to grade") from None
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    if isinstance(rows, dict):
+        return list(rows.values())
+    if not isinstance(rows, list):
+        raise DatasetError(f"{path} must hold a list of predictions, or a mapping of instance ids to them")
+    return rows
+
+
+def _prediction(row: Any, where: str) -> Prediction:
+    if not isinstance(row, dict):
+        raise DatasetError(f"{where} is not a mapping of names to values")
+    known = {name: row[name] for name in Prediction.model_fields if name in row}
+    if known.get("model_patch", "") is None:
+        known["model_patch"] = ""
+    try:
+        return Prediction.model_validate(known)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DatasetError(f"{where}: {first['loc'][0]}: {first['msg']}") from None
