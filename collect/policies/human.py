@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO
 
-import yaml
+from gumshoe.records import Completion, Message, ToolSchema
+from gumshoe.tools.typed_calls import parse_command
 
-from gumshoe.records import Completion, Message, ToolCall, ToolSchema
-
-__all__ = ["HumanPolicy", "parse_command"]
+__all__ = ["HumanPolicy"]
 
 HELP = """\
-one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3
+one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3, view cart.py 3
 a decision first: [seek 0.8] why               kept for the next call
 tools             lists them                   quit  stops here (can be resumed)"""
 
@@ -53,7 +51,7 @@ class HumanPolicy:
             elif line == "tools":
                 self._say("\n".join(f"{tool.name}: {tool.description}" for tool in tools))
             elif line:
-                call = parse_command(line, f"call-{turn}")
+                call = parse_command(line, f"call-{turn}", tools)
                 return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
     def _read(self) -> str:
@@ -67,32 +65,3 @@ class HumanPolicy:
     def _say(self, text: str) -> None:
         self._stdout.write(f"{text}\n")
         self._stdout.flush()
-
-
-def parse_command(line: str, call_id: str) -> ToolCall:
-    """`tool key=value key=value` as a call; a value is read as YAML. What cannot be read becomes a parse error."""
-    name, *words = _words(line)
-    arguments: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
-            why = f"{word!r} is not of the form argument=value"
-            return ToolCall(id=call_id, name=name, parse_error=why, raw=line)
-        arguments[key] = _value(value)
-    return ToolCall(id=call_id, name=name, arguments=arguments)
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line) or [""]
-    except ValueError:
-        return line.split() or [""]
-
-
-def _value(text: str) -> Any:
-    """Numbers, booleans, null, lists and mappings as YAML has them; all else is text."""
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    return value if isinstance(value, (int, float, bool, list, dict)) or (value is None and text == "null") else text

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from gumshoe.collect.policies.human import HumanPolicy, parse_command
+from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.registry import close_policy
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema
+from gumshoe.tools.typed_calls import parse_command
 
 __all__ = ["StepPolicy"]
 
@@ -73,7 +74,7 @@ class StepPolicy:
             elif word.startswith("e ") and word[2:].strip():
                 self._changed()
                 ident = completion.tool_calls[0].id if completion.tool_calls else f"call-{len(messages)}"
-                return completion.model_copy(update={"tool_calls": (parse_command(word[2:].strip(), ident),)})
+                return completion.model_copy(update={"tool_calls": (parse_command(word[2:].strip(), ident, tools),)})
             else:
                 self._say(CHOICES)
 

@@ -21,7 +21,7 @@ from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.observed import tool_message
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.policies.gold import Change, read_gold
-from gumshoe.collect.policies.human import HumanPolicy, parse_command
+from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
 from gumshoe.collect.policies.teacher import TeacherPolicy, names_in, source_of
 from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
@@ -258,25 +258,6 @@ def test_a_person_types_calls() -> None:
     for ending in ("", "quit\n"):
         with pytest.raises(KeyboardInterrupt):
             HumanPolicy(io.StringIO(ending), shown).complete(OPENING, [])
-
-
-@pytest.mark.parametrize(
-    ("line", "arguments"),
-    [
-        ("x a=[1, 2]", None),
-        ("x 'a=[1, 2]' b=null c=true d=1.5 e={f: g}", None),
-        ("x a=[1,2] b=null c=true d=1.5 e={f:1}", {"a": [1, 2], "b": None, "c": True, "d": 1.5, "e": {"f:1": None}}),
-        ("x a=2024-01-05 b=p==q", {"a": "2024-01-05", "b": "p==q"}),
-        ("x a='it", None),
-    ],
-)
-def test_typed_values(line: str, arguments: dict[str, Any] | None) -> None:
-    call = parse_command(line, "c")
-    assert call.name == "x"
-    if arguments is None:
-        assert call.parse_error is not None or "'" in line
-    else:
-        assert call.arguments == arguments
 
 
 def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
