@@ -19,6 +19,7 @@ __all__ = [
     "OpenAIConfig",
     "PolicyConfig",
     "Prices",
+    "RayConfig",
     "ReplayConfig",
     "RetryConfig",
     "ScriptedConfig",
@@ -186,6 +187,17 @@ PolicyConfig = Annotated[
 ]
 
 
+class RayConfig(Config):
+    """The cluster of `runner: ray`."""
+
+    address: str | None = Field(
+        default=None, description="head node, such as 10.0.0.1:6379, or auto for the one here; null: start one here"
+    )
+    cpus: float = Field(
+        default=1.0, ge=0, description="processors of a node that one worker takes; workers beyond them wait"
+    )
+
+
 class CollectConfig(Config):
     """One run of `gumshoe collect`."""
 
@@ -197,6 +209,10 @@ class CollectConfig(Config):
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     budget: BudgetConfig = Field(default=BudgetConfig(), description="how much the whole run may use")
     workers: int = Field(default=2, ge=1, description="episodes at the same time")
+    runner: Literal["threads", "ray"] = Field(
+        default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"
+    )
+    ray: RayConfig = Field(default=RayConfig(), description="the cluster; only with runner: ray")
     seed: int = Field(default=0, ge=0, description="every random choice follows from it")
     attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
 

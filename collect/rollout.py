@@ -18,12 +18,13 @@ from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.elision import boundary, shown
 from gumshoe.collect.journal import Journal
 from gumshoe.collect.observed import tool_message
+from gumshoe.collect.places import Here, Place
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ContextOverflow
 from gumshoe.protocols import Policy
 from gumshoe.records import (
     Completion,
+    ContextPack,
     Decision,
     Failure,
     Limits,
@@ -73,7 +74,8 @@ class Rollout:
         episode: what is played.
         agent: tools and prompts.
         policy: who decides.
-        sandbox: where programs run.
+        sandbox: what programs run in.
+        place: where that is; default this process.
         limits: limits that replace the task's own.
         journal: keeps completions before they are acted on, and gives back those of a killed process.
         control: says when to stop, counts what is used.
@@ -87,6 +89,7 @@ class Rollout:
         policy: Policy,
         *,
         sandbox: SandboxConfig,
+        place: Place | None = None,
         limits: LimitsConfig | None = None,
         journal: Journal | None = None,
         control: Control | None = None,
@@ -100,7 +103,7 @@ class Rollout:
         self._journal = journal
         self._control = control or Control()
         self._worker = worker
-        self._env = DebugEnv(self._task, tools=agent.tools, sandbox=sandbox, trusted=policy.trusted)
+        self._env = (place or Here()).environment(self._task, agent.tools, sandbox, trusted=policy.trusted)
         self._messages: list[Message] = []
         self._steps: list[Step] = []
         self._used: Counter[str] = Counter()
@@ -109,6 +112,7 @@ class Rollout:
         self._elided = 0
         self._stop: StopReason | None = None
         self._reward = 0.0
+        self._pack: ContextPack | None = None
 
     def run(self) -> Trajectory:
         """Plays it to its end.
@@ -121,9 +125,9 @@ class Rollout:
         """
         self._started = time.monotonic()
         try:
-            self._env.reset(seed=self._episode.seed % 2**32)
-            self._schemas = self._env.toolbox.schemas
-            self._messages += self._agent.opening(self._task, self._schemas, self._env.instructions)
+            self._opening = self._env.reset(self._episode.seed % 2**32)
+            self._schemas = self._opening.schemas
+            self._messages += self._agent.opening(self._task, self._schemas, self._opening.instructions)
             while self._stop is None:
                 self._turn()
             return self._trajectory()
@@ -181,14 +185,15 @@ class Rollout:
 
     def _call(self, call: ToolCall, offered: Sequence[ToolSchema]) -> tuple[Observation, float]:
         known = {schema.name for schema in offered}
-        if call.name not in known and call.name in self._env.toolbox.tools:
+        if call.name not in known and call.name in self._opening.decisions:
             needed, count = self._agent.unlocked_by[call.name]
             return _refusal(call, "locked_tool", f"error: {call.name} can be used after {count} calls of {needed}"), 0.0
-        _, reward, _, _, info = self._env.step(call)
+        outcome = self._env.step(call)
         self._used[call.name] += 1
-        self._stop = info["stop"]
-        self._reward = reward
-        return info["observation"], reward
+        self._stop = outcome.stop
+        self._reward = outcome.reward
+        self._pack = outcome.context_pack
+        return outcome.observation, outcome.reward
 
     def _remember(
         self,
@@ -220,8 +225,8 @@ class Rollout:
 
     def _kind(self, calls: Sequence[ToolCall]) -> Decision | None:
         """The kind of the last tool called that exists; None where none was."""
-        tools = self._env.toolbox.tools
-        kinds = [tools[call.name].decision for call in calls if call.name in tools]
+        known = self._opening.decisions
+        kinds = [known[call.name] for call in calls if call.name in known]
         return kinds[-1] if kinds else None
 
     def _check_limits(self, completion: Completion) -> None:
@@ -252,7 +257,7 @@ class Rollout:
             steps=tuple(self._steps),
             stop=self._stop,
             patch=patch,
-            context_pack=self._env.context_pack,
+            context_pack=self._pack,
             scores=self._scores(patch),
             usage=self._usage,
             provenance=self._provenance(),
@@ -264,18 +269,17 @@ class Rollout:
             return (Score(name="resolved", value=None, explanation="the tests are hidden from this workspace"),)
         if self._stop is StopReason.SUBMITTED:
             return (Score(name="resolved", value=self._reward, explanation="tests run at submit"),)
-        if "rewrite" not in self._env.toolbox.tools and not patch:
+        if "rewrite" not in self._opening.decisions and not patch:
             return ()
-        passed = bool(patch) and self._env.workspace.run_tests().passed
+        passed = bool(patch) and self._env.tests_pass()
         return (Score(name="resolved", value=float(passed), explanation="tests run at the end of the episode"),)
 
     def _provenance(self) -> Provenance:
-        sandbox = self._env.sandbox
         return Provenance(
             gumshoe=__version__,
             python=platform.python_version(),
-            sandbox=sandbox.backend,
-            image_digest=getattr(sandbox, "image_digest", None),
+            sandbox=self._opening.sandbox,
+            image_digest=self._opening.image_digest,
             config_hash=self._episode.run,
             seed=self._episode.seed,
             created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,7 @@
-"""Many episodes at once, in threads: the work happens in sandboxes and on servers, not in this process."""
+"""Many episodes at once, in threads: the work happens in sandboxes and on servers, not in this process.
+
+Where the sandboxes are is the places' matter: in this process, or on the nodes of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import CollectConfig, TasksConfig
 from gumshoe.collect.control import Control, Interrupted
 from gumshoe.collect.journal import Diverged
+from gumshoe.collect.places import Here, MakePlace, Place
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.rollout import Episode, Rollout
 from gumshoe.collect.store import RunFolder
@@ -62,6 +66,7 @@ class Runner:
         control: stops it, counts for it.
         on_done: called with each finished trajectory, one at a time.
         wrap: puts something around the policy of each episode.
+        make_place: makes each worker's place; default this process.
     """
 
     def __init__(
@@ -71,12 +76,14 @@ class Runner:
         control: Control,
         on_done: Callable[[Trajectory], None] = lambda _: None,
         wrap: Callable[[Policy], Policy] = lambda policy: policy,
+        make_place: MakePlace = Here,
     ) -> None:
         self._config = config
         self._folder = folder
         self._control = control
         self._on_done = on_done
         self._wrap = wrap
+        self._make_place = make_place
         self._agent = make_agent(config.agent)
         self._queue: queue.SimpleQueue[Episode] = queue.SimpleQueue()
         self._guard = threading.Lock()
@@ -134,33 +141,42 @@ class Runner:
 
     def _work(self, worker: str) -> None:
         try:
-            while not self._control.finishing and self._fatal is None:
-                episode = self._take()
-                if episode is None:
-                    return
-                self._play(episode, worker)
-                self._control.doing.pop(worker, None)
+            place = self._make_place()
+            try:
+                self._work_at(place, worker)
+            finally:
+                place.close()
         except BaseException as error:
             # Handed to the thread that called run(), which raises it.
             self._fatal = self._fatal or error
             self._control.abort()
 
-    def _take(self) -> Episode | None:
-        """The next episode; None once none is left or can come back."""
+    def _work_at(self, place: Place, worker: str) -> None:
+        while not self._control.finishing and self._fatal is None:
+            episode = self._take(place)
+            if episode is None:
+                return
+            self._play(episode, worker, place)
+            self._control.doing.pop(worker, None)
+
+    def _take(self, place: Place) -> Episode | None:
+        """The next episode, once the place can take it; None once none is left or can come back."""
         while not self._control.finishing:
             with self._guard:
                 if self._open == 0:
                     return None
+            if not place.ready():
+                continue
             try:
                 return self._queue.get(timeout=TICK_S)
             except queue.Empty:
                 continue
         return None
 
-    def _play(self, episode: Episode, worker: str) -> None:
+    def _play(self, episode: Episode, worker: str, place: Place) -> None:
         """Plays one episode to its end, to a failure, or until the run is stopped."""
         try:
-            trajectory = self._rollout(episode, worker)
+            trajectory = self._rollout(episode, worker, place)
         except Interrupted:
             log.info("%s left where it is", episode.id)
         except ConfigError:
@@ -170,7 +186,7 @@ class Runner:
         else:
             self._finished(trajectory)
 
-    def _rollout(self, episode: Episode, worker: str) -> Trajectory:
+    def _rollout(self, episode: Episode, worker: str, place: Place) -> Trajectory:
         """The finished trajectory, on disk. A replay that diverges is set aside and begun anew."""
         while True:
             policy = self._wrap(make_policy(self._config.policy, episode.task, episode.oracle, episode.seed))
@@ -182,6 +198,7 @@ class Runner:
                 self._agent,
                 policy,
                 sandbox=self._config.sandbox,
+                place=place,
                 limits=self._config.limits,
                 journal=journal,
                 control=self._control,

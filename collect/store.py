@@ -38,7 +38,7 @@ __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run
 TRAJECTORIES = "trajectories.jsonl"
 FAILURES = "failures.jsonl"
 LOCK_PATIENCE_S = 0.5
-MAY_CHANGE = ("out", "workers", "budget", "attempts")
+MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts")
 _ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
 
 
@@ -47,8 +47,8 @@ class RunFolder:
 
     Args:
         path: the folder; made if missing.
-        config: what is run. An earlier config in the folder must agree in all but `out`, `workers`, `budget`,
-            `attempts` and a `tasks.limit`.
+        config: what is run. An earlier config in the folder must agree in all but `MAY_CHANGE` and a
+            `tasks.limit`.
 
     Raises:
         ConfigError: another process holds the folder, or another run is in it.

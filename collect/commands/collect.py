@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from gumshoe.collect.config import CollectConfig, HumanConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.llm import with_llm
+from gumshoe.collect.places import Here, MakePlace
 from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
+from gumshoe.collect.stopping import stop_on_signals
 from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
 from gumshoe.config import load_config
 from gumshoe.protocols import Policy
@@ -84,10 +84,14 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         if step or isinstance(config.policy, HumanConfig):
             config = config.model_copy(update={"workers": 1})
             wrap = _stepping(control) if step else _as_it_is
-            with _signals(control):
-                return Runner(config, folder, control, wrap=wrap).run(episodes)
-        with ProgressShow(len(episodes), before, control) as show, _signals(control):
-            return Runner(config, folder, control, show.done).run(episodes, show.tick)
+            with _places(config) as make_place, stop_on_signals(control):
+                return Runner(config, folder, control, wrap=wrap, make_place=make_place).run(episodes)
+        with (
+            _places(config) as make_place,
+            ProgressShow(len(episodes), before, control) as show,
+            stop_on_signals(control),
+        ):
+            return Runner(config, folder, control, show.done, make_place=make_place).run(episodes, show.tick)
 
 
 def _as_it_is(policy: Policy) -> Policy:
@@ -109,26 +113,15 @@ def _limits_whole_run(config: CollectConfig) -> bool:
 
 
 @contextmanager
-def _signals(control: Control) -> Generator[None]:
-    """Ctrl-C once finishes, twice stops; so does the terminator, at once."""
+def _places(config: CollectConfig) -> Generator[MakePlace]:
+    """What makes each worker's place. Raises ConfigError where there is no cluster."""
+    if config.runner == "threads":
+        yield Here
+        return
+    from gumshoe.collect.cluster import ray_places
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        del frame
-        if control.finishing or number == signal.SIGTERM:
-            control.abort()
-        else:
-            control.finish()
-
-    try:
-        earlier = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:
-        # Not the main thread: whoever called us handles signals.
-        earlier = {}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+    with ray_places(config.ray) as make_place:
+        yield make_place
 
 
 @contextmanager

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from gumshoe.config import load_config
@@ -43,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from gumshoe.collect.control import Control
+    from gumshoe.collect.stopping import stop_on_signals
     from gumshoe.eval.config import EvalConfig
     from gumshoe.eval.report import loss_curve, print_table, write_report
     from gumshoe.eval.run import evaluate
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(EvalConfig, arguments.config, arguments.param)
     losses = loss_curve(config)
     control = Control()
-    with _signals(control), _quiet_http():
+    with stop_on_signals(control), _quiet_http():
         evaluation = evaluate(config, control, {arm.name: _hooks(arm, control) for arm in config.arms})
     report = Path(config.out) / "report.html"
     write_report(evaluation, report, losses)
@@ -70,24 +69,6 @@ def _hooks(arm: ArmConfig, control: Control) -> Hooks:
 
     progress = ArmProgress(arm.title, control, sys.stderr)
     return Hooks(serving=progress.serving, begun=progress.begun, done=progress.done, tick=progress.tick)
-
-
-@contextmanager
-def _signals(control: Control) -> Generator[None]:
-    """Ctrl-C once finishes the episodes at hand, twice stops at once; SIGTERM stops at once."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if control.finishing or number == signal.SIGTERM:
-            control.abort()
-        else:
-            control.finish()
-
-    earlier = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_tasks import make_task
 
-from gumshoe.collect.agent import make_agent
+from gumshoe.collect.agent import DEBUG_TOOLS, make_agent
 from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.control import Control, Interrupted
 from gumshoe.collect.elision import shown
@@ -74,7 +74,7 @@ def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
     assert found.steps[1].rationale == "I mend it."
     assert [step.reward for step in found.steps] == [0.0, 0.0, 1.0]
     assert "+        total = total - 10" in found.patch
-    assert [schema.name for schema in found.tools] == ["listdir", "view", "grep", "eval", "pdb", "rewrite", "submit"]
+    assert tuple(schema.name for schema in found.tools) == DEBUG_TOOLS
     assert found.provenance.sandbox == "local"
     assert Trajectory.model_validate_json(found.model_dump_json()) == found
 

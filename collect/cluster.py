@@ -1,0 +1,242 @@
+"""Episodes on the nodes of a Ray cluster, each of which uses its own sandboxes.
+
+An actor on a node, the host, holds the environment of one episode at a time. The policy, the journal and the run
+folder stay in the process that runs the command: keys go nowhere, and every completion is on the same disk as with
+threads. When a node dies, its episodes fail with a SandboxError; what they were told so far is in their journals, and
+another node replays it.
+
+What a node needs: the same gumshoe, a sandbox that works there, and, for tasks that come as a folder, that folder at
+the same path.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import ray
+from ray.exceptions import RayActorError, RayError, RayTaskError
+
+from gumshoe import __version__
+from gumshoe.collect.config import RayConfig
+from gumshoe.collect.places import Environment, LocalEnvironment, MakePlace, Opening, Outcome
+from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import ConfigError, SandboxError
+from gumshoe.records import Task, ToolCall
+
+__all__ = ["RayPlace", "ray_places"]
+
+log = logging.getLogger(__name__)
+TICK_S = 0.25
+GOODBYE_S = 10.0
+PATIENCE = 3
+"""So many hosts in a row may die before they have said a word."""
+STORE_BYTES = 80 << 20
+"""Of a cluster of our own; calls and observations are small and do not go through the store."""
+T = TypeVar("T")
+
+
+@contextmanager
+def ray_places(config: RayConfig) -> Generator[MakePlace]:
+    """Joins the cluster, or starts one on this machine, and gives what makes a worker's place in it.
+
+    Raises:
+        ConfigError: there is no cluster at the address.
+    """
+    ours = not ray.is_initialized()
+    if ours:
+        _join(config)
+    try:
+        yield lambda: RayPlace(config)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _join(config: RayConfig) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
+    try:
+        ray.init(
+            address=config.address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            **({} if config.address else own),
+        )
+    except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"no Ray cluster answers at ray.address {config.address}: {said}") from None
+
+
+class Host:
+    """What runs on a node: the environment of one episode at a time."""
+
+    def __init__(self) -> None:
+        self._environment: Environment | None = None
+        self._backends: set[str] = set()
+
+    def version(self) -> str:
+        """Which gumshoe the node has."""
+        return __version__
+
+    def reset(self, task: Task, tools: Sequence[str], sandbox: SandboxConfig, trusted: bool, seed: int) -> Opening:
+        """Begins an episode; an earlier one that was left behind is closed."""
+        self.close()
+        # One episode at a time needs one warm sandbox.
+        warm = sandbox.model_copy(update={"pool": min(sandbox.pool, 1)})
+        self._environment = LocalEnvironment(task, tools, warm, trusted=trusted)
+        opening = self._environment.reset(seed)
+        self._backends.add(opening.sandbox)
+        return opening
+
+    def step(self, call: ToolCall) -> Outcome:
+        """Carries out one call."""
+        return self._at_hand().step(call)
+
+    def patch(self) -> str:
+        """What was changed so far."""
+        return self._at_hand().patch()
+
+    def tests_pass(self) -> bool:
+        """Runs the tests."""
+        return self._at_hand().tests_pass()
+
+    def close(self) -> None:
+        """Ends the episode."""
+        environment, self._environment = self._environment, None
+        if environment is not None:
+            environment.close()
+
+    def leave(self) -> None:
+        """Removes everything that this host, and dead ones on the same machine, have in sandboxes."""
+        from gumshoe.env.sandboxes.engine import reap_orphans
+        from gumshoe.env.sandboxes.open import close_pools
+
+        self.close()
+        close_pools()
+        if "docker" in self._backends:
+            with suppress(SandboxError):
+                reap_orphans()
+
+    def _at_hand(self) -> Environment:
+        if self._environment is None:
+            raise SandboxError("the host has no episode at hand")
+        return self._environment
+
+
+class RayPlace:
+    """One worker's host. A dead one is replaced, on another node if its node has died.
+
+    Args:
+        config: how much of a node a host takes.
+    """
+
+    def __init__(self, config: RayConfig) -> None:
+        self._actors = ray.remote(Host).options(
+            num_cpus=config.cpus, scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0
+        )
+        self._host: Any = None
+        self._greeting: Any = None
+        self._silent = 0
+
+    def ready(self) -> bool:
+        """Whether a host stands; waits a moment for one.
+
+        Raises:
+            ConfigError: the nodes have another gumshoe.
+            SandboxError: hosts die as they start.
+        """
+        if self._host is not None and self._greeting is None:
+            return True
+        if self._host is None:
+            self._host = self._actors.remote()
+            self._greeting = self._host.version.remote()
+        done, _ = ray.wait([self._greeting], timeout=TICK_S)
+        return bool(done) and self._greeted()
+
+    def environment(self, task: Task, tools: Sequence[str], sandbox: SandboxConfig, *, trusted: bool) -> Environment:
+        """The environment of one episode, on the host's node."""
+        return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted))
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Calls a method of the host and waits for its answer. Raises SandboxError where it is lost."""
+        if self._host is None:
+            raise SandboxError("the node of this episode is lost")
+        try:
+            return _answer(getattr(self._host, method).remote(*arguments))
+        except RayActorError as error:
+            self._host = None
+            raise SandboxError(f"the node of this episode is lost: {_first_line(error)}") from None
+
+    def let_go(self) -> None:
+        """Ends the host's episode, if the host still lives."""
+        if self._host is not None:
+            with suppress(SandboxError):
+                self.ask("close")
+
+    def close(self) -> None:
+        """Ends the host. Idempotent."""
+        host, self._host = self._host, None
+        if host is None:
+            return
+        with suppress(RayError):
+            ray.wait([host.leave.remote()], timeout=GOODBYE_S)
+            ray.kill(host)
+
+    def _greeted(self) -> bool:
+        greeting, self._greeting = self._greeting, None
+        try:
+            version = _answer(greeting)
+        except RayActorError as error:
+            self._host = None
+            self._silent += 1
+            if self._silent >= PATIENCE:
+                raise SandboxError(f"no host can be started on the Ray cluster: {_first_line(error)}") from None
+            return False
+        self._silent = 0
+        if version != __version__:
+            raise ConfigError(f"a node of the Ray cluster has gumshoe {version}, this is {__version__}: install one")
+        return True
+
+
+class RemoteEnvironment:
+    """An environment on a place's host."""
+
+    def __init__(self, place: RayPlace, opening: tuple[Task, tuple[str, ...], SandboxConfig, bool]) -> None:
+        self._place = place
+        self._opening = opening
+
+    def reset(self, seed: int) -> Opening:
+        """Starts the sandbox on the node."""
+        return self._place.ask("reset", *self._opening, seed)
+
+    def step(self, call: ToolCall) -> Outcome:
+        """Carries out one call on the node."""
+        return self._place.ask("step", call)
+
+    def patch(self) -> str:
+        """What was changed so far."""
+        return self._place.ask("patch")
+
+    def tests_pass(self) -> bool:
+        """Runs the tests."""
+        return self._place.ask("tests_pass")
+
+    def close(self) -> None:
+        """Removes the sandbox."""
+        self._place.let_go()
+
+
+def _answer(reference: Any) -> Any:
+    """The answer, or the host's own exception as it was raised there."""
+    try:
+        return ray.get(reference)
+    except RayTaskError as error:
+        raise error.cause from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
