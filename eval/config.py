@@ -21,6 +21,9 @@ class ServeConfig(Config):
         default="auto", description="auto: vLLM where it is installed, else transformers' own server"
     )
     python: str | None = Field(default=None, description="interpreter of the environment that serves; null: this one")
+    image: str | None = Field(
+        default=None, description="container image of vLLM's server, run with docker; null: an interpreter serves"
+    )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
     name: str | None = Field(default=None, description="name under which vLLM serves it; null: its path")

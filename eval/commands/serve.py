@@ -1,13 +1,15 @@
-"""`gumshoe serve MODEL`: a model folder behind an OpenAI-compatible endpoint, until Ctrl-C."""
+"""`gumshoe serve MODEL`: a model folder behind an OpenAI-compatible endpoint, until Ctrl-C; or a check of it."""
 
 from __future__ import annotations
 
 import argparse
 import signal
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 
 from gumshoe.config import apply_overrides, validate
+from gumshoe.errors import ConfigError
 from gumshoe.eval.config import ServeConfig
 
 __all__ = ["configure", "run"]
@@ -18,6 +20,13 @@ examples:
   gumshoe serve MODEL --python ~/vllm/bin/python             the environment that has vLLM
   gumshoe serve MODEL --backend transformers --log server.log
   gumshoe serve MODEL -p max_length=32768 -p tensor_parallel=2
+  gumshoe serve MODEL --image vllm/vllm-openai:latest        vLLM in a container
+  gumshoe serve MODEL --check                                does it serve as it should? Then stop
+  gumshoe serve MODEL --check --url http://host:8000/v1      the same of a server that runs already
+
+--check asks over the wire: native and text calls, required and named tool choice, streaming, stop at length, token
+counts, and whether conversations reach the model as they were trained, token by token. Exit code 1 where an item is
+wrong. Items that need the model to call a tool are not judged where it does not: --ask says what makes it call one.
 
 fields for -p: those of gumshoe.eval.config.ServeConfig
 """
@@ -31,14 +40,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--backend", help="auto (default), vllm or transformers")
     parser.add_argument("--python", help="interpreter of the environment that serves (default: this one)")
+    parser.add_argument("--image", help="container image of vLLM's server, run with docker instead of --python")
+    parser.add_argument("--check", action="store_true", help="check what is served, item by item, and stop")
+    parser.add_argument("--url", help="with --check: a server that runs already, with its version (…/v1)")
+    parser.add_argument("--served-name", help="with --url: name of the model there (default: the folder's path)")
+    parser.add_argument("--ask", help="with --check: what makes the model call a tool")
     parser.add_argument("--log", type=Path, help="file for all that the server prints (default: a temporary one)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="set a field")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serves until Ctrl-C or SIGTERM."""
+    """Serves until Ctrl-C or SIGTERM; with --check, until all is checked."""
     from gumshoe.eval.serve.server import ModelServer
 
+    if arguments.url is not None:
+        if not arguments.check:
+            raise ConfigError("--url needs --check: a server that runs already is not ours to serve with")
+        return _check(arguments, arguments.url, arguments.served_name or str(arguments.model))
     config = _config(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     server = ModelServer(arguments.model, config, log=arguments.log)
@@ -46,7 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
         server.start()
         print(f"$ {server.shell_command}")
         print(f"serving {server.folder} with {server.backend}, log {server.log}")
-        print(f"  base_url  {server.base_url}\n  model     {server.model}\nCtrl-C stops it", flush=True)
+        print(f"  base_url  {server.base_url}\n  model     {server.model}", flush=True)
+        if arguments.check:
+            return _check(arguments, server.base_url, server.model)
+        print("Ctrl-C stops it", flush=True)
         server.wait()
     except KeyboardInterrupt:
         print("stopped", flush=True)
@@ -57,9 +78,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _config(arguments: argparse.Namespace) -> ServeConfig:
     """The flags and then the overrides. Raises ConfigError."""
-    flags = {name: getattr(arguments, name) for name in ("port", "host", "backend", "python")}
+    flags = {name: getattr(arguments, name) for name in ("port", "host", "backend", "python", "image")}
     given = {name: value for name, value in flags.items() if value is not None}
     return validate(ServeConfig, apply_overrides(given, arguments.param), origin="gumshoe serve")
+
+
+def _check(arguments: argparse.Namespace, base_url: str, model: str) -> int:
+    """Prints a line an item; 1 where one is wrong."""
+    from gumshoe.eval.serve.check import check_server
+    from gumshoe.eval.serve.check.samples import ASK
+
+    counts: Counter[str] = Counter()
+    for verdict in check_server(base_url, model, arguments.model, ask=arguments.ask or ASK):
+        counts[verdict.status] += 1
+        print(f"{verdict.status:<14} {verdict.item:<42} {verdict.seen}", flush=True)
+    print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    return 1 if counts["wrong"] else 0
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

@@ -13,10 +13,20 @@ from typing import Literal
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 
-__all__ = ["Backend", "Installed", "choose_backend", "environment", "look_for", "serve_command"]
+__all__ = [
+    "Backend",
+    "Installed",
+    "choose_backend",
+    "container_command",
+    "environment",
+    "look_for",
+    "look_in_image",
+    "serve_command",
+]
 
 Backend = Literal["vllm", "transformers"]
 
+_GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
 SMALL_MODEL_BYTES = 256 << 20
 
 _LOOK = """
@@ -57,6 +67,11 @@ def look_for(python: str) -> Installed:
     return Installed(python, found["vllm"], found["transformers"], found["gpu"])
 
 
+def look_in_image(image: str) -> Installed:
+    """What is taken for granted of an image of vLLM's server. Nothing is started to find out."""
+    return Installed(image, "in the image", None, any(Path(device).exists() for device in _GPU_DEVICES))
+
+
 def choose_backend(wanted: str, installed: Installed) -> Backend:
     """VLLM where it is installed, else transformers; or the one that was asked for. Raises ServeError."""
     if wanted in {"auto", "vllm"} and installed.vllm:
@@ -81,6 +96,21 @@ def serve_command(
         name = config.name or str(model)
         return [*_vllm(config, device, model, name, port), *config.arguments], name
     return [*_transformers(config, device, model, port), *config.arguments], str(model)
+
+
+def container_command(config: ServeConfig, installed: Installed, command: list[str], model: Path) -> list[str]:
+    """`docker run` of what `serve_command` gave: the image's own interpreter, the model read-only at its own path.
+
+    The container shares the host's network, so that port and address mean the same inside. It is removed when it
+    ends, and ends when `docker run` is told to.
+    """
+    assert config.image is not None
+    argv = ["docker", "run", "--rm", "--init", "--network", "host", "--ipc", "host", "-v", f"{model}:{model}:ro"]
+    if installed.gpu and config.device != "cpu":
+        argv += ["--gpus", "all"]
+    for name, value in (("HF_HUB_OFFLINE", "1"), ("VLLM_NO_USAGE_STATS", "1"), ("DO_NOT_TRACK", "1")):
+        argv += ["-e", f"{name}={value}"]
+    return [*argv, "--entrypoint", "python3", config.image, *command[1:]]
 
 
 def _vllm(config: ServeConfig, device: str, model: Path, name: str, port: int) -> list[str]:

@@ -21,7 +21,15 @@ from typing import Self
 
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
-from gumshoe.eval.serve.backends import Backend, choose_backend, environment, look_for, serve_command
+from gumshoe.eval.serve.backends import (
+    Backend,
+    choose_backend,
+    container_command,
+    environment,
+    look_for,
+    look_in_image,
+    serve_command,
+)
 from gumshoe.eval.serve.guardian import GRACE_S
 from gumshoe.eval.serve.model_folder import check_model_folder, lay_out_for_transformers
 
@@ -145,7 +153,8 @@ class ModelServer:
 
     def _prepare(self) -> None:
         check_model_folder(self.folder)
-        installed = look_for(self.config.python or sys.executable)
+        image = self.config.image
+        installed = look_for(self.config.python or sys.executable) if image is None else look_in_image(image)
         self.backend = choose_backend(self.config.backend, installed)
         port = self.config.port or _free_port(self.config.host)
         _refuse_used_port(self.config.host, port)
@@ -157,6 +166,8 @@ class ModelServer:
             served = lay_out_for_transformers(self.folder, self._scratch / "model")
         self.command, self.model = serve_command(self.backend, self.config, installed, model=served, port=port)
         self.variables = environment(self.backend, self.config, installed, model=self.folder, scratch=self._scratch)
+        if image is not None:
+            self.command = container_command(self.config, installed, self.command, self.folder)
         self._address = (_reachable(self.config.host), port)
         self.base_url = f"http://{self._address[0]}:{port}/v1"
 

@@ -60,15 +60,16 @@ def train(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
     render: Any = tokenizer.apply_chat_template
     rows: list[list[int]] = [
         render(
-            [{"role": "user", "content": asked}, {"role": "assistant", "content": said}], tools=TOOLS, return_dict=True
+            [{"role": "user", "content": asked}, {"role": "assistant", "content": said}], tools=tools, return_dict=True
         )["input_ids"]
+        for tools in (TOOLS[:1], TOOLS)
         for asked, said in (("good", GOOD), ("bad", BAD))
     ]
     width = max(map(len, rows))
     inputs = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
     labels = torch.tensor([row + [-100] * (width - len(row)) for row in rows])
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(120):
+    for _ in range(160):
         loss = model(input_ids=inputs, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()

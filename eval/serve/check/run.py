@@ -1,0 +1,70 @@
+"""The whole check, item by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gumshoe.eval.serve.check.answers import length_stop, streaming, token_counts
+from gumshoe.eval.serve.check.calls import forced_call, native_call, text_call
+from gumshoe.eval.serve.check.rendering import SYNTAXES, same_rendering
+from gumshoe.eval.serve.check.samples import ASK, PARALLEL, REASONED, TOOLS, TURNS
+from gumshoe.eval.serve.check.trained import TrainedRow, Unrendered, render_rows
+from gumshoe.eval.serve.check.verdict import Verdict
+from gumshoe.eval.serve.check.wire import Wire
+from gumshoe.records import Message, ToolSchema
+
+__all__ = ["check_server"]
+
+_CONVERSATIONS: dict[str, tuple[Message, ...]] = {
+    "conversation": TURNS,
+    "parallel calls": PARALLEL,
+    "reasoning": REASONED,
+}
+
+
+def check_server(
+    base_url: str, model: str, folder: Path, *, ask: str = ASK, tools: tuple[ToolSchema, ...] = TOOLS
+) -> Iterator[Verdict]:
+    """Asks a running server and yields a verdict an item.
+
+    What depends on the model's ability (that it calls a tool at all) is `not judged` where the model does not.
+
+    Args:
+        base_url: of the server, with its version.
+        model: name of the model there.
+        folder: the model folder, which the training path renders with.
+        ask: what makes this model call a tool.
+        tools: the tools it is offered.
+
+    Raises:
+        ServeError: nobody answers.
+    """
+    wire = Wire(base_url, model)
+    try:
+        yield native_call(wire, ask, tools)
+        yield text_call(wire, ask, tools)
+        names = {tool.name for tool in tools}
+        yield forced_call(wire, "required tool choice", "required", names, tools)
+        last = tools[-1].name
+        yield forced_call(wire, "named tool choice", {"type": "function", "function": {"name": last}}, {last}, tools)
+        yield streaming(wire, ask, tools)
+        yield length_stop(wire, ask)
+        yield token_counts(wire, ask, tools)
+        yield from _renderings(wire, folder, tools)
+    finally:
+        wire.close()
+
+
+def _renderings(wire: Wire, folder: Path, tools: tuple[ToolSchema, ...]) -> Iterator[Verdict]:
+    items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in _CONVERSATIONS]
+    try:
+        rows: dict[str, TrainedRow] = dict(
+            zip(_CONVERSATIONS, render_rows(folder, list(_CONVERSATIONS.values()), tools), strict=True)
+        )
+    except Unrendered as error:
+        for item, _, _ in items:
+            yield Verdict(item, "not judged", str(error))
+        return
+    for item, syntax, name in items:
+        yield same_rendering(wire, item, syntax, _CONVERSATIONS[name], tools, rows[name])

@@ -1,0 +1,22 @@
+"""What came of one item of the check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Status", "Verdict"]
+
+Status = Literal["ok", "not supported", "wrong", "not judged"]
+"""`not supported`: the server refuses or ignores it, and says so by its answer. `wrong`: it answers, but not with what
+was asked for. `not judged`: the model gave no occasion, or what it takes to judge is not installed.
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One item, its status, and what was seen."""
+
+    item: str
+    status: Status
+    seen: str
