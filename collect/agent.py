@@ -24,9 +24,9 @@ from gumshoe.records import Message, Task, ToolSchema
 __all__ = ["Agent", "make_agent", "nudge"]
 
 PROMPTS = Path(__file__).parent / "prompts"
-SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "report")
-REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "rewrite", "submit")
-DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
+SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "report")
+REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
+DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ LEAKS = re.compile(
     r"(?:^|[\s/'\"])\.git(?:/|\b(?!ignore|attributes))|\bgit(?:\s+-\S+(?:\s+[^\s-]\S*)??)*\s+(?:log|show|reflog|stash|fetch|pull|blame|"
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch"
 )
-INFORMATION = frozenset({"listdir", "view", "grep", "eval", "pdb", "bash"})
+INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "pdb", "bash"})
 
 
 class Rule:

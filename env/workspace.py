@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from gumshoe.env.ignore import Patterns
@@ -83,25 +83,31 @@ class Workspace:
             except ValueError as error:
                 raise ToolFailure("bad_pattern", f"{pattern!r} is not a regular expression: {error}.") from None
 
-    def run_tests(self, timeout: float | None = None) -> TestRun:
+    def run_tests(
+        self, timeout: float | None = None, *, plugins: Mapping[str, Mapping[str, str]] | None = None
+    ) -> TestRun:
         """Puts the read-only files and our pytest plugin back, then runs the entrypoint.
 
         Outcomes of single tests are known for pytest and for `unittest -v`.
 
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
+            plugins: injected modules that pytest is to load too, each with the environment variables that it reads.
         """
         sandbox = self.sandbox
         if self._readonly.pairs:
             sandbox.restore(self._base, only=self._readonly.pairs)
         sandbox.prepare_support()
         record = posixpath.join(sandbox.support, "outcomes.jsonl")
+        wanted = {"gumshoe_outcomes": {"GUMSHOE_OUTCOMES": record}, **(plugins or {})}
         known = sandbox.environment
         result = sandbox.run(
             self.task.entrypoint,
             env={
-                "GUMSHOE_OUTCOMES": record,
-                "PYTEST_ADDOPTS": f"{known.get('PYTEST_ADDOPTS', '')} -p gumshoe_outcomes".strip(),
+                **{name: value for variables in wanted.values() for name, value in variables.items()},
+                "PYTEST_ADDOPTS": " ".join(
+                    [known.get("PYTEST_ADDOPTS", ""), *(f"-p {name}" for name in wanted)]
+                ).strip(),
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,

@@ -21,6 +21,7 @@ BUILTIN: dict[str, str] = {
     "view": "gumshoe.tools.view:View",
     "grep": "gumshoe.tools.grep:Grep",
     "eval": "gumshoe.tools.eval:Eval",
+    "suspects": "gumshoe.tools.suspects:Suspects",
     "pdb": "gumshoe.tools.debug:Debug",
     "rewrite": "gumshoe.tools.rewrite:Rewrite",
     "bash": "gumshoe.tools.bash:Bash",

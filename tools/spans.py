@@ -20,6 +20,7 @@ class Span:
     name: str
     start: int
     end: int
+    is_class: bool = False
 
 
 def spans(source: str) -> tuple[Span, ...] | None:
@@ -43,7 +44,7 @@ def _below(node: ast.AST, prefix: str) -> Iterator[Span]:
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             name = f"{prefix}{child.name}"
             start = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
-            yield Span(name, start, child.end_lineno or child.lineno)
+            yield Span(name, start, child.end_lineno or child.lineno, isinstance(child, ast.ClassDef))
             yield from _below(child, f"{name}.")
         else:
             yield from _below(child, prefix)

@@ -27,10 +27,13 @@ class Phrases:
         """Before a search for all functions."""
         return self._pick("Which functions are there?", "I list the functions.")
 
-    def read(self, path: str, symbol: str | None) -> str:
+    def suspects(self) -> str:
+        """Before asking which functions the failing tests run."""
+        return self._pick("Which functions do the failing tests run?", "What do only the failing tests run?")
+
+    def read(self, path: str, start: int, end: int) -> str:
         """Before reading code."""
-        what = symbol.rpartition(".")[2] if symbol else path
-        return self._pick(f"I read {what}.", f"The code of {what}.")
+        return self._pick(f"I read {start}-{end} {path}.", f"The code of {start}-{end} {path}.")
 
     def stop(self, path: str, line: int) -> str:
         """Before the debugger."""

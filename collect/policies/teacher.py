@@ -1,8 +1,8 @@
 """The scripted teacher: it knows the answer, and works through the real environment as a good debugger would.
 
-It runs the tests, reads the failure, looks the code up, stops at the cause, looks at the values there and decides. As
-debug agent it then makes exactly the gold change, runs the tests again and submits; as seeker it reports. What it
-says is drawn from what it has seen. Everything it sees is real tool output.
+It runs the tests, reads the failure, asks which functions are suspicious, reads the one with the cause, stops there,
+looks at the values and decides. As debug agent it then makes exactly the gold change, runs the tests again and
+submits; as seeker it reports. What it says is drawn from what it has seen. Everything it sees is real tool output.
 """
 
 from __future__ import annotations
@@ -115,11 +115,17 @@ class TeacherPolicy:
         raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
 
     def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
-        """Looks up where functions are, unless that was seen, then views the one around the line."""
-        if path not in outline(seen) and "grep" in self._tools:
+        """Looks for the function around the line, among the suspects first, then in an outline, and views it."""
+        asked = {observation.tool for observation in seen}
+        if "suspects" in self._tools and "suspects" not in asked:
+            seen = yield Decision.SEEK, 0.4, self._phrases.suspects(), "suspects", {}
+        suspect = suspect_around(seen, path, line)
+        if suspect is None and path not in outline(seen) and "grep" in self._tools:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
-        why = self._phrases.read(path, self._symbol(path, line))
-        return (yield Decision.SEEK, 0.5, why, "view", self._window(outline(seen).get(path, []), path, line))
+        window = suspect or self._window(outline(seen).get(path, []), path, line)
+        start, end = window if window[1] - window[0] <= WINDOW else (max(1, line - WINDOW // 2), line + WINDOW // 2)
+        why = self._phrases.read(path, start, end)
+        return (yield Decision.SEEK, 0.5, why, "view", {"path": path, "start": start, "end": end})
 
     def _stop_at(self, seen: list[Observed], path: str, line: int) -> Plan:
         """Runs to the line and looks at the values there."""
@@ -159,25 +165,17 @@ class TeacherPolicy:
         symbol = region_of(code, line).symbol if line in code else None
         return self._phrases.hypothesis(path, line, symbol, value)
 
-    def _symbol(self, path: str, line: int) -> str | None:
-        """The bare name of the function or class around a line of the buggy file."""
-        region = self._region(path, line)
-        return region.symbol.rpartition(".")[2] if region and region.symbol else None
-
-    def _window(self, defs: Sequence[int], path: str, line: int) -> dict[str, object]:
+    def _window(self, defs: Sequence[int], path: str, line: int) -> tuple[int, int]:
         """What to view: from the function's own line to where the next one begins, as the outline has them.
 
-        Without an outline, or where that is too much, the lines around.
+        Without an outline, the lines around.
         """
         region = self._region(path, line)
-        start = max((number for number in defs if number <= line), default=1)
+        start = max((number for number in defs if number <= line), default=line - WINDOW // 2)
         end = min((number for number in defs if number > line), default=None)
         if region and region.symbol and region.start > start:
             start = region.start
-        if not defs or (end or region.end if region else line) - start > WINDOW:
-            start, end = max(start, line - WINDOW // 2), line + WINDOW // 2
-        window: dict[str, object] = {"path": path, "start": start}
-        return window if end is None else {**window, "end": end}
+        return max(start, 1), end or (region.end if region else line)
 
     def _region(self, path: str, line: int) -> Region | None:
         source = source_of(self._task.workspace, path)
@@ -198,6 +196,18 @@ def outline(seen: Sequence[Observed]) -> dict[str, list[int]]:
             if observation.tool == "grep":
                 found.setdefault(match[1], []).append(int(match[2]))
     return found
+
+
+def suspect_around(seen: Sequence[Observed], path: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the smallest function around a line that `suspects` has listed."""
+    found = [
+        (int(match[1]), int(match[2]))
+        for observation in seen
+        if observation.tool == "suspects"
+        for match in re.finditer(r"^(\d+)-(\d+) (\S+) ", observation.text, re.MULTILINE)
+        if match[3] == path and int(match[1]) <= line <= int(match[2])
+    ]
+    return min(found, key=lambda edges: edges[1] - edges[0], default=None)
 
 
 def names_in(code: str) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gumshoe.eval.scorers import conduct, localisation
-from gumshoe.eval.scorers.calibration import Brier
-from gumshoe.eval.scorers.conduct import Conduct
+from gumshoe.eval.scorers.calibration import Brier, Confidence, FirstIsRight
+from gumshoe.eval.scorers.conduct import Conduct, Timing
 from gumshoe.eval.scorers.grounding import Grounding
-from gumshoe.eval.scorers.localisation import FirstRight, Localisation
+from gumshoe.eval.scorers.localisation import FirstRank, FirstRight, Localisation
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.protocols import Scorer
@@ -24,7 +24,12 @@ def make_scorers(tasks: Iterable[Task]) -> list[Scorer]:
         ValidCalls(),
         *(Localisation(level, measure, sources) for level in localisation.LEVELS for measure in localisation.MEASURES),
         FirstRight(),
+        FirstRank(),
         Grounding(),
+        Confidence(),
+        FirstIsRight(),
         Brier(),
         *(Conduct(name) for name in conduct.MEASURES),
+        Timing("early_report"),
+        Timing("late_report"),
     ]

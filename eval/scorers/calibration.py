@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
 from gumshoe.env.tasks import gold_lines
 from gumshoe.eval.scorers.localisation import first_right_rank
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Score, Trajectory
 
-__all__ = ["Brier", "stated_confidence"]
+__all__ = ["Bin", "Brier", "Confidence", "FirstIsRight", "expected_error", "reliability", "stated_confidence"]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One point of a reliability curve: how sure it said it was, how often it was right, in how many cases."""
+
+    low: float
+    high: float
+    confidence: float
+    right: float
+    count: int
 
 
 def stated_confidence(trajectory: Trajectory) -> float | None:
@@ -15,6 +30,35 @@ def stated_confidence(trajectory: Trajectory) -> float | None:
     if trajectory.context_pack is None or not trajectory.steps:
         return None
     return trajectory.steps[-1].confidence
+
+
+def first_is_right(trajectory: Trajectory, oracle: Oracle) -> bool | None:
+    """Whether the pack's first location holds a gold line; None without a pack, or without gold lines."""
+    gold = {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
+    if trajectory.context_pack is None or not gold:
+        return None
+    return first_right_rank(trajectory.context_pack.locations, gold) == 1
+
+
+class Confidence:
+    """How sure the policy said it was when it handed over."""
+
+    name = "confidence"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+        """Reads the trajectory's last turn."""
+        return Score(name=self.name, value=stated_confidence(trajectory))
+
+
+class FirstIsRight:
+    """Whether the first location holds a gold line: what the stated confidence is about."""
+
+    name = "first_is_right"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+        """Reads the trajectory's pack and the gold patch."""
+        right = first_is_right(trajectory, oracle)
+        return Score(name=self.name, value=None if right is None else float(right))
 
 
 class Brier:
@@ -27,9 +71,33 @@ class Brier:
 
     def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
         """Reads the trajectory's last turn, its pack and the gold patch."""
-        confidence = stated_confidence(trajectory)
-        gold = {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
-        if confidence is None or trajectory.context_pack is None or not gold:
+        confidence, right = stated_confidence(trajectory), first_is_right(trajectory, oracle)
+        if confidence is None or right is None:
             return Score(name=self.name, value=None, explanation="no confidence was stated with a report")
-        right = first_right_rank(trajectory.context_pack.locations, gold) == 1
         return Score(name=self.name, value=(confidence - right) ** 2, explanation=f"said {confidence:g}, {right=}")
+
+
+def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
+    """The reliability curve of (confidence, right) pairs: bins of equal width, empty ones left out.
+
+    A confidence of 1 belongs to the last bin. The order of the pairs makes no difference.
+    """
+    grouped: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, right in pairs:
+        grouped.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
+    return tuple(
+        Bin(
+            low=number / bins,
+            high=(number + 1) / bins,
+            confidence=fmean(sorted(confidence for confidence, _ in of_bin)),
+            right=sum(right for _, right in of_bin) / len(of_bin),
+            count=len(of_bin),
+        )
+        for number, of_bin in sorted(grouped.items())
+    )
+
+
+def expected_error(curve: Sequence[Bin]) -> float | None:
+    """The expected calibration error: the gap between confidence and truth, weighted by count; None without bins."""
+    total = sum(point.count for point in curve)
+    return sum(point.count * abs(point.confidence - point.right) for point in curve) / total if total else None

@@ -1,13 +1,25 @@
-"""How a policy went about it: what it took, and whether it handed anything over."""
+"""How a policy went about it: what it took, which tools it used, and whether and when it handed something over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 
+from gumshoe.collect.evidence import seen_code
+from gumshoe.collect.observed import Observed
+from gumshoe.env.tasks import gold_lines
+from gumshoe.eval.scorers.localisation import clean_path
 from gumshoe.protocols import Sandbox, call_key
-from gumshoe.records import Oracle, Score, Trajectory
+from gumshoe.records import Oracle, Score, Step, Trajectory
 
-__all__ = ["MEASURES", "Conduct"]
+__all__ = ["LATE_STEPS", "LOOP", "MEASURES", "Conduct", "Timing", "tool_counts"]
+
+LOOP = 3
+"""The same call so often in a row is a loop."""
+LATE_STEPS = 5
+"""A report is late when the cause has been on screen for more steps than that."""
+PROGRAM_TOOLS = ("eval", "pdb", "bash", "suspects")
 
 
 def _steps(trajectory: Trajectory) -> float:
@@ -20,6 +32,11 @@ def _tokens(trajectory: Trajectory) -> float | None:
     return (usage.prompt_tokens + usage.completion_tokens) or None
 
 
+def _cost(trajectory: Trajectory) -> float | None:
+    """Dollars; None where no price is known."""
+    return trajectory.usage.cost_usd
+
+
 def _seconds(trajectory: Trajectory) -> float | None:
     """From the beginning of the episode to the end of its last turn."""
     last = trajectory.steps[-1] if trajectory.steps else None
@@ -30,23 +47,48 @@ def _reported(trajectory: Trajectory) -> float:
     return float(trajectory.context_pack is not None)
 
 
+def _keys(trajectory: Trajectory) -> list[str]:
+    return [call_key(call) for step in trajectory.steps for call in step.tool_calls if call.parse_error is None]
+
+
 def _repeats(trajectory: Trajectory) -> float | None:
     """The share of calls that ask for what an earlier one has asked for already."""
-    keys = [call_key(call) for step in trajectory.steps for call in step.tool_calls if call.parse_error is None]
+    keys = _keys(trajectory)
     return 1 - len(set(keys)) / len(keys) if keys else None
 
 
+def _looped(trajectory: Trajectory) -> float:
+    """Whether the same was asked for `LOOP` times in a row."""
+    return float(any(len(list(run)) >= LOOP for _, run in groupby(_keys(trajectory))))
+
+
 def _debugged(trajectory: Trajectory) -> float:
-    return float(any(call.name == "pdb" for step in trajectory.steps for call in step.tool_calls))
+    return float(_first_debugger(trajectory) is not None)
+
+
+def _first_debugger(trajectory: Trajectory) -> float | None:
+    """The turn, from 1, that first called the debugger; None where none did."""
+    turns = (step.index + 1 for step in trajectory.steps if any(call.name == "pdb" for call in step.tool_calls))
+    return next(turns, None)
+
+
+def tool_counts(trajectory: Trajectory) -> dict[str, int]:
+    """How often each tool was called, by name; calls that could not be read are left out."""
+    return dict(
+        Counter(call.name for step in trajectory.steps for call in step.tool_calls if call.parse_error is None)
+    )
 
 
 MEASURES: dict[str, Callable[[Trajectory], float | None]] = {
     "reported": _reported,
     "steps": _steps,
     "tokens": _tokens,
+    "cost": _cost,
     "seconds": _seconds,
     "repeats": _repeats,
+    "looped": _looped,
     "debugged": _debugged,
+    "first_debugger": _first_debugger,
 }
 
 
@@ -60,3 +102,54 @@ class Conduct:
     def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
         """Reads the trajectory alone."""
         return Score(name=self.name, value=self._measure(trajectory))
+
+
+class Timing:
+    """Whether something was handed over too `early` or too `late`.
+
+    `early_report`: handed over before its first place was on screen, or before anything was run. None where nothing
+    was handed over.
+
+    `late_report`: the cause was on screen for more than `LATE_STEPS` turns before something was handed over, or the
+    episode ended without a report though the cause had been seen. None where the cause was never seen.
+    """
+
+    def __init__(self, name: str) -> None:
+        if name not in ("early_report", "late_report"):
+            raise ValueError(f"no timing {name!r}")
+        self.name = name
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+        """Reads the trajectory and the gold patch."""
+        value = _early(trajectory) if self.name == "early_report" else _late(trajectory, oracle)
+        return Score(name=self.name, value=value)
+
+
+def _early(trajectory: Trajectory) -> float | None:
+    pack = trajectory.context_pack
+    if pack is None:
+        return None
+    steps = trajectory.steps
+    ran = any(call.name in PROGRAM_TOOLS for step in steps for call in step.tool_calls)
+    if not pack.locations:
+        return float(not ran)
+    path = clean_path(pack.locations[0].path)
+    shown = any(path in observation.text for step in steps for observation in step.observations)
+    return float(not (ran and shown))
+
+
+def _late(trajectory: Trajectory, oracle: Oracle) -> float | None:
+    first = _first_seen(trajectory.steps, gold_lines(oracle.gold_patch))
+    if first is None:
+        return None
+    last = trajectory.steps[-1].index
+    return float(trajectory.context_pack is None or last - first > LATE_STEPS)
+
+
+def _first_seen(steps: Sequence[Step], gold: Mapping[str, set[int]]) -> int | None:
+    """The index of the first step that showed a line of the cause."""
+    for step in steps:
+        code = seen_code([Observed(step.index, one.tool, one.text) for one in step.observations])
+        if any(lines & code.get(path, {}).keys() for path, lines in gold.items()):
+            return step.index
+    return None

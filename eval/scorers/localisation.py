@@ -8,13 +8,14 @@ from typing import Literal, get_args
 
 from gumshoe.env.tasks import gold_lines
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.eval.scorers.spans import MODULE, Span, enclosing
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Location, Oracle, Score, Trajectory
+from gumshoe.tools.spans import MODULE, Span, enclosing
 
 __all__ = [
     "LEVELS",
     "MEASURES",
+    "FirstRank",
     "FirstRight",
     "Level",
     "Localisation",
@@ -112,6 +113,17 @@ class FirstRight:
             value=0.0 if rank is None else 1 / rank,
             explanation="no location holds a gold line" if rank is None else f"location {rank} is right",
         )
+
+
+class FirstRank:
+    """The place, from 1, of the first location that holds a gold line; None where none does."""
+
+    name = "first_rank"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        rank = first_right_rank(_locations(trajectory), _gold_of(oracle))
+        return Score(name=self.name, value=rank)
 
 
 def lines_overlap(locations: Iterable[Location], gold: Gold) -> Overlap:

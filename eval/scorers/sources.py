@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from gumshoe.eval.scorers.spans import Span, spans
 from gumshoe.records import Task
+from gumshoe.tools.spans import Span, spans
 
 __all__ = ["Sources"]
 

@@ -248,8 +248,12 @@ class Workspace(Protocol):
         self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True
     ) -> tuple[list[Match], bool]: ...
 
-    def run_tests(self, timeout: float | None = None) -> TestRun:
-        """Restores the read-only files, then runs the task's entrypoint."""
+    def run_tests(
+        self, timeout: float | None = None, *, plugins: Mapping[str, Mapping[str, str]] | None = None
+    ) -> TestRun:
+        """Restores the read-only files, then runs the task's entrypoint. `plugins` are more injected pytest plugins,
+        each with the environment variables that it reads.
+        """
         ...
 
     def is_readonly(self, path: str) -> bool: ...

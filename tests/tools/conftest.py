@@ -87,7 +87,7 @@ BACKENDS = [
     pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
     pytest.param("docker", marks=pytest.mark.needs("docker")),
 ]
-ALL_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "bash", "report", "submit")
+ALL_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "bash", "report", "submit")
 ENTRYPOINT = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 

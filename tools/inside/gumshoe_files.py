@@ -9,9 +9,9 @@ import tokenize
 import types
 import warnings
 
+from gumshoe_project import FOREIGN
 from gumshoe_values import CommandError
 
-FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".git", "node_modules", "__pypackages__")
 SEARCH_LIMIT = 3000
 
 # A program under test may replace it; the debugger keeps the real one.

@@ -15,13 +15,13 @@ import re
 import traceback
 
 import pytest
+from gumshoe_project import project_path
 
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
 INNER_FRAMES = 3
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
-_FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox")
 
 
 class Outcomes:
@@ -84,20 +84,12 @@ class Outcomes:
         shown = []
         while trace is not None:
             filename, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-            name = self._name(filename)
+            name = project_path(filename, self.root)
             if name is not None:
                 code = linecache.getline(filename, line).strip()[:120]
                 shown.append("{}:{} in {}: {}".format(name, line, trace.tb_frame.f_code.co_name, code))
             trace = trace.tb_next
         return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
-
-    def _name(self, filename):
-        """The path relative to the project; None for a file that is not part of it."""
-        full = os.path.normpath(os.path.join(self.root, filename))
-        if filename.startswith("<") or not full.startswith(self.root + os.sep):
-            return None
-        name = full[len(self.root) + 1 :]
-        return None if any(part in _FOREIGN for part in name.split(os.sep)[:-1]) else name
 
 
 def _outcome(report):

@@ -1,0 +1,21 @@
+"""Which files belong to the project under test. Standard library only, Python 3.6 to 3.14."""
+
+import os
+
+FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".git", "node_modules", "__pypackages__")
+
+
+def project_path(filename, root):
+    """The path relative to the project's root, with `/`; None for a file that is not part of the project."""
+    full = os.path.normpath(os.path.join(root, filename))
+    if filename.startswith("<") or not full.startswith(root + os.sep):
+        return None
+    parts = full[len(root) + 1 :].split(os.sep)
+    return None if any(part in FOREIGN for part in parts[:-1]) else "/".join(parts)
+
+
+def holds_tests(path):
+    """Whether a path of the project is a test file, as pytest's defaults and common folders have it."""
+    folders, name = path.split("/")[:-1], path.rpartition("/")[2]
+    in_folder = any(folder in ("test", "tests") for folder in folders)
+    return in_folder or name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
