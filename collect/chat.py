@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from gumshoe.records import Message, ToolCall, ToolSchema
-from gumshoe.tools.text_calls import render_text_calls
+from gumshoe.tools.text_calls import describe_tools, render_text_calls
 
 __all__ = ["as_native_chat", "as_template_chat", "as_text_chat"]
 
@@ -21,7 +20,7 @@ def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> li
     for message in messages:
         role, content = message.role, message.content
         if role == "system" and tools:
-            content = f"{content}\n\n{_tool_text(tools)}"
+            content = f"{content}\n\n{describe_tools(tools)}"
         elif role == "assistant" and message.tool_calls:
             content = f"{content}\n{render_text_calls(message.tool_calls)}".lstrip("\n")
         elif role == "tool":
@@ -65,12 +64,4 @@ def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
     """As `render_text_calls`; a call that could not be read stands as the model wrote it."""
     return "\n".join(
         render_text_calls((call,)) if call.raw is None else f"<tool_call>\n{call.raw}\n</tool_call>" for call in calls
-    )
-
-
-def _tool_text(tools: Sequence[ToolSchema]) -> str:
-    schemas = "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in tools)
-    return (
-        f"# Tools\n\nThe functions you may call:\n<tools>\n{schemas}\n</tools>\n\nCall one like this:\n"
-        '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
     )

@@ -20,7 +20,7 @@ import gymnasium
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
-from gumshoe.env.spaces import ToolAction, action_space, observation_space, tool_call
+from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, ToolFailure
 from gumshoe.protocols import Sandbox, Tool
@@ -31,7 +31,6 @@ from gumshoe.tools.toolbox import Toolbox
 __all__ = ["DEFAULT_TOOLS", "DebugEnv"]
 
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
-MAX_TEXT = 1_000_000
 
 
 class DebugEnv(gymnasium.Env[dict[str, Any], Any]):

@@ -17,10 +17,11 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Tool
 from gumshoe.records import ToolCall
 
-__all__ = ["AnyText", "ToolAction", "action_space", "observation_space", "tool_call"]
+__all__ = ["MAX_TEXT", "AnyText", "ToolAction", "action_space", "observation_space", "tool_call"]
 
 ToolAction = tuple[int, Mapping[str, Any]]
 
+MAX_TEXT = 1_000_000
 MAX_SAMPLE = 64
 MAX_INTEGER = 10_000
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.records import ToolCall
+from gumshoe.records import ToolCall, ToolSchema
 from gumshoe.tools.text import clean, clean_json
 
-__all__ = ["TAG", "parse_native", "render_text_calls", "split_text_calls"]
+__all__ = ["TAG", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]
 
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
@@ -62,6 +62,15 @@ def render_text_calls(calls: tuple[ToolCall, ...]) -> str:
     return "\n".join(
         f"<tool_call>\n{json.dumps({'name': call.name, 'arguments': call.arguments}, ensure_ascii=False)}\n</tool_call>"
         for call in calls
+    )
+
+
+def describe_tools(tools: Sequence[ToolSchema]) -> str:
+    """What a system message says of tools where the server knows none, and how to call them as text."""
+    schemas = "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in tools)
+    return (
+        f"# Tools\n\nThe functions you may call:\n<tools>\n{schemas}\n</tools>\n\nCall one like this:\n"
+        '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
     )
 
 

@@ -1,0 +1,105 @@
+"""The environment in plain text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig, TextWrapper
+from gumshoe.records import Limits, StopReason, Task, WorkspaceSpec
+
+TOOLS = ["view", "eval", "rewrite", "submit"]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (repo / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
+    return Task(
+        id="calc",
+        source="test",
+        problem_statement="add(2, 3) is -1.",
+        workspace=WorkspaceSpec(path=str(repo)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        limits=Limits(steps=6),
+    )
+
+
+@pytest.fixture
+def env(task: Task) -> Iterator[TextWrapper]:
+    made = TextWrapper(DebugEnv(task, tools=TOOLS, sandbox=SandboxConfig(kind="local"), trusted=True))
+    yield made
+    made.close()
+
+
+def hermes(name: str, **arguments: Any) -> str:
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+FIX = hermes("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version:UserWarning")
+def test_it_passes_gymnasiums_own_check(task: Task) -> None:
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=SandboxConfig(kind="local"), trusted=True)
+    env = TextWrapper(made)
+    assert isinstance(env.action_space, gymnasium.spaces.Text)
+    assert isinstance(env.observation_space, gymnasium.spaces.Text)
+    try:
+        check_env(env)
+    finally:
+        env.close()
+
+
+def test_a_bug_is_repaired_in_plain_text(env: TextWrapper) -> None:
+    text, info = env.reset(seed=0)
+    assert text == f"{env.prompt}\n\nadd(2, 3) is -1."
+    assert '"name": "rewrite"' in text
+    assert info["stop"] is None
+    text, reward, terminated, truncated, _ = env.step(f"[seek 0.9] Let me look.\n{hermes('view', path='calc.py')}")
+    assert text == "calc.py 1-2 of 2 lines\n 1 def add(a, b):\n 2     return a - b"
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    text, reward, terminated, _, info = env.step(f"{FIX}{hermes('eval')}\n{hermes('submit')}{hermes('view')}")
+    assert (reward, terminated, info["stop"]) == (1.0, True, StopReason.SUBMITTED)
+    assert [one.tool for one in info["observations"]] == ["rewrite", "eval", "submit"]
+    assert text == "\n\n".join(one.text for one in info["observations"])
+
+
+@pytest.mark.parametrize("action", ["I think it is the sign.", "", '<tool_call>{"name": "view"', "<tool_call>view"])
+def test_what_is_not_a_call_is_answered_with_how_to_call(env: TextWrapper, action: str) -> None:
+    env.reset()
+    text, reward, terminated, truncated, info = env.step(action)
+    assert text.startswith("error: the call could not be read: ")
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info["observation"].failure.kind == "unreadable_call"
+
+
+def test_steps_are_counted_by_calls(env: TextWrapper) -> None:
+    env.reset()
+    _, _, terminated, truncated, info = env.step(hermes("view", path="calc.py") * 9)
+    assert (terminated, truncated, info["stop"]) == (False, True, StopReason.STEP_LIMIT)
+    assert len(info["observations"]) == 6
+
+
+def test_the_registered_environment_can_be_wrapped(task: Task) -> None:
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=SandboxConfig(kind="local"), trusted=True)
+    env = TextWrapper(made, describe=False)
+    try:
+        assert env.reset(seed=1)[0] == "add(2, 3) is -1."
+        assert env.step(hermes("view", path="calc.py"))[0].startswith("calc.py")
+    finally:
+        env.close()
+
+
+def test_only_this_environment_can_be_wrapped() -> None:
+    env = TextWrapper(gymnasium.Env())
+    with pytest.raises(TypeError, match="not Env"):
+        _ = env.prompt
