@@ -1,0 +1,109 @@
+"""`gumshoe view`: look at traces, datasets and evaluations in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import socket
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gumshoe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gumshoe.eval.view.library import Library
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe view runs/collect/demo                       a run, finished or in progress
+  gumshoe view runs/demo                               all that lies in a folder: runs, datasets, evaluations
+  gumshoe view datasets/demo --model runs/train/model  with the tokens that train
+  gumshoe view runs/eval/demo --static site            as files: open site/index.html
+  gumshoe view runs/demo --host 0.0.0.0                for colleagues: the address that is printed carries a token
+"""
+PORT = 7117
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the command line."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="folder of a run, dataset or evaluation")
+    parser.add_argument("--static", type=Path, metavar="OUT", help="write it as files instead of serving it")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="model whose tokenizer says which tokens train")
+    parser.add_argument(
+        "--tasks", action="append", default=[], metavar="SOURCE", help="task source with the gold patches (repeatable)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--port", type=int, help=f"port (default {PORT}, or a free one where that is taken)")
+    parser.add_argument("--token", help="what visitors must know (default: made up, where others can reach the host)")
+    parser.add_argument("--name", action="append", default=[], help="further name of this server (repeatable)")
+    parser.add_argument("--open", action="store_true", help="open it in a browser")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where the index is kept (default: ~/.cache)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves, or writes files. Raises ConfigError, DatasetError and TaskError."""
+    with _library(arguments) as library:
+        if arguments.static is not None:
+            return _write(library, arguments.static)
+        return _serve(library, arguments)
+
+
+@contextmanager
+def _library(arguments: argparse.Namespace) -> Iterator[Library]:
+    from gumshoe.eval.view.gold import GoldPatches
+    from gumshoe.eval.view.index import Index, cache_folder
+    from gumshoe.eval.view.library import Library
+    from gumshoe.eval.view.masks import Masks
+    from gumshoe.eval.view.watch import Watcher
+
+    gold = GoldPatches(arguments.tasks)
+    gold.check()
+    if arguments.model is not None and not arguments.model.is_dir():
+        raise ConfigError(f"there is no model folder {arguments.model}: gumshoe train makes one")
+    masks = Masks(arguments.model) if arguments.model is not None else None
+    with Index(arguments.paths, arguments.cache or cache_folder()) as index:
+        watcher = Watcher(arguments.paths, index)
+        try:
+            yield Library(watcher, index, gold, masks)
+        finally:
+            watcher.close()
+            if masks is not None:
+                masks.close()
+
+
+def _write(library: Library, out: Path) -> int:
+    from gumshoe.eval.view.static import write_static
+
+    library.watcher.look()
+    count = write_static(library, out)
+    print(f"{count} episodes: open {out / 'index.html'}")
+    return 0
+
+
+def _serve(library: Library, arguments: argparse.Namespace) -> int:
+    from gumshoe.eval.view.guard import is_loopback
+    from gumshoe.eval.view.server import Listening, make_app
+
+    loopback = is_loopback(arguments.host)
+    token = arguments.token or (None if loopback else secrets.token_urlsafe(24))
+    names = [*arguments.name, *([] if loopback else [socket.gethostname(), arguments.host])]
+    app = make_app(library, loopback=loopback, names=names, token=token)
+    try:
+        listening = Listening(app, arguments.host, PORT if arguments.port is None else arguments.port)
+    except ConfigError:
+        if arguments.port is not None:
+            raise
+        listening = Listening(app, arguments.host, 0)
+    library.watcher.start()
+    address = listening.url + (f"?token={token}" if token is not None else "")
+    print(f"Look at {address} (Ctrl-C ends it)", flush=True)
+    if arguments.open:
+        webbrowser.open(address)
+    listening.serve()
+    return 0

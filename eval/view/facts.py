@@ -1,0 +1,252 @@
+"""What the list knows of an episode: a row of plain values, and the words to search in.
+
+Read from the raw JSON with care rather than as records: a row is shown for what other versions and other programs
+have written, too. Where a value has another type than it should, it counts as missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["LONGEST", "Row", "row_of_dataset", "row_of_journal", "row_of_trajectory", "words_of"]
+
+LONGEST = 300
+"""Characters of a value in the list; longer ones are cut."""
+MOST_WORDS = 4_000_000
+"""Characters of an episode that can be searched; what is beyond is not found."""
+MOST_STEPS = 2_000
+"""Turns that the strip shows."""
+
+LETTERS = {"seek": "s", "edit": "e", "verify": "v", "report": "r", "submit": "u"}
+Value = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """An episode in the list. `strip` has a letter a turn; `facts` holds whatever else can be filtered by."""
+
+    id: str
+    task: str
+    project: str = ""
+    policy: str = ""
+    outcome: str = ""
+    stop: str = ""
+    steps: int = 0
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    created: str = ""
+    strip: str = ""
+    facts: Mapping[str, Value] = field(default_factory=dict)
+
+
+def row_of_trajectory(data: Mapping[str, Any]) -> Row:
+    """The row of a finished trajectory."""
+    task, policy = _map(data, "task"), _map(data, "policy")
+    usage, provenance = _map(data, "usage"), _map(data, "provenance")
+    steps = [step for step in _list(data, "steps") if isinstance(step, dict)]
+    scores = {
+        _text(score, "name"): _number(score, "value") for score in _list(data, "scores") if isinstance(score, dict)
+    }
+    tags = {name: value for name, value in _map(task, "tags").items() if isinstance(value, str)}
+    observations = [one for step in steps for one in _list(step, "observations") if isinstance(one, dict)]
+    return Row(
+        id=_text(data, "id"),
+        task=_text(task, "id"),
+        project=_cut(tags.get("project", "")),
+        policy=_policy_name(_text(policy, "kind"), _text(policy, "model")),
+        outcome=_outcome(scores.get("resolved"), _text(data, "stop")),
+        stop=_text(data, "stop"),
+        steps=len(steps),
+        tokens=_tokens(usage),
+        cost=_number(usage, "cost_usd"),
+        seconds=_seconds(steps),
+        created=_text(provenance, "created_at"),
+        strip="".join(_letter(step) for step in steps[:MOST_STEPS]),
+        facts={
+            **{f"tag.{name}": _cut(value) for name, value in tags.items()},
+            **{f"score.{name}": value for name, value in scores.items()},
+            "kind": _text(policy, "kind"),
+            "model": _text(policy, "model"),
+            "agent": _text(policy, "agent"),
+            "task source": _text(task, "source"),
+            "regime": _text(task, "regime"),
+            "sandbox": _text(provenance, "sandbox"),
+            "seed": _number(provenance, "seed"),
+            "tools": " ".join(sorted({_text(one, "tool") for one in observations})),
+            "failed calls": sum(isinstance(one.get("failure"), dict) for one in observations),
+            "errors": len(_list(data, "errors")),
+            "confidence": _mean([_number(step, "confidence") for step in steps]),
+            "findings": len(_list(_map(data, "context_pack"), "findings")),
+            "locations": len(_list(_map(data, "context_pack"), "locations")),
+            "patched": "yes" if data.get("patch") else "no",
+        },
+    )
+
+
+def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
+    """The row of a dataset's row, its JSON columns decoded."""
+    entries = [entry for entry in _list(data, "steps") if isinstance(entry, dict)]
+    turns = {entry.get("step"): entry for entry in reversed(entries)}
+    steps = [turns[index] for index in sorted(key for key in turns if isinstance(key, int))]
+    tags = {name: value for name, value in _map(data, "task_tags").items() if isinstance(value, str)}
+    resolved = data.get("resolved")
+    decision = _text(data, "decision")
+    return Row(
+        id=_text(data, "id"),
+        task=_text(data, "task_id"),
+        project=_text(data, "project"),
+        policy=_policy_name(_text(data, "policy"), _text(data, "model")),
+        outcome=_outcome(float(resolved) if isinstance(resolved, bool) else None, _text(data, "stop")),
+        stop=_text(data, "stop"),
+        steps=len(steps) or 1,
+        tokens=_tokens(_map(data, "usage")),
+        cost=_number(_map(data, "usage"), "cost_usd"),
+        created=_text(_map(data, "provenance"), "created_at"),
+        strip="".join(_letter(step) for step in steps[:MOST_STEPS]) or LETTERS.get(decision, "-"),
+        facts={
+            **{f"tag.{name}": _cut(value) for name, value in tags.items()},
+            "view": view,
+            "split": split,
+            "agent": _text(data, "agent"),
+            "model": _text(data, "model"),
+            **({"decision": decision} if decision else {}),
+            "task source": _text(data, "source"),
+            "messages": len(_list(data, "messages")) or len(_list(data, "prompt")) + len(_list(data, "completion")),
+            "characters": sum(len(text) for text in _message_texts(data)),
+            "tools": " ".join(sorted({_text(entry, "tool") for entry in entries} - {""})),
+            "failed calls": sum(entry.get("failure") is not None for entry in entries),
+            "findings": len(_list(_map(data, "context_pack"), "findings")),
+            "locations": len(_list(_map(data, "context_pack"), "locations")),
+        },
+    )
+
+
+def row_of_journal(entries: Sequence[Mapping[str, Any]]) -> Row:
+    """The row of an episode in flight, from the lines of its journal."""
+    identity = _map(entries[0], "episode") if entries else {}
+    completions = [_map(entry, "completion") for entry in entries if "completion" in entry]
+    usage = Counter[str]()
+    for completion in completions:
+        for name in ("prompt_tokens", "completion_tokens"):
+            usage[name] += int(_number(_map(completion, "usage"), name) or 0)
+    name = _text(identity, "id")
+    return Row(
+        id=name,
+        task=name.rpartition("#")[0] or name,
+        outcome="running",
+        stop="running",
+        steps=len(completions),
+        tokens=usage.total() or None,
+        strip="".join(_stated_letter(_text(completion, "text")) for completion in completions[:MOST_STEPS]),
+    )
+
+
+def words_of(data: Mapping[str, Any]) -> str:
+    """What was said and seen in an episode, as one text to search in."""
+    parts: list[str] = []
+    room = MOST_WORDS
+    for text in _spoken(data):
+        parts.append(text[:room])
+        room -= len(parts[-1])
+        if room <= 0:
+            break
+    return "\n".join(parts)
+
+
+def _spoken(data: Mapping[str, Any]) -> Iterator[str]:
+    yield _text(data, "id")
+    yield _text(data, "task_id") or _text(_map(data, "task"), "id")
+    yield from _message_texts(data)
+    for entry in _list(data, "journal"):
+        yield _text(_map(entry, "completion"), "text", longest=None)
+        yield from (text for text in _list(entry, "observations") if isinstance(text, str))
+    pack = _map(data, "context_pack")
+    yield _text(pack, "hypothesis")
+    for part in (*_list(pack, "findings"), *_list(pack, "locations")):
+        if isinstance(part, dict):
+            yield from (value for value in part.values() if isinstance(value, str))
+    patch = data.get("patch")
+    yield patch if isinstance(patch, str) else ""
+
+
+def _message_texts(data: Mapping[str, Any]) -> Iterator[str]:
+    for message in (*_list(data, "messages"), *_list(data, "prompt"), *_list(data, "completion")):
+        if not isinstance(message, dict):
+            continue
+        for name in ("content", "reasoning", "reasoning_content"):
+            yield _text(message, name, longest=None)
+        for call in _list(message, "tool_calls"):
+            if isinstance(call, dict):
+                function = _map(call, "function") or call
+                yield _text(function, "name")
+                yield from (str(value) for value in _map(function, "arguments").values())
+
+
+def _letter(step: Mapping[str, Any]) -> str:
+    decision = step.get("decision") or step.get("stated")
+    return LETTERS.get(decision, "-") if isinstance(decision, str) else "-"
+
+
+def _stated_letter(text: str) -> str:
+    return next((letter for name, letter in LETTERS.items() if text.startswith(f"[{name}")), "-")
+
+
+def _policy_name(kind: str, model: str) -> str:
+    short = model.split()[0].rstrip("/").rpartition("/")[2] if model.strip() else ""
+    return f"{kind} {short}" if short else kind
+
+
+def _outcome(resolved: float | None, stop: str) -> str:
+    """What the list says came out: whether it was repaired where that is known, else why it stopped."""
+    if resolved is None:
+        return stop.replace("_", " ")
+    return "resolved" if resolved == 1.0 else "not resolved"
+
+
+def _tokens(usage: Mapping[str, Any]) -> int | None:
+    found = [_number(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+    known = [int(value) for value in found if value is not None]
+    return sum(known) if known else None
+
+
+def _seconds(steps: Sequence[Mapping[str, Any]]) -> float | None:
+    ends = [(_number(step, "started_at") or 0.0) + (_number(step, "duration_s") or 0.0) for step in steps]
+    return round(max(ends), 3) if ends else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 3) if known else None
+
+
+def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(data: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = data.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _text(data: Mapping[str, Any], name: str, *, longest: int | None = LONGEST) -> str:
+    value = data.get(name)
+    if not isinstance(value, str):
+        return ""
+    return value if longest is None else _cut(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _number(data: Mapping[str, Any], name: str) -> float | None:
+    """A number that JSON can hold; True is none."""
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) < 1e300 else None

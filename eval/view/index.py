@@ -1,0 +1,236 @@
+"""The index: an SQLite file in a cache folder, with a row an episode and the words of each.
+
+It can always be made again from what it was made from, so it is thrown away when its form changes. One process
+writes to it; readers have connections of their own and are never in its way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from gumshoe.errors import ConfigError
+from gumshoe.eval.view.facts import Row
+
+__all__ = ["Entry", "Index", "cache_folder"]
+
+FORM = 1
+"""Changes with the tables and with what is in them."""
+
+TABLES = f"""
+CREATE TABLE sources (slug TEXT PRIMARY KEY, mark TEXT, reached INTEGER, broken INTEGER);
+CREATE TABLE episodes (
+    n INTEGER PRIMARY KEY, key TEXT UNIQUE, source TEXT, file TEXT, place INTEGER, length INTEGER, live INTEGER,
+    id TEXT, task TEXT, project TEXT, policy TEXT, outcome TEXT, stop TEXT, steps INTEGER, tokens INTEGER, cost REAL,
+    seconds REAL, created TEXT, strip TEXT, facts TEXT
+);
+CREATE INDEX by_source ON episodes (source, live);
+CREATE INDEX by_task ON episodes (task);
+CREATE TABLE fields (name TEXT PRIMARY KEY, numeric INTEGER);
+CREATE VIRTUAL TABLE words USING fts5(text, content='');
+CREATE VIRTUAL TABLE live_words USING fts5(text);
+PRAGMA user_version = {FORM};
+"""
+CORE = ("source", "task", "project", "policy", "outcome", "stop", "created", "id")
+CORE_NUMBERS = ("steps", "tokens", "cost", "seconds")
+INSERT = f"INSERT OR REPLACE INTO episodes VALUES (NULL{', ?' * 19})"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row to be put into the index: where its data is (`place` and `length` in `file`), and what the list shows."""
+
+    key: str
+    source: str
+    file: str
+    place: int
+    length: int
+    row: Row
+    live: bool = False
+
+    def values(self) -> tuple[Any, ...]:
+        """The columns, behind `n`."""
+        *facts, _ = astuple(self.row)
+        name, task, project, policy, outcome, stop, steps, tokens, cost, seconds, created, strip = facts
+        return (
+            *(self.key, self.source, self.file, self.place, self.length, int(self.live)),
+            *(name, task, project, policy, outcome, stop, steps, tokens, cost, seconds, created, strip),
+            json.dumps(dict(self.row.facts), ensure_ascii=False),
+        )
+
+
+class Index:
+    """The index over some folders. Use it as a context manager.
+
+    Args:
+        paths: the folders that it is about; the same ones find the same file again.
+        folder: where the file is kept. While another process writes to it, this one makes its own beside.
+
+    Raises:
+        ConfigError: the folder cannot be written, or this Python's SQLite has no full-text search.
+    """
+
+    def __init__(self, paths: Sequence[Path], folder: Path) -> None:
+        name = hashlib.sha256(json.dumps([str(path.resolve()) for path in paths]).encode()).hexdigest()[:20]
+        self._guard = threading.Lock()
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = _locked(folder / f"{name}.lock")
+            if self._lock is None:
+                self._scratch = tempfile.TemporaryDirectory(dir=folder, prefix="own-")
+                folder = Path(self._scratch.name)
+            self.path = folder / f"{name}.sqlite"
+            self._writer = self._opened()
+        except (OSError, sqlite3.OperationalError) as error:
+            raise ConfigError(f"the index cannot be kept in {folder}: {error} (see --cache)") from None
+        self.version = 0
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file and keeps it. Idempotent."""
+        with self._guard:
+            self._writer.close()
+        if self._lock is not None:
+            self._lock.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that only reads, for as long as it is needed."""
+        connection = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=30)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def reached(self, slug: str, mark: str) -> tuple[int, int]:
+        """Up to where the source is in the index (bytes or rows), and how many broken lines there were.
+
+        `mark` tells the state of the source that was indexed: with another one than before, the source is dropped.
+        """
+        with self._guard:
+            row = self._writer.execute("SELECT mark, reached, broken FROM sources WHERE slug = ?", (slug,)).fetchone()
+            if row is not None and row[0] == mark:
+                return int(row[1]), int(row[2])
+            known = self._writer.execute("SELECT 1 FROM episodes WHERE source = ? LIMIT 1", (slug,)).fetchone()
+            if known is not None:
+                self._start_over()
+            self._writer.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, 0, 0)", (slug, mark))
+            self._writer.commit()
+            self.version += 1
+            return 0, 0
+
+    def add(self, slug: str, entries: Iterable[Entry], reached: int, broken: int) -> None:
+        """Puts finished episodes in, and notes up to where the source is in the index."""
+        with self._guard:
+            for entry in entries:
+                self._writer.execute(INSERT, entry.values())
+                self._note_fields(entry.row)
+            self._writer.execute("UPDATE sources SET reached = ?, broken = ? WHERE slug = ?", (reached, broken, slug))
+            self._writer.commit()
+            self.version += 1
+
+    def add_words(self, texts: Iterable[tuple[int, str]]) -> None:
+        """Puts the words of finished episodes in, by their number."""
+        with self._guard:
+            self._writer.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
+            self._writer.commit()
+            self.version += 1
+
+    def set_live(self, slug: str, episodes: Sequence[tuple[Entry, str]]) -> None:
+        """Puts the episodes in flight of a source, with their words, in the place of those that were."""
+        with self._guard:
+            old = "SELECT n FROM episodes WHERE source = ? AND live"
+            self._writer.execute(f"DELETE FROM live_words WHERE rowid IN ({old})", (slug,))
+            self._writer.execute("DELETE FROM episodes WHERE source = ? AND live", (slug,))
+            for entry, text in episodes:
+                number = self._writer.execute(INSERT, entry.values()).lastrowid
+                self._writer.execute("INSERT INTO live_words (rowid, text) VALUES (?, ?)", (number, text))
+            self._writer.commit()
+            self.version += 1
+
+    def without_words(self, limit: int) -> list[tuple[int, str, str, int, int]]:
+        """The next finished episodes whose words are not in yet, as (n, source, file, place, length)."""
+        with self._guard:
+            last = self._writer.execute("SELECT coalesce(max(id), 0) FROM words_docsize").fetchone()[0]
+            return self._writer.execute(
+                "SELECT n, source, file, place, length FROM episodes WHERE n > ? AND NOT live ORDER BY n LIMIT ?",
+                (last, limit),
+            ).fetchall()
+
+    def touch(self) -> None:
+        """Says that something beside the episodes has changed."""
+        self.version += 1
+
+    def _note_fields(self, row: Row) -> None:
+        for name, value in row.facts.items():
+            if value is not None and (name, type(value) is str) not in self._known:
+                self._known.add((name, type(value) is str))
+                numeric = int(not isinstance(value, str))
+                self._writer.execute(
+                    "INSERT INTO fields VALUES (?, ?) ON CONFLICT DO UPDATE SET numeric = min(numeric, ?)",
+                    (name, numeric, numeric),
+                )
+
+    def _opened(self) -> sqlite3.Connection:
+        """A connection to write with, to a file in the present form."""
+        self._known: set[tuple[str, bool]] = set()
+        try:
+            connection = self._connect()
+            if connection.execute("PRAGMA user_version").fetchone()[0] == FORM:
+                return connection
+            connection.close()
+        except sqlite3.DatabaseError:
+            pass
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        connection = self._connect()
+        connection.executescript(TABLES)
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    def _start_over(self) -> None:
+        """Empties everything: words of single episodes cannot be taken out."""
+        for table in ("sources", "episodes", "fields", "live_words"):
+            self._writer.execute(f"DELETE FROM {table}")
+        self._writer.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        self._known.clear()
+
+
+def cache_folder() -> Path:
+    """Where indexes are kept unless the command line says otherwise."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "gumshoe" / "view"
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """The lock of an index, held; None where another process has it."""
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file

@@ -1,0 +1,192 @@
+"""All answers that the viewer gives, for the web server and for the files of a static copy alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gumshoe.errors import DatasetError
+from gumshoe.eval.view import episode, query
+from gumshoe.eval.view.evaluations import evaluation_of, scores_of_task
+from gumshoe.eval.view.gold import GoldPatches
+from gumshoe.eval.view.index import Index
+from gumshoe.eval.view.masks import Masks
+from gumshoe.eval.view.query import Query
+from gumshoe.eval.view.reading import read_journal, read_line, read_row
+from gumshoe.eval.view.sources import Source, inside
+from gumshoe.eval.view.watch import Watcher
+
+__all__ = ["Library", "NotThere"]
+
+Answer = dict[str, Any]
+
+
+class NotThere(DatasetError):
+    """There is nothing at this address."""
+
+
+class Library:
+    """What there is to see.
+
+    Args:
+        watcher: keeps the index.
+        index: is asked.
+        gold: knows the gold patches.
+        masks: knows which tokens train; None where no model was given.
+    """
+
+    def __init__(self, watcher: Watcher, index: Index, gold: GoldPatches, masks: Masks | None) -> None:
+        self.watcher = watcher
+        self._index = index
+        self._gold = gold
+        self._masks = masks
+
+    def overview(self) -> Answer:
+        """Every source with how far it is in the index; `version` changes when anything has."""
+        version = self._index.version
+        with self._index.reading() as connection:
+            counts = dict(connection.execute("SELECT source, count(*) FROM episodes GROUP BY 1").fetchall())
+            known = query.fields(connection)
+        return {
+            "version": version,
+            "searchable": self.watcher.ready,
+            "masks": self._masks is not None,
+            "fields": known,
+            "sources": [self._describe(source, counts.get(source.slug, 0)) for source in self.watcher.sources],
+        }
+
+    def page(self, wanted: Query) -> Answer:
+        """One page of the list."""
+        version = self._index.version
+        with self._index.reading() as connection:
+            return {"version": version, **query.page(connection, wanted)}
+
+    def distributions(self, wanted: Query) -> Answer:
+        """How the episodes of a query are spread."""
+        with self._index.reading() as connection:
+            return {"fields": query.distributions(connection, wanted)}
+
+    def episode(self, key: str) -> Answer:
+        """One episode, whole but for overlong texts. Raises NotThere and DatasetError."""
+        place, source = self._find(key)
+        if place["live"]:
+            found = episode.of_journal(self._journal(source, place["file"]))
+        elif source.kind == "dataset":
+            row = read_row(self._file(source, place["file"]), place["place"])
+            found = episode.of_dataset(row, self._gold.of(place["task"], source))
+        else:
+            line = read_line(self._file(source, place["file"]), place["place"], place["length"])
+            found = episode.of_trajectory(line, self._gold.of(place["task"], source))
+        with self._index.reading() as connection:
+            others = query.siblings(connection, place["task"]) if place["task"] else []
+            row = query.episode_row(connection, key)
+        return {
+            "key": key,
+            "kind": source.kind,
+            "live": bool(place["live"]),
+            "row": row,
+            "siblings": others,
+            "evaluated": self._evaluated(source, place),
+            **episode.cap(found),
+        }
+
+    def raw(self, key: str) -> bytes:
+        """The stored JSON of a finished trajectory, as it is. Raises NotThere and DatasetError."""
+        place, source = self._find(key)
+        if source.kind != "run" or place["live"]:
+            raise NotThere("only finished trajectories are stored as JSON")
+        return read_line(self._file(source, place["file"]), place["place"], place["length"])
+
+    def mask(self, key: str) -> Answer:
+        """Which tokens of a dataset's row train. Raises NotThere and DatasetError."""
+        place, source = self._find(key)
+        if self._masks is None or source.kind != "dataset":
+            raise NotThere("no model was given that says which tokens train: start with --model FOLDER")
+        row = read_row(self._file(source, place["file"]), place["place"])
+        messages = row.get("messages") or [*(row.get("prompt") or ()), *(row.get("completion") or ())]
+        answer = self._masks.of({**row, "messages": messages})
+        return {"model": self._masks.model.name, **episode.cap(answer)}
+
+    def evaluation(self, slug: str) -> Answer:
+        """The figures of an evaluation. Raises NotThere and DatasetError."""
+        source = self.watcher.source(slug)
+        if source is None or source.kind != "evaluation":
+            raise NotThere(f"there is no evaluation {slug}")
+        return evaluation_of(source, self._keys(source))
+
+    def rows_with_facts(self, offset: int, limit: int) -> list[Answer]:
+        """The rows of all episodes with everything that is known of them, and the kind of their source."""
+        kinds = {source.slug: source.kind for source in self.watcher.sources}
+        with self._index.reading() as connection:
+            rows = query.rows_with_facts(connection, offset, limit)
+        return [{**row, "kind": kinds.get(row["source"], "run")} for row in rows]
+
+    def words(self, first: int, last: int) -> Sequence[tuple[str, str]]:
+        """Key and words of finished episodes, as the index would search them, from number `first` to `last`."""
+        return [(key, self.watcher.words_at(*where)) for key, *where in self._places(first, last)]
+
+    def _places(self, first: int, last: int) -> list[Any]:
+        with self._index.reading() as connection:
+            return connection.execute(
+                "SELECT key, source, file, place, length FROM episodes WHERE NOT live ORDER BY n LIMIT ? OFFSET ?",
+                (last - first, first),
+            ).fetchall()
+
+    def _describe(self, source: Source, count: int) -> Answer:
+        progress = self.watcher.progress[source.slug]
+        problem = progress.problem
+        if progress.broken:
+            problem = (
+                f"{progress.broken} broken lines are left out" if progress.broken > 1 else "a broken line is left out"
+            )
+        return {
+            "slug": source.slug,
+            "kind": source.kind,
+            "name": source.path.name,
+            "parent": source.parent,
+            "episodes": count,
+            "live": progress.live,
+            "planned": progress.planned,
+            "indexed": 1.0 if progress.size == 0 else min(1.0, progress.reached / progress.size),
+            "problem": problem,
+        }
+
+    def _find(self, key: str) -> tuple[Answer, Source]:
+        with self._index.reading() as connection:
+            place = query.find_row(connection, key)
+        source = self.watcher.source(place["source"]) if place is not None else None
+        if place is None or source is None:
+            raise NotThere(f"there is no episode {key[:200]}: it may have ended meanwhile")
+        return place, source
+
+    def _file(self, source: Source, name: str) -> Path:
+        file = source.path / name
+        if not inside(file, source.root):
+            raise NotThere(f"{name} is not there any more")
+        return file
+
+    def _journal(self, source: Source, name: str) -> Sequence[Mapping[str, Any]]:
+        entries = read_journal(source.path / "journal" / f"{name}.jsonl", source.root)
+        if not entries:
+            raise NotThere("this episode has ended: look for it in the list")
+        return entries
+
+    def _evaluated(self, source: Source, place: Answer) -> Answer | None:
+        """What the evaluation that a run belongs to says of an episode."""
+        parent = self.watcher.source(source.parent) if source.parent is not None else None
+        if parent is None or place["live"]:
+            return None
+        try:
+            return scores_of_task(parent, place["task"], place["id"], source.path.name)
+        except DatasetError:
+            return None
+
+    def _keys(self, source: Source) -> Mapping[tuple[str, str], str]:
+        arms = {one.slug: one.path.name for one in self.watcher.sources if one.parent == source.slug}
+        marks = ", ".join("?" * len(arms))
+        with self._index.reading() as connection:
+            rows = connection.execute(
+                f"SELECT source, id, key FROM episodes WHERE source IN ({marks}) AND NOT live", list(arms)
+            ).fetchall()
+        return {(arms[slug], name): key for slug, name, key in rows}

@@ -1,0 +1,63 @@
+"""A ContextPack held against the gold patch and against the episode it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from gumshoe.collect.grounding import is_grounded, observation_texts
+from gumshoe.env.tasks import gold_lines
+from gumshoe.errors import TaskError
+from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.records import ContextPack, Location, Step
+
+__all__ = ["pack_of"]
+
+
+def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -> dict[str, Any] | None:
+    """What the player shows of a pack; None where none was handed over.
+
+    `hit` of a location is None where the gold patch is not known; `missed` are the lines of the gold patch that no
+    location holds.
+    """
+    if pack is None:
+        return None
+    wanted = _lines(gold)
+    texts = observation_texts(steps)
+    return {
+        "hypothesis": pack.hypothesis,
+        "locations": [
+            {**place.model_dump(mode="json"), "hit": None if wanted is None else _hits(place, wanted)}
+            for place in pack.locations
+        ],
+        "findings": [
+            {**finding.model_dump(mode="json"), "grounded": is_grounded(finding, texts), "known": finding.step in texts}
+            for finding in pack.findings
+        ],
+        "ruled_out": [item.model_dump(mode="json") for item in pack.ruled_out],
+        "failing_frame": pack.failing_frame.model_dump(mode="json") if pack.failing_frame else None,
+        "missed": _missed(pack, wanted),
+    }
+
+
+def _lines(gold: str | None) -> Mapping[str, Set[int]] | None:
+    """The lines that the gold patch touches; None where it is not known or no patch."""
+    if gold is None:
+        return None
+    try:
+        return gold_lines(gold)
+    except TaskError:
+        return None
+
+
+def _hits(place: Location, wanted: Mapping[str, Set[int]]) -> bool:
+    return any(line in place.lines for line in wanted.get(clean_path(place.path), ()))
+
+
+def _missed(pack: ContextPack, wanted: Mapping[str, Set[int]] | None) -> list[dict[str, Any]]:
+    return [
+        {"path": path, "line": line}
+        for path, lines in sorted((wanted or {}).items())
+        for line in sorted(lines)
+        if not any(line in place.lines for place in pack.locations if clean_path(place.path) == path)
+    ]

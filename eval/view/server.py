@@ -1,0 +1,136 @@
+"""The web server: the built front end, and the answers of a library as JSON."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from gumshoe.errors import ConfigError, GumshoeError
+from gumshoe.eval.view.guard import Guard
+from gumshoe.eval.view.library import Library, NotThere
+from gumshoe.eval.view.query import read_query
+
+__all__ = ["PAGE", "PAGE_FILES", "Listening", "make_app"]
+
+PAGE = Path(__file__).parent / "page"
+PAGE_FILES = {
+    "index.html": "text/html; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "app.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""What the front end consists of. Nothing else of its folder is served."""
+
+
+def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
+    """The application, guarded. Arguments as those of `Guard`."""
+    routes = [
+        Route("/", _file("index.html")),
+        *(Route(f"/{name}", _file(name)) for name in PAGE_FILES if name != "index.html"),
+        Route("/api/overview", _answer(lambda _: library.overview())),
+        Route("/api/episodes", _answer(lambda request: library.page(read_query(request.query_params)))),
+        Route("/api/distributions", _answer(lambda request: library.distributions(read_query(request.query_params)))),
+        Route("/api/episode/{key}", _answer(lambda request: library.episode(request.path_params["key"]))),
+        Route("/api/mask/{key}", _answer(lambda request: library.mask(request.path_params["key"]))),
+        Route("/api/evaluation/{slug}", _answer(lambda request: library.evaluation(request.path_params["slug"]))),
+        Route("/api/raw/{key}", _raw(library)),
+    ]
+    app = GZipMiddleware(Starlette(routes=routes), minimum_size=2_000, compresslevel=3)
+    return Guard(app, loopback=loopback, names=names, token=token)
+
+
+class Listening:
+    """A server that listens, so that its address is known before it answers.
+
+    Args:
+        app: what answers.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+
+    Raises:
+        ConfigError: it cannot listen there.
+    """
+
+    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._socket = socket.create_server((host, port), family=family)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError(f"cannot listen on {host} port {port}: {reason} (--port 0 takes a free one)") from None
+        self.host: str = self._socket.getsockname()[0]
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="off", server_header=False, timeout_graceful_shutdown=1, ws="none"
+        )
+        self._server = uvicorn.Server(config)
+
+    @property
+    def url(self) -> str:
+        """Where it answers, for a browser on this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
+
+    def serve(self) -> None:
+        """Answers until it is stopped, by Ctrl-C as well."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Makes `serve` return, from any thread."""
+        self._server.should_exit = True
+
+
+def _file(name: str) -> Callable[[Request], Response]:
+    def answer(_: Request) -> Response:
+        return Response((PAGE / name).read_bytes(), media_type=PAGE_FILES[name])
+
+    return answer
+
+
+def _answer(ask: Callable[[Request], Any]) -> Callable[..., Any]:
+    """An endpoint that answers in JSON, in a thread: the index and the files are read there."""
+
+    def work(request: Request) -> tuple[int, bytes]:
+        try:
+            return 200, _json(ask(request))
+        except NotThere as error:
+            return 404, _json({"error": str(error)})
+        except ConfigError as error:
+            return 400, _json({"error": str(error)})
+        except GumshoeError as error:
+            return 422, _json({"error": str(error)})
+
+    async def endpoint(request: Request) -> Response:
+        status, body = await run_in_threadpool(work, request)
+        return Response(body, status, media_type="application/json")
+
+    return endpoint
+
+
+def _raw(library: Library) -> Callable[..., Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            data = await run_in_threadpool(library.raw, request.path_params["key"])
+        except GumshoeError as error:
+            return PlainTextResponse(f"{error}\n", 404)
+        headers = {"content-disposition": 'attachment; filename="trajectory.json"'}
+        return Response(data, media_type="application/json", headers=headers)
+
+    return endpoint
+
+
+def _json(data: Any) -> bytes:
+    """ASCII, so that no lone surrogate gets in the way; NaN is refused, as browsers do."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,112 @@
+"""A copy of everything as files, that a web server or a double click can show.
+
+A page opened from a disk may load scripts but no data, so the data are scripts: each calls `gumshoePut(name, data)`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gumshoe.errors import ConfigError, GumshoeError
+from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.server import PAGE, PAGE_FILES
+
+__all__ = ["write_static"]
+
+POLICY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+MARK = "gumshoe-view.txt"
+TEXT_CHUNK = 4_000_000
+"""Characters to search in that are loaded at a time."""
+ROWS = 500
+
+
+def write_static(library: Library, out: Path, on_episode: Callable[[int, int], None] = lambda done, all_: None) -> int:
+    """Writes the copy; the index must be up to date. Returns how many episodes there are.
+
+    Args:
+        library: what is copied.
+        out: the folder; an earlier copy in it is replaced.
+        on_episode: called with how many episodes are done, and with their number.
+
+    Raises:
+        ConfigError: `out` holds something else, or cannot be written.
+    """
+    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} holds something else: give an empty folder, or one that is not there yet")
+    beside = out.with_name(f".{out.name}.new")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        (beside / "data").mkdir(parents=True)
+        count = _write(library, beside, on_episode)
+        if out.exists():
+            shutil.rmtree(out)
+        beside.rename(out)
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error}") from None
+    return count
+
+
+def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None]) -> int:
+    (folder / MARK).write_text("Made by gumshoe view --static. Open index.html.\n", encoding="utf-8")
+    for name in PAGE_FILES:
+        shutil.copy(PAGE / name, folder / name)
+    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    page = page.replace("<meta charset", f"{policy}\n<meta charset", 1).replace("<html ", '<html data-static="1" ', 1)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    overview = library.overview()
+    for source in overview["sources"]:
+        if source["kind"] == "evaluation":
+            _put(
+                folder, f"evaluation-{source['slug']}", _or_error(lambda slug=source["slug"]: library.evaluation(slug))
+            )
+        source["live"] = False
+    rows: list[Any] = []
+    while found := library.rows_with_facts(len(rows), ROWS):
+        rows += found
+    numbers = {row["key"]: number for number, row in enumerate(rows)}
+    for number, row in enumerate(rows):
+        _put(folder, f"episode-{number}", _or_error(lambda key=row["key"]: library.episode(key)))
+        if overview["masks"] and row["kind"] == "dataset":
+            _put(folder, f"mask-{number}", _or_error(lambda key=row["key"]: library.mask(key)))
+        on_episode(number + 1, len(rows))
+    _put(folder, "overview", {**overview, "texts": _write_texts(library, folder, numbers)})
+    _put(folder, "rows", rows)
+    return len(rows)
+
+
+def _write_texts(library: Library, folder: Path, numbers: dict[str, int]) -> int:
+    """The words to search in, in lower case, in several files. Returns how many there are."""
+    chunk: list[tuple[int, str]] = []
+    size = written = 0
+    for first in range(0, len(numbers), ROWS):
+        for key, text in library.words(first, first + ROWS):
+            chunk.append((numbers[key], text.lower()))
+            size += len(text)
+            if size > TEXT_CHUNK:
+                _put(folder, f"text-{written}", chunk)
+                chunk, size, written = [], 0, written + 1
+    if chunk:
+        _put(folder, f"text-{written}", chunk)
+        written += 1
+    return written
+
+
+def _or_error(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except GumshoeError as error:
+        return {"error": str(error)}
+
+
+def _put(folder: Path, name: str, data: Any) -> None:
+    """ASCII only, and no `<`: nothing in the data can end the script or begin another one."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    (folder / "data" / f"{name}.js").write_text(f"gumshoePut({json.dumps(name)},{text});\n", encoding="ascii")
