@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, TaskError
 
 if TYPE_CHECKING:
     from gumshoe.env.tasks.check import CheckResult
@@ -23,8 +23,17 @@ examples:
   gumshoe tasks show casebook casebook/ledger --oracle
   gumshoe tasks check casebook --workers 2 --sandbox docker
 
-SOURCE is casebook, the folder of a task set (see gumshoe synth), local:FOLDER (a repository of your own),
-nightmare:FOLDER (folders with code and a test.py each) or swebench:FILE (.jsonl or .parquet, or a dataset's name).
+SOURCE is one of
+  casebook          the bundled cases
+  FOLDER            a task set (see gumshoe synth)
+  local:FOLDER      a repository of your own
+  nightmare:FOLDER  folders with code and a test.py each
+  aider:FOLDER      a checkout of Exercism's Python exercises, or of aider's benchmark
+  swebench:ROWS     lite, verified, full, a dataset's name, or a .jsonl, .json or .parquet file
+  swesmith:ROWS     likewise, rows of SWE-smith
+  r2egym:ROWS       likewise, rows of R2E-Gym
+
+An entry that is broken is told on standard error, the others go on; `check` counts it as not proven.
 """
 
 
@@ -39,6 +48,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("source", metavar="SOURCE", help="casebook, a task set's folder, or see below")
+        action.add_argument(
+            "-o",
+            dest="options",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="option of the source: regime=debug",
+        )
         if name == "show":
             action.add_argument("id", metavar="ID", help="id of the task")
             action.add_argument("--oracle", action="store_true", help="show the answer too")
@@ -57,24 +74,33 @@ def run(arguments: argparse.Namespace) -> int:
     return {"list": _list, "show": _show, "check": _check}[arguments.action](arguments)
 
 
-def _tasks(arguments: argparse.Namespace) -> list[tuple[Task, Oracle]]:
+def _tasks(arguments: argparse.Namespace) -> tuple[list[tuple[Task, Oracle]], list[str]]:
+    """The tasks, and what is wrong with the entries that are none; these are told at once."""
     from gumshoe.env.tasks import load_tasks
 
     if arguments.limit is not None and arguments.limit < 1:
         raise ConfigError("--limit must be at least 1")
-    tags = dict(_tag(text) for text in arguments.tag)
-    return load_tasks(arguments.source, tags=tags, limit=arguments.limit)
+    broken: list[str] = []
+
+    def pass_over(error: TaskError) -> None:
+        print(f"passed over: {error}", file=sys.stderr)
+        broken.append(str(error))
+
+    tags = dict(_pair("--tag", text) for text in arguments.tag)
+    options: dict[str, Any] = dict(_pair("-o", text) for text in arguments.options)
+    tasks = load_tasks(arguments.source, tags=tags, limit=arguments.limit, on_error=pass_over, **options)
+    return tasks, broken
 
 
-def _tag(text: str) -> tuple[str, str]:
+def _pair(option: str, text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise ConfigError(f"--tag {text!r} is not of the form key=value")
+        raise ConfigError(f"{option} {text!r} is not of the form key=value")
     return key, value
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    tasks = _tasks(arguments)
+    tasks, _ = _tasks(arguments)
     if arguments.json:
         _print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
         return 0
@@ -94,7 +120,8 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     from gumshoe.env.tasks import load_tasks
 
-    ((task, oracle),) = load_tasks(arguments.source, ids=[arguments.id])
+    options: dict[str, Any] = dict(_pair("-o", text) for text in arguments.options)
+    ((task, oracle),) = load_tasks(arguments.source, ids=[arguments.id], on_error=lambda error: None, **options)
     if arguments.json:
         shown = {"task": task.model_dump(mode="json")}
         _print_json({**shown, "oracle": oracle.model_dump(mode="json")} if arguments.oracle else shown)
@@ -102,6 +129,7 @@ def _show(arguments: argparse.Namespace) -> int:
     workspace = task.workspace
     print(f"{task.id}   {'  '.join(f'{key}={value}' for key, value in task.tags.items())}")
     print(f"workspace   {workspace.path or workspace.image}")
+    print(f"regime      {task.regime}")
     print(f"laid over   {', '.join(workspace.overlay) or 'nothing'}")
     print(f"entrypoint  {' '.join(task.entrypoint)}")
     print(f"read-only   {', '.join(task.readonly) or 'nothing'}")
@@ -114,12 +142,13 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from gumshoe.env.config import SandboxConfig
-    from gumshoe.env.tasks.check import check_tasks
+    from gumshoe.env.tasks.check import CheckResult, check_tasks
 
     if arguments.workers < 1:
         raise ConfigError("--workers must be at least 1")
-    tasks = _tasks(arguments)
+    tasks, unread = _tasks(arguments)
     checked = _with_progress(check_tasks(tasks, SandboxConfig(kind=arguments.sandbox), arguments.workers), len(tasks))
+    checked += [CheckResult(task_id=text.partition(":")[0].removeprefix("task "), problems=(text,)) for text in unread]
     broken = [result for result in checked if not result.passed]
     if arguments.json:
         _print_json([{**result.model_dump(mode="json"), "passed": result.passed} for result in checked])

@@ -33,12 +33,19 @@ class WardenSandbox:
         self.state: str = facts["state"]
         self.python: str = facts["python"]
         self.environment: dict[str, str] = facts["environment"]
+        self._activated: dict[str, str] = {}
         self.support = f"{self.state}/support"
 
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
         return self._link.closed
+
+    def activate(self, variables: Mapping[str, str], python: str) -> None:
+        """Sets variables of every program from now on, and the interpreter of our injected modules."""
+        self._activated = {**self._activated, **variables}
+        self.environment = {**self.environment, **variables}
+        self.python = python
 
     def run(
         self,
@@ -57,7 +64,7 @@ class WardenSandbox:
                 argv=list(argv),
                 input=None if input is None else _encode(input),
                 cwd=cwd,
-                env=None if env is None else dict(env),
+                env=self._variables(env),
                 timeout_s=timeout,
             )
         except OSError as error:
@@ -130,9 +137,8 @@ class WardenSandbox:
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> WardenSession:
         """Starts a program on a terminal."""
-        environment = None if env is None else dict(env)
         try:
-            name = self._link.ask("session_open", argv=list(argv), cwd=cwd, env=environment)
+            name = self._link.ask("session_open", argv=list(argv), cwd=cwd, env=self._variables(env))
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         return WardenSession(name, self._link)
@@ -161,6 +167,9 @@ class WardenSandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _variables(self, env: Mapping[str, str] | None) -> dict[str, str] | None:
+        return {**self._activated, **(env or {})} or None
 
     def _on_snapshot(self, op: str, **arguments: Any) -> Any:
         try:

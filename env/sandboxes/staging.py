@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.git import remove_future
+from gumshoe.env.sandboxes.activation import activate
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
@@ -17,11 +18,13 @@ from gumshoe.records import Task
 __all__ = ["stage"]
 
 ARCHIVE_BYTES = 8 << 20
+COMMAND_CHARS = 80
 LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
 
 
 def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
-    """Copies the repository in, lays the overlay over it, runs the setup commands and removes git's future.
+    """Copies the repository in, lays the overlay over it, activates its environment, runs the setup commands and
+    removes git's future.
 
     Raises TaskError when the repository is missing or a setup command fails.
     """
@@ -35,14 +38,21 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
         elif task.workspace.path is None:
             _remove(sandbox, path)
     sandbox.prepare_support()
+    activate(sandbox, task)
     for argv in task.setup:
         result = sandbox.run(argv, timeout=config.setup_timeout_s)
         if result.exit_code != 0:
             how = "took too long" if result.timed_out else f"ended with exit code {result.exit_code}"
             last = result.output.strip().splitlines()[-1:] or ["no output"]
-            raise TaskError(f"task {task.id}: setup command {' '.join(argv)!r} {how}: {last[0]}")
+            raise TaskError(f"task {task.id}: setup command {_shortened(argv)!r} {how}: {last[0]}")
     if not config.keep_git_future:
         remove_future(sandbox)
+
+
+def _shortened(argv: Sequence[str]) -> str:
+    """A command on one line; a script may hold a whole patch."""
+    words = " ".join(" ".join(argv).split())
+    return words if len(words) <= COMMAND_CHARS else f"{words[:COMMAND_CHARS]}..."
 
 
 def _checked_overlay(task: Task) -> dict[str, str | None]:

@@ -12,9 +12,11 @@ from pydantic import Field
 
 from gumshoe.config import Config, load_config
 from gumshoe.env.patch import make_patch
+from gumshoe.env.tasks.content import at_folder
 from gumshoe.env.tasks.projects import CASEBOOK, test_files
+from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+from gumshoe.records import Limits, Oracle, Task
 
 __all__ = ["CaseFile", "load_case", "load_casebook"]
 
@@ -37,9 +39,9 @@ class CaseFile(Config):
     tags: dict[str, str] = Field(default_factory=dict, description="further facts to group by")
 
 
-def load_casebook(path: str | Path = CASEBOOK) -> list[tuple[Task, Oracle]]:
-    """Every case below `path`, sorted by name. Raises TaskError that names the case."""
-    return [load_case(file.parent) for file in sorted(Path(path).glob("*/case.yaml"))]
+def load_casebook(path: str | Path = CASEBOOK, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
+    """Every case below `path`, sorted by name. Raises TaskError that names the case, unless `on_error` takes it."""
+    return each((file.parent for file in sorted(Path(path).glob("*/case.yaml"))), load_case, on_error)
 
 
 def load_case(folder: Path) -> tuple[Task, Oracle]:
@@ -62,7 +64,7 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
         id=f"casebook/{name}",
         source="casebook",
         problem_statement=f"{case.title}\n\n{case.problem_statement}".strip() + "\n",
-        workspace=WorkspaceSpec(path=str(repo), overlay={path: _text(data, path, name) for path, data in bug.items()}),
+        workspace=at_folder(repo, {path: _text(data, path, name) for path, data in bug.items()}),
         entrypoint=ENTRYPOINT,
         ignore=case.ignore,
         readonly=case.readonly,

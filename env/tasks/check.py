@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.open import open_sandbox
-from gumshoe.env.tasks.apply import apply_patch, patched_paths
-from gumshoe.env.tasks.swebench import grading_task
-from gumshoe.env.tasks.verdict import Verdict, judge
-from gumshoe.env.workspace import Workspace
-from gumshoe.errors import GumshoeError, TaskError
-from gumshoe.protocols import Sandbox, TestRun
+from gumshoe.env.grading.room import GradingRoom
+from gumshoe.env.tasks.verdict import Verdict
+from gumshoe.errors import GumshoeError
+from gumshoe.protocols import TestRun
 from gumshoe.records import Oracle, Record, Task
 
-__all__ = ["CheckResult", "check_task", "check_tasks", "lay_patch"]
+__all__ = ["CheckResult", "check_task", "check_tasks"]
 
 
 class CheckResult(Record):
@@ -56,47 +53,14 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig) -> CheckResult
 
 
 def _problems(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:
-    task = grading_task(task, oracle)
-    with_tests = task.regime == "issue" and bool(oracle.test_patch)
-    sandbox = open_sandbox(task, config, trusted=True)
-    try:
-        if with_tests:
-            lay_patch(sandbox, oracle.test_patch, task.id)
-        workspace = Workspace(task, sandbox)
-        clean = sandbox.snapshot()
-        yield from _before(workspace.run_tests(), oracle)
+    with GradingRoom(task, oracle, config) as room:
+        yield from _before(*room.run(""), oracle)
         if oracle.gold_patch:
-            sandbox.restore(clean)
-            lay_patch(sandbox, oracle.gold_patch, task.id)
-            yield from _after(workspace.run_tests(), oracle)
-    finally:
-        sandbox.close()
+            yield from _after(*room.run(oracle.gold_patch))
 
 
-def lay_patch(sandbox: Sandbox, patch: str, task_id: str) -> None:
-    """Applies a unified diff to the files in the sandbox. Raises TaskError that names the task."""
-    try:
-        files = {path: text for path in patched_paths(patch) if (text := _read(sandbox, path)) is not None}
-        changed = apply_patch(files, patch)
-    except TaskError as error:
-        raise TaskError(f"task {task_id}: {error}") from None
-    for path, text in changed.items():
-        if text is None:
-            sandbox.remove_file(path)
-        else:
-            sandbox.write_file(path, text.encode("utf-8", "surrogateescape"))
-
-
-def _read(sandbox: Sandbox, path: str) -> str | None:
-    try:
-        return sandbox.read_file(path).decode("utf-8", "surrogateescape")
-    except OSError:
-        return None
-
-
-def _before(run: TestRun, oracle: Oracle) -> Iterator[str]:
+def _before(run: TestRun, verdict: Verdict, oracle: Oracle) -> Iterator[str]:
     yield from _run_problems(run, "before the gold patch")
-    verdict = judge(run, oracle)
     if verdict.by_exit_code and verdict.run_passed:
         yield "before the gold patch the tests pass: there is no bug"
     repaired = [test for test in oracle.fail_to_pass if test not in verdict.failing_fail_to_pass]
@@ -104,9 +68,8 @@ def _before(run: TestRun, oracle: Oracle) -> Iterator[str]:
     yield from _named(verdict.failing_pass_to_pass, "before the gold patch these tests should pass and do not")
 
 
-def _after(run: TestRun, oracle: Oracle) -> Iterator[str]:
+def _after(run: TestRun, verdict: Verdict) -> Iterator[str]:
     yield from _run_problems(run, "with the gold patch")
-    verdict: Verdict = judge(run, oracle)
     if verdict.by_exit_code and not verdict.run_passed:
         yield f"with the gold patch the tests still fail: {_last_line(run.result.output)}"
     yield from _named(verdict.failing_fail_to_pass, "with the gold patch these tests should pass and do not")

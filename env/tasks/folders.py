@@ -9,8 +9,10 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from gumshoe.env.tasks.content import at_folder
+from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.errors import TaskError
-from gumshoe.records import Oracle, Task, WorkspaceSpec
+from gumshoe.records import Oracle, Task
 
 __all__ = ["load_local", "load_nightmare"]
 
@@ -39,7 +41,7 @@ def load_local(
         id=f"local/{folder.name}",
         source="local",
         problem_statement=problem_statement or f"`{shlex.join(command)}` fails. Find the cause and repair it.\n",
-        workspace=WorkspaceSpec(path=str(folder)),
+        workspace=at_folder(folder),
         entrypoint=command,
         debug_entrypoint=None if debug_entrypoint is None else _words(debug_entrypoint, "debug_entrypoint"),
         setup=tuple(_words(words, "setup") for words in setup),
@@ -50,11 +52,11 @@ def load_local(
     return [(task, Oracle(task_id=task.id, gold_patch=""))]
 
 
-def load_nightmare(path: str | Path) -> list[tuple[Task, Oracle]]:
+def load_nightmare(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
     """Every folder in `path` that holds code and a `test.py`, sorted by name; or `path` itself when it is one.
 
     The folders' `.debugignore` and `.debugreadonly` decide what the agent may see and write; `test.py` is read-only
-    in any case. Raises TaskError.
+    in any case. Raises TaskError, unless `on_error` takes that of a single folder.
     """
     root = Path(path)
     if not root.is_dir():
@@ -62,7 +64,7 @@ def load_nightmare(path: str | Path) -> list[tuple[Task, Oracle]]:
     folders = [root] if (root / TEST).is_file() else sorted(child for child in root.iterdir() if _is_candidate(child))
     if not folders:
         raise TaskError(f"{path} holds no task folders: each has its code and a {TEST}")
-    return [_nightmare(folder.resolve()) for folder in folders]
+    return each((folder.resolve() for folder in folders), _nightmare, on_error)
 
 
 def _is_candidate(folder: Path) -> bool:

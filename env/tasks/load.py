@@ -7,9 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from gumshoe.env.tasks.aider import load_aider
 from gumshoe.env.tasks.casebook import load_casebook
 from gumshoe.env.tasks.folders import load_local, load_nightmare
+from gumshoe.env.tasks.r2egym import load_r2egym
+from gumshoe.env.tasks.skipping import OnError, refuse
 from gumshoe.env.tasks.swebench import load_swebench
+from gumshoe.env.tasks.swesmith import load_swesmith
 from gumshoe.env.tasks.taskset import is_taskset, load_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
@@ -19,12 +23,16 @@ __all__ = ["load_tasks"]
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
 SOURCES: dict[str, Loader] = {
+    "aider": load_aider,
     "casebook": load_casebook,
     "local": load_local,
     "nightmare": load_nightmare,
+    "r2egym": load_r2egym,
     "swebench": load_swebench,
+    "swesmith": load_swesmith,
     "synth": load_taskset,
 }
+SKIPPING = "on_error"
 
 
 def load_tasks(
@@ -33,49 +41,53 @@ def load_tasks(
     ids: Collection[str] | None = None,
     tags: Mapping[str, str | Collection[str]] | None = None,
     limit: int | None = None,
+    on_error: OnError = refuse,
     **options: Any,
 ) -> list[tuple[Task, Oracle]]:
     """The tasks of a source with their oracles, in the order of the source.
 
     Args:
-        source: `casebook`, `synth`, `nightmare`, `local` or `swebench` (the option `path` may stand behind a colon:
+        source: the name of a source, such as `casebook` or `swebench` (the option `path` may stand behind a colon:
             `nightmare:FOLDER`), or the folder of a task set itself, one with tasks.jsonl and oracles.jsonl.
         ids: only these tasks.
         tags: only tasks with this tag value, or one of these, such as `{"split": "train"}`.
         limit: at most so many, after the other filters.
+        on_error: told of each entry of the source that is no task, which is then left out; without it the first one
+            is raised.
         options: options of the source itself.
 
     Raises:
         TaskError: the source does not exist or is damaged, an option is not one of its own, or it has no task of
             one of the `ids`.
     """
-    tasks = _read(source, options)
+    tasks = _read(source, options, on_error)
     if ids is not None:
         _refuse_unknown(source, ids, tasks)
     chosen = [pair for pair in tasks if (ids is None or pair[0].id in ids) and _carries(pair[0], tags or {})]
     return chosen if limit is None else chosen[:limit]
 
 
-def _read(source: str, options: dict[str, Any]) -> list[tuple[Task, Oracle]]:
+def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple[Task, Oracle]]:
     if source in SOURCES:
-        return _call(source, SOURCES[source], options)
+        return _call(source, SOURCES[source], options, on_error)
     name, colon, path = source.partition(":")
     if colon and path and name in SOURCES:
-        return _call(name, SOURCES[name], {"path": path, **options})
+        return _call(name, SOURCES[name], {"path": path, **options}, on_error)
     if is_taskset(Path(source)):
-        return _call(source, load_taskset, {"path": source, **options})
+        return _call(source, load_taskset, {"path": source, **options}, on_error)
     known = ", ".join(sorted(SOURCES))
     if Path(source).exists():
         raise TaskError(f"{source} is not a task set: it has no tasks.jsonl (sources by name: {known})")
     raise TaskError(f"no task source {source!r}: give {known} or the folder of a task set")
 
 
-def _call(source: str, loader: Loader, options: dict[str, Any]) -> list[tuple[Task, Oracle]]:
+def _call(source: str, loader: Loader, options: dict[str, Any], on_error: OnError) -> list[tuple[Task, Oracle]]:
+    parameters = [name for name in inspect.signature(loader).parameters if name != SKIPPING]
+    skipping = {} if len(parameters) == len(inspect.signature(loader).parameters) else {SKIPPING: on_error}
     try:
-        bound = inspect.signature(loader).bind(**options)
+        bound = inspect.signature(loader).bind(**options, **skipping)
     except TypeError as error:
-        known = ", ".join(inspect.signature(loader).parameters)
-        raise TaskError(f"task source {source}: {error} (its options: {known})") from None
+        raise TaskError(f"task source {source}: {error} (its options: {', '.join(parameters)})") from None
     return loader(*bound.args, **bound.kwargs)
 
 

@@ -14,7 +14,9 @@ from typing import TypeVar
 import jsonlines
 from pydantic import ValidationError
 
+from gumshoe.env.tasks.content import digest_of
 from gumshoe.env.tasks.projects import resolve_project
+from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Record, Task
 
@@ -31,10 +33,11 @@ def is_taskset(folder: Path) -> bool:
     return (folder / TASKS).is_file()
 
 
-def load_taskset(path: str | Path) -> list[tuple[Task, Oracle]]:
+def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
     """The tasks in the folder `path`, in the order of tasks.jsonl.
 
-    Raises TaskError when a file is missing or damaged, an id stands twice, an oracle is missing, or a project is.
+    Raises TaskError when a file is missing or damaged, an id stands twice, an oracle is missing, or a project is;
+    `on_error` may take that of a single task.
     """
     folder = Path(path)
     tasks = _read(folder / TASKS, Task)
@@ -46,7 +49,8 @@ def load_taskset(path: str | Path) -> list[tuple[Task, Oracle]]:
         if task.id not in oracles:
             raise TaskError(f"{folder / ORACLES} has no oracle for task {task.id}")
         seen.add(task.id)
-    return [(_resolved(task, folder), oracles[task.id]) for task in tasks]
+    digests: dict[Path, str] = {}
+    return each(tasks, lambda task: (_resolved(task, folder, digests), oracles[task.id]), on_error)
 
 
 def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
@@ -60,14 +64,18 @@ def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
     _write(folder / TASKS, [task for task, _ in pairs])
 
 
-def _resolved(task: Task, folder: Path) -> Task:
+def _resolved(task: Task, folder: Path, digests: dict[Path, str]) -> Task:
+    """The task with the place of its project, and a digest of it that is made once for all its tasks."""
     if task.workspace.path is None:
         return task
     try:
         path = resolve_project(task.workspace.path, folder)
+        if path not in digests:
+            digests[path] = digest_of(path)
     except TaskError as error:
         raise TaskError(f"task {task.id}: {error}") from None
-    return task.model_copy(update={"workspace": task.workspace.model_copy(update={"path": str(path)})})
+    found = {"path": str(path), "content": digests[path]}
+    return task.model_copy(update={"workspace": task.workspace.model_copy(update=found)})
 
 
 def _read(path: Path, model: type[RecordT]) -> list[RecordT]:

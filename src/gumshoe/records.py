@@ -68,9 +68,13 @@ class WorkspaceSpec(Record):
     """
 
     path: str | None = Field(default=None, description="folder on this machine that is copied into the sandbox")
+    content: str | None = Field(default=None, description="digest of the folder's files, whose place may differ")
     image: str | None = Field(default=None, description="container image that holds the repository")
     workdir: str = Field(default="/workspace", description="root of the repository inside the sandbox")
     overlay: dict[str, str | None] = Field(default_factory=dict, description="files laid over it; None deletes")
+    activate: str = Field(
+        default="", description="bash code run once; the variables that it sets hold for every program in the sandbox"
+    )
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -108,8 +112,14 @@ class Task(Record):
 
     @property
     def hash(self) -> str:
-        """SHA-256 (hex) of the canonical JSON of the task, without `tags`."""
-        return hashlib.sha256(self.model_dump_json(exclude={"tags"}).encode()).hexdigest()
+        """SHA-256 (hex) of the canonical JSON of the task, without `tags`; where a digest of the folder's files is
+        known, also without the folder's place.
+        """
+        placed = self if self.workspace.content is None else self._without_place()
+        return hashlib.sha256(placed.model_dump_json(exclude={"tags"}).encode()).hexdigest()
+
+    def _without_place(self) -> Task:
+        return self.model_copy(update={"workspace": self.workspace.model_copy(update={"path": ""})})
 
 
 class Oracle(Record):

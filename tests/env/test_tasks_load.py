@@ -138,7 +138,7 @@ def test_tasks_are_chosen_by_id_tag_and_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("casbook", {}, "no task source 'casbook': give casebook"),
+        ("casbook", {}, "no task source 'casbook': give aider, casebook"),
         ("casebook", {"ids": ["casebook/none"]}, "casebook has no task 'casebook/none'"),
         ("casebook", {"folder": "x"}, r"unexpected keyword argument 'folder' \(its options: path\)"),
         ("synth", {}, "missing a required argument: 'path'"),

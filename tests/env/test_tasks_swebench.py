@@ -11,9 +11,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from gumshoe.env.grading.tasks import grading_task
 from gumshoe.env.patch import make_patch
 from gumshoe.env.tasks import gold_lines, load_tasks
-from gumshoe.env.tasks.swebench import grading_task
 from gumshoe.env.tasks.verdict import judge
 from gumshoe.errors import TaskError
 from gumshoe.protocols import TestRun
@@ -85,7 +85,7 @@ def test_in_the_issue_regime_nothing_tells_of_the_hidden_tests(tmp_path: Path) -
 def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -> None:
     ((task, _),) = load_tasks("swebench", path=written(tmp_path, CLASSIC), regime="debug")
     assert task.regime == "debug"
-    assert task.entrypoint[-1].endswith("python -m pytest -q tests/test_new.py")
+    assert task.entrypoint == ("python", "-m", "pytest", "-q", "tests/test_new.py")
     assert task.readonly == ("/tests/data.txt", "/tests/test_new.py")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     for command in task.setup:
@@ -96,7 +96,7 @@ def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -
 def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
     path = written(tmp_path, {**CLASSIC, "repo": "django/django"})
     ((task, _),) = load_tasks("swebench", path=path, regime="debug")
-    assert task.entrypoint[-1].endswith("--parallel 1 test_new")
+    assert task.entrypoint[-3:] == ("--parallel", "1", "test_new")
 
 
 @pytest.mark.parametrize(

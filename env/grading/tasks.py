@@ -1,0 +1,25 @@
+"""A task as a grader runs it, whatever its source keeps from the agent."""
+
+from __future__ import annotations
+
+from gumshoe.env.tasks.r2egym import grading_r2egym
+from gumshoe.env.tasks.swebench import grading_swebench
+from gumshoe.env.tasks.swesmith import grading_swesmith
+from gumshoe.records import Oracle, Task
+
+__all__ = ["grading_task", "named_test_files"]
+
+
+def grading_task(task: Task, oracle: Oracle) -> Task:
+    """The task with the tests that decide, and a command that runs them."""
+    if task.source == "swebench" and oracle.test_patch:
+        return grading_swebench(task, oracle)
+    if task.source == "swesmith":
+        return grading_swesmith(task, oracle)
+    return grading_r2egym(task) if task.source == "r2egym" else task
+
+
+def named_test_files(oracle: Oracle) -> list[str]:
+    """The files that the tests to pass stand in, where their names tell."""
+    tests = (*oracle.fail_to_pass, *oracle.pass_to_pass)
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests if "::" in test))

@@ -1,0 +1,145 @@
+"""R2E-Gym: commits of real repositories, with the tests of the commit in the image and their outcomes in the row.
+
+The image holds the repository as it was before the commit in /testbed, its environment in /testbed/.venv, the tests in
+/r2e_tests (or in /testbed already) and `run_tests.sh`. In the regime `issue` the agent has no tests; in `debug` they
+are in /testbed/r2e_tests, read-only. Tests go by names like `TestCart.test_total`, without their file.
+
+What is not covered: a row whose commit breaks a test says so in its expected outcomes; such a test is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.patch import make_patch
+from gumshoe.env.tasks.columns import Row, json_value, required, row_name
+from gumshoe.env.tasks.rows import read_rows
+from gumshoe.env.tasks.skipping import OnError, each, refuse
+from gumshoe.env.tasks.testbed import ROOT, script
+from gumshoe.errors import TaskError
+from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+
+__all__ = ["grading_r2egym", "load_r2egym"]
+
+REQUIRED = ("repo_name", "docker_image", "commit_hash", "problem_statement", "parsed_commit_content")
+EXPECTED, BEFORE = "expected_output_json", "execution_result_content"
+ACTIVATE = f"if [ -f {ROOT}/.venv/bin/activate ]; then source {ROOT}/.venv/bin/activate; fi"
+RUN = ("bash", "run_tests.sh")
+DEBUG = ("python", "-W", "ignore", "-m", "pytest", "-q", "r2e_tests")
+SHOW_TESTS = script(f"if [ -d /r2e_tests ]; then rm -rf {ROOT}/r2e_tests; mv /r2e_tests {ROOT}/r2e_tests; fi")
+HIDE_TESTS = script(f"rm -rf /r2e_tests /root/r2e_tests {ROOT}/r2e_tests {ROOT}/run_tests.sh")
+IGNORE = ("/.venv/", "/run_tests.sh", "/install.sh")
+READONLY = ("/r2e_tests/", "/run_tests.sh")
+ISSUE = re.compile(r"\[ISSUE\](.*)\[/ISSUE\]", re.DOTALL)
+SUMMARY = "short test summary info"
+VERDICT = re.compile(r"^(PASSED|FAILED|ERROR) [^:]*::(.+)$")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+TIMEOUT_S = 600.0
+
+
+def load_r2egym(
+    path: str | Path = "R2E-Gym/R2E-Gym-Lite",
+    split: str = "train",
+    regime: str = "issue",
+    *,
+    on_error: OnError = refuse,
+) -> list[tuple[Task, Oracle]]:
+    """The instances in a .jsonl, .json or .parquet file, or of a dataset on the hub, in their order.
+
+    Args:
+        path: a file, or the name of a dataset.
+        split: split of the dataset, where it is one.
+        regime: `issue` or `debug`.
+        on_error: may take the error of a single row.
+
+    Raises:
+        TaskError: the source cannot be read, or a row lacks a column or holds something else there.
+    """
+    if regime not in ("issue", "debug"):
+        raise TaskError(f"no regime {regime!r}: give issue or debug")
+    rows = enumerate(read_rows(path, split), 1)
+    return each(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug"), on_error)
+
+
+def grading_r2egym(task: Task) -> Task:
+    """The task as a grader runs it: with the tests."""
+    return task.model_copy(update={"setup": (SHOW_TESTS,), "regime": "debug", "readonly": READONLY, "entrypoint": RUN})
+
+
+def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
+    where = row_name(row, number, "docker_image")
+    required(row, (*REQUIRED, EXPECTED), where, texts=REQUIRED[:4])
+    issue = ISSUE.search(row["problem_statement"])
+    task = Task(
+        id=f"r2egym/{row['repo_name']}/{row['commit_hash'][:12]}",
+        source="r2egym",
+        problem_statement=(issue[1] if issue else row["problem_statement"]).strip() + "\n",
+        workspace=WorkspaceSpec(image=row["docker_image"], workdir=ROOT, activate=ACTIVATE),
+        entrypoint=RUN if debug else ("python", "-m", "pytest", "-q"),
+        debug_entrypoint=DEBUG if debug else None,
+        setup=(SHOW_TESTS,) if debug else (HIDE_TESTS,),
+        ignore=IGNORE,
+        readonly=READONLY if debug else (),
+        limits=Limits(command_timeout_s=TIMEOUT_S),
+        regime="debug" if debug else "issue",
+        tags={"project": row["repo_name"], "base_commit": f"{row['commit_hash']}^"},
+    )
+    passing, before = _expected(row, where), _passed_before(row, where)
+    oracle = Oracle(
+        task_id=task.id,
+        gold_patch=_gold(row, where),
+        fail_to_pass=tuple(test for test in passing if test not in before),
+        pass_to_pass=tuple(test for test in passing if test in before),
+    )
+    return task, oracle
+
+
+def _expected(row: Row, where: str) -> list[str]:
+    """The tests that pass once the commit is made, sorted."""
+    outcomes = json_value(row, EXPECTED, where, "JSON")
+    if not isinstance(outcomes, dict):
+        raise TaskError(f"{where}: column {EXPECTED} is not a mapping of tests to outcomes")
+    passing = {_name(test) for test, outcome in outcomes.items() if outcome == "PASSED"}
+    if not passing:
+        raise TaskError(f"{where}: column {EXPECTED} holds no test that passes")
+    return sorted(passing)
+
+
+def _passed_before(row: Row, where: str) -> set[str]:
+    """The tests that pass without the commit, as the log of that run says; none where the row has no log."""
+    if row.get(BEFORE) is None:
+        return set()
+    facts = json_value(row, BEFORE, where, "JSON")
+    log = facts.get("old_commit_res_stdout") if isinstance(facts, dict) else None
+    lines = COLOUR.sub("", log or "").partition(SUMMARY)[2].splitlines()
+    verdicts = [match for line in lines if (match := VERDICT.match(line.strip()))]
+    return {_name(match[2].replace("::", ".")) for match in verdicts if match[1] == "PASSED"}
+
+
+def _name(test: str) -> str:
+    return COLOUR.sub("", test).split(" - ")[0]
+
+
+def _gold(row: Row, where: str) -> str:
+    """What the commit changes in Python files, without tests. Raises TaskError."""
+    commit = json_value(row, "parsed_commit_content", where, "JSON")
+    try:
+        changes = [_change(diff) for diff in commit["file_diffs"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise TaskError(f"{where}: column parsed_commit_content lacks {error}") from None
+    return make_patch({path: sides for path, sides in changes if path.endswith(".py") and not _is_test(path)})
+
+
+def _change(diff: Mapping[str, Any]) -> tuple[str, tuple[bytes | None, bytes | None]]:
+    sides = (diff["old_file_content"], diff["new_file_content"])
+    gone = [(diff.get(key) or {}).get("path") == "/dev/null" for key in ("minus_file", "plus_file")]
+    before, after = (None if absent else text.encode() for absent, text in zip(gone, sides, strict=True))
+    return diff["header"]["file"]["path"], (before, after)
+
+
+def _is_test(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith("test_") or name.endswith("_test.py") or bool({"test", "tests"} & set(path.split("/")[:-1]))

@@ -1,0 +1,141 @@
+"""SWE-smith: rows whose patch puts a bug into a working repository; the repair is the way back.
+
+The image holds the working repository in /testbed. The bug is put in and becomes the repository's only commit, so
+that its history does not tell the answer. In the regime `debug` the failing tests are there and read-only; in `issue`
+the files that hold them are taken away first, as SWE-smith's own branches do, and only a grader puts them back.
+
+Rows that `gumshoe synth --rows` wrote can be read too: they name a project folder instead of an image.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from gumshoe.env.tasks.apply import apply_patch, patched_paths
+from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
+from gumshoe.env.tasks.content import at_folder
+from gumshoe.env.tasks.projects import resolve_project
+from gumshoe.env.tasks.reverse import reverse_patch
+from gumshoe.env.tasks.rows import read_rows
+from gumshoe.env.tasks.skipping import OnError, each, refuse
+from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script
+from gumshoe.errors import TaskError
+from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+
+__all__ = ["grading_swesmith", "load_swesmith"]
+
+REQUIRED = ("instance_id", "patch")
+TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
+TIMEOUT_S = 600.0
+SHOWN = 5
+GIT = "git -c safe.directory='*' -c user.name=gumshoe -c user.email=gumshoe@localhost -c commit.gpgsign=false"
+# What is ignored stays as it is; everything else becomes the only commit.
+COMMIT = (
+    f"{GIT} checkout -q --orphan gumshoe",
+    f"{GIT} add -A",
+    f"{GIT} commit -q --no-verify --allow-empty -m 'The repository'",
+)
+AMEND = f"{GIT} commit -q --no-verify --allow-empty --amend --no-edit"
+
+
+def load_swesmith(
+    path: str | Path = "SWE-bench/SWE-smith", split: str = "train", regime: str = "debug", *, on_error: OnError = refuse
+) -> list[tuple[Task, Oracle]]:
+    """The instances in a .jsonl, .json or .parquet file, or of a dataset on the hub, in their order.
+
+    Args:
+        path: a file, or the name of a dataset.
+        split: split of the dataset, where it is one.
+        regime: `debug` or `issue`.
+        on_error: may take the error of a single row.
+
+    Raises:
+        TaskError: the source cannot be read, or a row lacks a column or holds something else there.
+    """
+    if regime not in ("issue", "debug"):
+        raise TaskError(f"no regime {regime!r}: give issue or debug")
+    folder = Path(path).resolve().parent
+    rows = enumerate(read_rows(path, split), 1)
+    return each(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug", folder), on_error)
+
+
+def grading_swesmith(task: Task, oracle: Oracle) -> Task:
+    """The task as a grader runs it: all tests that count, also those that the agent did not have."""
+    if task.workspace.image is None:
+        return task
+    files = dict.fromkeys(test.partition("::")[0] for test in (*oracle.fail_to_pass, *oracle.pass_to_pass))
+    return task.model_copy(update={"entrypoint": (*PYTEST, *files), "setup": task.setup[:1], "regime": "debug"})
+
+
+def _instance(row: Row, number: int, debug: bool, folder: Path) -> tuple[Task, Oracle]:
+    where = row_name(row, number)
+    required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
+    failing = test_ids(row, "FAIL_TO_PASS", where)
+    if not failing:
+        raise TaskError(f"{where}: column FAIL_TO_PASS names no test")
+    tests = list(dict.fromkeys(test.partition("::")[0] for test in failing))
+    try:
+        gold = reverse_patch(row["patch"])
+        workspace = _folder(row, folder) if row.get("project") else _image(row, where)
+    except TaskError as error:
+        raise TaskError(f"{where}: {error}") from None
+    in_image = workspace.image is not None
+    if not debug and not in_image:
+        raise TaskError(f"{where}: its project is a folder, which is for the regime debug only")
+    bug = (script(apply_command(row["patch"]), *COMMIT),) if in_image else ()
+    hide = (script(f"rm -rf -- {shlex.join(tests)}", f"{GIT} add -A", AMEND),)
+    task = Task(
+        id=row["instance_id"],
+        source="swesmith",
+        problem_statement=str(row.get("problem_statement") or "") or _statement(failing),
+        workspace=workspace,
+        entrypoint=(*PYTEST, *tests) if debug and in_image else PYTEST,
+        setup=bug if debug else (*bug, *hide),
+        readonly=tuple(f"/{file}" for file in tests) if debug else (),
+        limits=Limits(command_timeout_s=TIMEOUT_S),
+        regime="debug" if debug else "issue",
+        tags={"project": str(row.get("repo") or ""), **_operator(row)},
+    )
+    oracle = Oracle(
+        task_id=task.id,
+        gold_patch=gold,
+        fail_to_pass=failing,
+        pass_to_pass=test_ids(row, "PASS_TO_PASS", where),
+    )
+    return task, oracle
+
+
+def _image(row: Row, where: str) -> WorkspaceSpec:
+    """The image, by the name that Docker Hub knows: older rows leave out whose it is."""
+    required(row, ("image_name",), where, texts=("image_name",))
+    name: str = row["image_name"]
+    if "/" not in name:
+        name = f"jyangballin/{name.replace('__', '_1776_')}"
+    if ":" not in name.rpartition("/")[2]:
+        name += ":latest"
+    return WorkspaceSpec(image=name, workdir=ROOT, activate=ACTIVATE)
+
+
+def _folder(row: Row, folder: Path) -> WorkspaceSpec:
+    """A project on this machine, with the buggy files laid over it."""
+    project = resolve_project(str(row["project"]), folder)
+    clean = {path: _text(project / path) for path in patched_paths(row["patch"])}
+    return at_folder(project, apply_patch(clean, row["patch"]))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _operator(row: Row) -> dict[str, str]:
+    return {"operator": str(row["strategy"])} if row.get("strategy") else {}
+
+
+def _statement(failing: tuple[str, ...]) -> str:
+    shown = "".join(f"    {test}\n" for test in failing[:SHOWN])
+    more = f"    and {len(failing) - SHOWN} more\n" if len(failing) > SHOWN else ""
+    return f"These tests fail:\n\n{shown}{more}\nThe tests are right. Find the cause and repair it.\n"
