@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ __all__ = ["RayPlace", "ray_places"]
 log = logging.getLogger(__name__)
 TICK_S = 0.25
 GOODBYE_S = 10.0
+KNOCK_S = 10.0
 PATIENCE = 3
 """So many hosts in a row may die before they have said a word."""
 STORE_BYTES = 80 << 20
@@ -57,6 +59,7 @@ def ray_places(config: RayConfig) -> Generator[MakePlace]:
 
 
 def _join(config: RayConfig) -> None:
+    _knock(config.address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
@@ -69,6 +72,17 @@ def _join(config: RayConfig) -> None:
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
         said = " ".join(str(error).split())
         raise ConfigError(f"no Ray cluster answers at ray.address {config.address}: {said}") from None
+
+
+def _knock(address: str | None) -> None:
+    """Ray itself tries for minutes. Raises ConfigError where nobody listens at HOST:PORT."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
+    except OSError as error:
+        raise ConfigError(f"no Ray cluster answers at ray.address {address}: {error}") from None
 
 
 class Host:

@@ -12,10 +12,12 @@ from gumshoe.records import Usage
 
 __all__ = [
     "AgentConfig",
+    "AnthropicConfig",
     "BudgetConfig",
     "CollectConfig",
     "HumanConfig",
     "LimitsConfig",
+    "ModelConfig",
     "OpenAIConfig",
     "PolicyConfig",
     "Prices",
@@ -181,8 +183,34 @@ class OpenAIConfig(Config):
     retry: RetryConfig = Field(default=RetryConfig(), description="how often a failing server is asked again")
 
 
+class AnthropicConfig(Config):
+    """A model behind Anthropic's Messages API, or a server that speaks it. Needs the extra `anthropic`."""
+
+    kind: Literal["anthropic"] = "anthropic"
+    model: str = Field(description="name of the model, as the server knows it")
+    base_url: str | None = Field(default=None, description="server; null: Anthropic itself")
+    endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
+    profile: str | None = Field(default=None, description="entry of llm.yaml that holds the key")
+    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable that holds the key")
+    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
+    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
+    top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
+    max_tokens: int = Field(default=8192, ge=1, description="tokens of one completion")
+    thinking: dict[str, JsonValue] | None = Field(
+        default=None, description="as the API wants it, such as {type: adaptive}; null: none is asked for"
+    )
+    stream: bool = Field(default=False, description="receive the answer in pieces")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
+    prices: Prices | None = Field(default=None, description="prices to reckon cost with; null: cost unknown")
+    retry: RetryConfig = Field(default=RetryConfig(), description="how often a failing server is asked again")
+
+
+ModelConfig = OpenAIConfig | AnthropicConfig
+"""The policies that ask a model behind a server."""
+
 PolicyConfig = Annotated[
-    TeacherConfig | TracebackConfig | ScriptedConfig | ReplayConfig | HumanConfig | OpenAIConfig,
+    TeacherConfig | TracebackConfig | ScriptedConfig | ReplayConfig | HumanConfig | OpenAIConfig | AnthropicConfig,
     Field(discriminator="kind"),
 ]
 
@@ -224,7 +252,7 @@ class CollectConfig(Config):
 
     @model_validator(mode="after")
     def _money_needs_prices(self) -> Self:
-        priced = isinstance(self.policy, OpenAIConfig) and self.policy.prices is not None
+        priced = isinstance(self.policy, ModelConfig) and self.policy.prices is not None
         if not priced and (self.limits.cost_usd is not None or self.budget.cost_usd is not None):
             raise ValueError("a limit on cost_usd needs policy.prices")
         return self

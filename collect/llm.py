@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, JsonValue, SecretStr
 
-from gumshoe.collect.config import OpenAIConfig, PolicyConfig, Prices
-from gumshoe.config import Config, load_config
+from gumshoe.collect.config import ModelConfig, PolicyConfig, Prices
+from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
 
 __all__ = ["TEMPLATE", "LLMEntry", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
@@ -38,6 +39,10 @@ models:
   #   base_url: https://my-resource.openai.azure.com
   #   azure_api_version: 2024-10-21
   #   api_key_env: AZURE_OPENAI_API_KEY       # or azure_entra: true
+  # claude:
+  #   kind: anthropic                         # gumshoe[anthropic]; in the run: policy.kind=anthropic
+  #   model: claude-sonnet-5
+  #   api_key_env: ANTHROPIC_API_KEY
   # router:
   #   model: qwen/qwen3-coder
   #   base_url: https://openrouter.ai/api/v1
@@ -48,15 +53,17 @@ models:
 class LLMEntry(Config):
     """One model. Fields that are not given are left to the run's config."""
 
+    kind: Literal["openai", "anthropic"] = Field(default="openai", description="what the server speaks")
     model: str | None = Field(default=None, description="name that the server knows; null: the entry's own name")
-    base_url: str | None = Field(default=None, description="server; null: OpenAI itself")
+    base_url: str | None = Field(default=None, description="server; null: OpenAI or Anthropic itself")
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model")
     azure_api_version: str | None = Field(default=None, description="the server is Azure OpenAI: its API version")
     azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
+    api_key_env: str = Field(default="OPENAI_API_KEY", description="variable that holds the key")
     api_key: SecretStr | None = Field(default=None, description="the key itself, where it is not in the environment")
     syntax: str = Field(default="native", description="native or text")
     max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
+    thinking: dict[str, JsonValue] | None = Field(default=None, description="how the model may think (anthropic)")
     max_tokens_name: str = Field(default="max_tokens", description="what the server calls that limit")
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
@@ -89,24 +96,26 @@ def load_llm(environ: Mapping[str, str] = os.environ) -> dict[str, LLMEntry]:
 
 
 def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> PolicyConfig:
-    """The policy with the settings of the entry that its model names; as it was where none does."""
-    if not isinstance(policy, OpenAIConfig) or policy.profile is not None:
+    """The policy with the settings of the entry that its model names; as it was where none does. Raises ConfigError."""
+    if not isinstance(policy, ModelConfig) or policy.profile is not None:
         return policy
     entry = load_llm(environ).get(policy.model)
     if entry is None:
         return policy
+    if entry.kind != policy.kind:
+        raise ConfigError(f"{llm_path(environ)}: {policy.model} is of kind {entry.kind}: set policy.kind={entry.kind}")
     given = {name: getattr(policy, name) for name in policy.model_fields_set if name != "model"}
     given = {name: value for name, value in given.items() if value is not None}
     stated = {name: getattr(entry, name) for name in entry.model_fields_set if name not in {"api_key", "model"}}
     merged = {**stated, **given, "model": entry.model or policy.model, "profile": policy.model}
-    return OpenAIConfig.model_validate(merged)
+    return validate(type(policy), merged, origin=f"{llm_path(environ)}: models.{policy.model}")
 
 
-def find_key(config: OpenAIConfig, environ: Mapping[str, str] = os.environ) -> str:
+def find_key(config: ModelConfig, environ: Mapping[str, str] = os.environ) -> str:
     """The key: of the environment, else of the policy's entry in llm.yaml. A server of one's own often wants none.
 
     Raises:
-        ConfigError: OpenAI itself is asked, and there is no key.
+        ConfigError: OpenAI or Anthropic itself is asked, and there is no key.
     """
     key = environ.get(config.api_key_env, "").strip()
     if not key and config.profile is not None:

@@ -17,14 +17,14 @@ from gumshoe.collect.chat import as_native_chat, as_template_chat, as_text_chat
 from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.answers import merge_stream, read_answer
-from gumshoe.collect.policies.retry import Transient, parse_retry_after, with_retries
+from gumshoe.collect.policies.retry import Transient, is_overflow, is_transient, parse_retry_after, with_retries
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema
 
 __all__ = ["OpenAIPolicy"]
 
-RETRIED_STATUS = frozenset({408, 409, 425, 429})
-OVERFLOW_SIGNS = ("context_length_exceeded", "maximum context length", "context window", "max_model_len", "too long")
+
+ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 class OpenAIPolicy:
@@ -134,9 +134,9 @@ class OpenAIPolicy:
 
     def _refused(self, error: openai.APIStatusError) -> Exception:
         said = self._safe(" ".join(str(error).split()))[:500]
-        if error.status_code in RETRIED_STATUS or error.status_code >= 500:
+        if is_transient(error.status_code):
             return Transient(said, parse_retry_after(error.response.headers.get("retry-after")))
-        if error.status_code in {400, 413, 422} and _is_overflow(f"{error.code} {said}"):
+        if error.status_code in {400, 413, 422} and is_overflow(f"{error.code} {said}"):
             return ContextOverflow(f"the conversation no longer fits {self.model}: {said}")
         return PolicyError(f"{self._client.base_url} refused the request for {self.model}: {said}")
 
@@ -161,13 +161,19 @@ def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.
 
 
 def _entra_tokens() -> Callable[[], str]:
+    """What gets a token for each request, from the cache where one still holds. It raises PolicyError."""
     try:
         identity = importlib.import_module("azure.identity")
+        failures = importlib.import_module("azure.core.exceptions")
     except ModuleNotFoundError:
-        raise ConfigError("policy.azure_entra needs the package azure-identity: pip install azure-identity") from None
-    credential = identity.DefaultAzureCredential()
-    return identity.get_bearer_token_provider(credential, "https://cognitiveservices.azure.com/.default")
+        raise ConfigError("policy.azure_entra needs a package more: pip install 'gumshoe[azure]'") from None
+    provider = identity.get_bearer_token_provider(identity.DefaultAzureCredential(), ENTRA_SCOPE)
 
+    def token() -> str:
+        try:
+            return provider()
+        except failures.AzureError as error:
+            said = " ".join(str(error).split())[:500]
+            raise PolicyError(f"Entra ID gives no token: {said}") from None
 
-def _is_overflow(said: str) -> bool:
-    return any(sign in said.lower() for sign in OVERFLOW_SIGNS)
+    return token

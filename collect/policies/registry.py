@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol, assert_never, runtime_checkable
 
 from gumshoe.collect.config import (
+    AnthropicConfig,
     HumanConfig,
     OpenAIConfig,
     PolicyConfig,
@@ -66,6 +67,10 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             from gumshoe.collect.policies.openai import OpenAIPolicy
 
             return OpenAIPolicy(config, seed=seed)
+        case AnthropicConfig():
+            from gumshoe.collect.policies.anthropic import AnthropicPolicy
+
+            return AnthropicPolicy(config, seed=seed)
         case _:
             assert_never(config)
 

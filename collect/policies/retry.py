@@ -11,8 +11,17 @@ from typing import TypeVar
 from gumshoe.collect.config import RetryConfig
 from gumshoe.errors import PolicyError
 
-__all__ = ["Transient", "parse_retry_after", "with_retries"]
+__all__ = ["Transient", "is_overflow", "is_transient", "parse_retry_after", "with_retries"]
 
+RETRIED_STATUS = frozenset({408, 409, 425, 429})
+OVERFLOW_SIGNS = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "max_model_len",
+    "too long",
+    "request_too_large",
+)
 T = TypeVar("T")
 
 
@@ -44,6 +53,16 @@ def with_retries(
                 raise PolicyError(f"{what} failed {number} times, last with: {error}") from None
             pause(_wait(number, error.retry_after, config, rng))
     raise AssertionError("attempts is at least 1")
+
+
+def is_transient(status: int) -> bool:
+    """Whether an answer with this HTTP status is worth another try."""
+    return status in RETRIED_STATUS or status >= 500
+
+
+def is_overflow(said: str) -> bool:
+    """Whether a refusal is about a conversation that no longer fits the model, in any provider's words."""
+    return any(sign in said.lower() for sign in OVERFLOW_SIGNS)
 
 
 def parse_retry_after(value: str | None, *, now: float | None = None) -> float | None:

@@ -41,6 +41,14 @@ class Handler(BaseHTTPRequestHandler):
             answer = self.provider.answers.pop(0) if len(self.provider.answers) > 1 else self.provider.answers[0]
         answer(self, body)
 
+    def do_GET(self) -> None:
+        """What carries no body is answered as if it carried an empty one."""
+        with self.guard:
+            self.provider.paths.append(self.path)
+            self.provider.headers.append({key.lower(): value for key, value in self.headers.items()})
+            answer = self.provider.answers.pop(0) if len(self.provider.answers) > 1 else self.provider.answers[0]
+        answer(self, {})
+
     def log_message(self, format: str, *args: Any) -> None:
         pass
 

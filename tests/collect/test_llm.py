@@ -87,7 +87,7 @@ def test_init_writes_a_private_commented_file(tmp_path: Path) -> None:
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     lines = [line.removeprefix("  # ") for line in path.read_text().splitlines() if line.startswith("  #")]
     entries = yaml.safe_load("\n".join(lines))
-    assert set(entries) == {"gpt", "local", "azure", "router"}
+    assert set(entries) == {"gpt", "local", "azure", "claude", "router"}
     with pytest.raises(ConfigError, match="cannot be made"):
         write_template(Path("/proc/none/llm.yaml"))
 
