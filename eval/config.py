@@ -7,11 +7,22 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, TasksConfig
+from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, RayConfig, TasksConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
-__all__ = ["ArmConfig", "EvalConfig", "SamplingConfig", "ServeConfig", "SolverConfig"]
+__all__ = [
+    "ArmConfig",
+    "EvalConfig",
+    "HarnessConfig",
+    "ReferenceName",
+    "SamplingConfig",
+    "ServeConfig",
+    "SolverConfig",
+    "references_of",
+]
+
+ReferenceName = Literal["solo", "no_pack", "static", "oracle_pack", "debug", "rewrite"]
 
 
 class ServeConfig(Config):
@@ -71,9 +82,63 @@ class ArmConfig(Config):
 
 
 class SolverConfig(Config):
-    """The scripted solver that repairs bugs from the arms' reports."""
+    """Who repairs the bugs from what the seekers hand over.
 
-    tries: int = Field(default=12, ge=1, description="changes it may try on a task, each with a run of the tests")
+    `scripted` tries small changes on the lines that it was pointed to; `policy` asks a model.
+    """
+
+    kind: Literal["scripted", "policy"] = Field(
+        default="scripted", description="scripted: small changes by rule, no model; policy: a model, or any policy"
+    )
+    tries: int = Field(default=12, ge=1, description="scripted: changes it may try on a task")
+    model: str | None = Field(default=None, description="policy: model folder that is served for the solver")
+    policy: PolicyConfig | None = Field(default=None, description="policy: who decides, where no model folder is given")
+    mode: Literal["agent", "one_shot"] = Field(
+        default="agent", description="policy: work with tools, or one answer after seeing the places of the pack"
+    )
+    agent: AgentConfig = Field(
+        default=AgentConfig(kind="rewrite"), description="policy: what it may do where it is given a pack, or none"
+    )
+    limits: LimitsConfig = Field(
+        default=LimitsConfig(), description="policy: how much it may use on a task, the same in every arm"
+    )
+    references: tuple[ReferenceName, ...] | None = Field(
+        default=None,
+        description="arms beside the seekers' (solo, no_pack, static, oracle_pack, debug, rewrite); null: the first "
+        "four for a policy, without solo for the script",
+    )
+
+    @model_validator(mode="after")
+    def _one_solver(self) -> Self:
+        given = (self.model is not None) + (self.policy is not None)
+        if self.kind == "policy" and given != 1:
+            raise ValueError("a solver of kind policy needs either a model folder or a policy")
+        if self.kind == "scripted" and given:
+            raise ValueError("a scripted solver asks no model: set solver.kind to policy")
+        agents = {"solo", "debug", "rewrite"} & set(references_of(self))
+        if self.kind == "scripted" and agents:
+            raise ValueError(f"a scripted solver is no agent: leave {min(agents)!r} out of solver.references")
+        return self
+
+
+def references_of(solver: SolverConfig) -> tuple[ReferenceName, ...]:
+    """The arms that need no seeker."""
+    if solver.references is not None:
+        return solver.references
+    return ("no_pack", "static", "oracle_pack") if solver.kind == "scripted" else REFERENCES
+
+
+REFERENCES: tuple[ReferenceName, ...] = ("solo", "no_pack", "static", "oracle_pack")
+
+
+class HarnessConfig(Config):
+    """The official SWE-bench harness, run on every arm's predictions."""
+
+    rows: str | None = Field(
+        default=None, description="file with the instances' rows; null: the tasks' own source (tasks.options.path)"
+    )
+    workers: int = Field(default=4, ge=1, description="instances graded at the same time")
+    timeout_s: int = Field(default=1800, ge=1, description="seconds one instance may take")
 
 
 class EvalConfig(Config):
@@ -94,7 +159,20 @@ class EvalConfig(Config):
     solver: SolverConfig | None = Field(
         default=None, description="measure what each report is worth to a solver; null: do not"
     )
+    harness: HarnessConfig | None = Field(
+        default=None, description="grade with the official SWE-bench harness as well; null: do not"
+    )
+    flaky_runs: int = Field(
+        default=0, ge=0, description="runs of the gold patch; tasks that it does not repair each time are left out"
+    )
+    replay: bool = Field(
+        default=False, description="run each episode's steps again in a fresh sandbox: are its findings seen again?"
+    )
     workers: int = Field(default=2, ge=1, description="episodes at the same time, in each arm")
+    runner: Literal["threads", "ray"] = Field(
+        default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"
+    )
+    ray: RayConfig = Field(default=RayConfig(), description="the cluster; only with runner: ray")
     seed: int = Field(default=0, ge=0, description="every random choice follows from it, also that of the intervals")
     attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
     resamples: int = Field(default=2000, ge=100, description="bootstrap samples of one interval")
@@ -109,11 +187,14 @@ class EvalConfig(Config):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"two arms are called {twice!r}")
+        taken = next((name for name in names if self.solver and name in references_of(self.solver)), None)
+        if taken is not None:
+            raise ValueError(f"an arm cannot be called {taken!r}: that is one of the solver's own")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
         if self.trace_arm is not None and self.trace_arm not in names:
             raise ValueError(f"trace_arm {self.trace_arm!r} is no arm; the arms are {', '.join(names)}")
-        for text in (*(arm.model for arm in self.arms), self.training_log):
+        for text in (*(arm.model for arm in self.arms), self.solver and self.solver.model, self.training_log):
             self.fill(text or "")
         return self
 

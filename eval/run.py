@@ -1,46 +1,45 @@
-"""`gumshoe eval`: play every arm on the same tasks, score, compare, write down."""
+"""`gumshoe eval`: play every arm on the same tasks, let the solver repair, score, compare, write down."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from gumshoe.collect.agent import make_agent
 from gumshoe.collect.control import Control
+from gumshoe.collect.places import MakePlace
 from gumshoe.collect.store import write_whole
-from gumshoe.config import config_hash, dump_config
+from gumshoe.config import dump_config
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm
-from gumshoe.eval.config import ArmConfig, EvalConfig
-from gumshoe.eval.results import (
-    ALL,
-    ArmSummary,
-    Comparison,
-    Result,
-    Summary,
-    compare,
-    compare_all,
-    groups_of,
-    measures,
-    score_trajectory,
-)
+from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm, open_places
+from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.flaky import find_flaky
+from gumshoe.eval.official import check_harness, grade_officially, with_official, write_all_predictions
+from gumshoe.eval.replays import Recorded, Replays
+from gumshoe.eval.results import ALL, FlakyTask, Result, Summary, score_trajectory
 from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.solver.solve import REFERENCE_ARMS, Job, SolverRuns, reference_jobs
-from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
+from gumshoe.eval.solve import Repaired, repair_all, with_outcomes
+from gumshoe.eval.summarise import summarise, timing
+from gumshoe.records import Oracle, Task, Trajectory
 
 __all__ = ["Evaluation", "choose_tasks", "evaluate"]
 
 Pair = tuple[Task, Oracle]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that came out: the numbers, and the episodes they stand for."""
+    """All that came out: the numbers, and the episodes they stand for.
+
+    `trajectories` holds the arms' episodes as `ARM/ID`, those of the solver as `solver/ARM/ID`.
+    """
 
     config: EvalConfig
     summary: Summary
@@ -51,32 +50,52 @@ class Evaluation:
     files: Mapping[str, Path] = field(default_factory=dict)
 
 
-def evaluate(config: EvalConfig, control: Control, hooks: Mapping[str, Hooks] | None = None) -> Evaluation:
-    """Plays what is missing, scores everything and writes results.jsonl, summary.json and config.yaml.
+def evaluate(
+    config: EvalConfig,
+    control: Control,
+    hooks: Callable[[str], Hooks] = lambda name: Hooks(),
+    say: Say = lambda line: None,
+) -> Evaluation:
+    """Plays what is missing, scores everything and writes results.jsonl, summary.json, timing.json, config.yaml and,
+    where code was changed, preds.jsonl.
 
     Args:
         config: the evaluation; its folder is resumed if it is there.
         control: stops it.
-        hooks: what is called while an arm is played, by the arm's name.
+        hooks: gives what is called while an arm is played, by the arm's name (`solver/ARM` for the solver's episodes).
+        say: called with a line at each part that takes a while.
 
     Raises:
         GumshoeError: a config, task, model or server is wrong, or nothing works any more.
     """
     out = Path(config.out)
+    rows = check_harness(config) if config.harness is not None else []
     tasks = choose_tasks(config)
-    ids = tuple(task.id for task, _ in tasks)
-    players = [ArmPlayer(config, arm, ids) for arm in config.arms]
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"the folder {out} cannot be made: {error}") from None
-    write_whole(out / "config.yaml", dump_config(config))
-    played: list[PlayedArm] = []
-    for arm, player in zip(config.arms, players, strict=True):
-        played.append(player.play(control, (hooks or {}).get(arm.name)))
-        if played[-1].result.stopped is not None:
-            break
-    return _conclude(config, tasks, played, out, control)
+    tasks, flaky = _sound(config, tasks, out, control, say)
+    with open_places(config) as make_place:
+        played = _play(config, tasks, control, hooks, make_place)
+        by_arm = _score(config, tasks, played, out, control)
+        repaired = repair_all(
+            config, tasks, played, control, hooks=lambda arm: hooks(f"solver/{arm}"), make_place=make_place
+        )
+    by_arm = with_outcomes(by_arm, tasks, repaired, config.tasks.samples)
+    predictions = write_all_predictions(by_arm, _main_arm(config, played), out)
+    if config.harness is not None and not control.finishing:
+        by_arm = with_official(by_arm, grade_officially(config, rows, predictions, say))
+    summary = summarise(config, tasks, flaky, played, by_arm)
+    return Evaluation(
+        config=config,
+        summary=summary,
+        results=tuple(result for of_arm in by_arm.values() for result in of_arm),
+        tasks=tasks,
+        trajectories=_trajectories(played, repaired),
+        stopped=_stopped(played, control),
+        files=_write(config, summary, by_arm, out),
+    )
 
 
 def choose_tasks(config: EvalConfig) -> tuple[Pair, ...]:
@@ -98,149 +117,99 @@ def choose_tasks(config: EvalConfig) -> tuple[Pair, ...]:
     return tuple(pair for pair in tasks if pair[0].id in chosen)
 
 
-def _conclude(
-    config: EvalConfig, tasks: tuple[Pair, ...], played: Sequence[PlayedArm], out: Path, control: Control
-) -> Evaluation:
-    oracles = {task.id: oracle for task, oracle in tasks}
-    scorers = make_scorers(task for task, _ in tasks)
-    by_arm: dict[str, list[Result]] = {}
-    for one in played:
-        by_arm[one.arm.name] = [
-            score_trajectory(one.arm.name, trajectory, oracles[trajectory.task.id], scorers, sample=sample)
-            for sample, trajectory in one.trajectories
-        ]
-    solo = _solve(config, tasks, played, by_arm, out, control) if config.solver is not None else {}
-    results = tuple(result for of_arm in (*by_arm.values(), *solo.values()) for result in of_arm)
-    summary = Summary(
-        title=config.title,
-        config_hash=config_hash(config),
-        seed=config.seed,
-        tasks=_count_tasks(tasks),
-        arms=(
-            *(_summarise(config, one, by_arm[one.arm.name]) for one in played),
-            *(_summarise_solo(config, name, of_arm) for name, of_arm in solo.items()),
-        ),
-        comparisons=(
-            *compare_all(by_arm, _baseline(config), seed=config.seed, resamples=config.resamples),
-            *_uplift(config, {**by_arm, **solo}),
-        ),
-    )
-    files = {"results": out / "results.jsonl", "summary": out / "summary.json"}
-    write_whole(files["results"], "".join(f"{result.model_dump_json()}\n" for result in results))
-    write_whole(files["summary"], json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
-    return Evaluation(
-        config=config,
-        summary=summary,
-        results=results,
-        tasks=tasks,
-        trajectories={
-            f"{one.arm.name}/{trajectory.id}": trajectory for one in played for _, trajectory in one.trajectories
-        },
-        stopped=next((one.result.stopped for one in played if one.result.stopped is not None), None),
-        files=files,
-    )
+def _sound(
+    config: EvalConfig, tasks: tuple[Pair, ...], out: Path, control: Control, say: Say
+) -> tuple[tuple[Pair, ...], tuple[FlakyTask, ...]]:
+    """The tasks that their gold patch repairs every time, and the others. Raises TaskError where none is left."""
+    if not config.flaky_runs:
+        return tasks, ()
+    say(f"gold patch of {len(tasks)} tasks, {config.flaky_runs} runs each")
+    found = find_flaky(tasks, config.flaky_runs, config.sandbox, out / "gold.jsonl", control, config.workers)
+    flaky = {one.task_id for one in found}
+    sound = tuple(pair for pair in tasks if pair[0].id not in flaky)
+    if not sound:
+        raise TaskError(f"no task is repaired by its gold patch in each of {config.flaky_runs} runs: check the tasks")
+    for one in found:
+        say(f"left out: {one.task_id}, repaired by its gold patch in {one.passed} of {one.runs} runs")
+    return sound, found
 
 
-def _summarise(config: EvalConfig, played: PlayedArm, results: Sequence[Result]) -> ArmSummary:
-    arm = played.arm
-    return ArmSummary(
-        name=arm.name,
-        title=arm.title,
-        policy=_policy_info(config, arm),
-        model=config.fill(arm.model) if arm.model is not None else None,
-        episodes=len(results),
-        failed=played.result.gave_up,
-        groups=measures(results, seed=config.seed, resamples=config.resamples),
-    )
-
-
-def _solve(
+def _play(
     config: EvalConfig,
     tasks: tuple[Pair, ...],
-    played: Sequence[PlayedArm],
-    by_arm: dict[str, list[Result]],
-    out: Path,
     control: Control,
+    hooks: Callable[[str], Hooks],
+    make_place: MakePlace,
+) -> list[PlayedArm]:
+    ids = tuple(task.id for task, _ in tasks)
+    players = [(arm, ArmPlayer(config, arm, ids, make_place)) for arm in config.arms]
+    write_whole(Path(config.out) / "config.yaml", dump_config(config))
+    played: list[PlayedArm] = []
+    for arm, player in players:
+        played.append(player.play(control, hooks(arm.name)))
+        if played[-1].result.stopped is not None:
+            break
+    return played
+
+
+def _score(
+    config: EvalConfig, tasks: tuple[Pair, ...], played: Sequence[PlayedArm], out: Path, control: Control
 ) -> dict[str, list[Result]]:
-    """Puts `solved` into the results of `by_arm` and returns those of the solver's own arms.
-
-    An arm is represented by the first episode of each task; one that handed nothing over has an empty pack.
-    """
-    assert config.solver is not None
+    """Each arm's episodes, scored."""
     pairs = {task.id: (task, oracle) for task, oracle in tasks}
-    jobs = reference_jobs(tasks)
+    scorers = make_scorers(task for task, _ in tasks)
+    replayed = _replay(config, pairs, played, out, control) if config.replay else {}
+    by_arm: dict[str, list[Result]] = {}
     for one in played:
-        jobs += [
-            Job(one.arm.name, *pairs[trajectory.task.id], trajectory.context_pack or ContextPack())
+        name = one.arm.name
+        scored = [
+            score_trajectory(name, trajectory, pairs[trajectory.task.id][1], scorers, sample=sample)
             for sample, trajectory in one.trajectories
-            if sample == 0
         ]
-    runs = SolverRuns(config.solver, out / "solver.jsonl", config.sandbox, config.seed)
-    solved = runs.run(jobs, control, config.workers)
-    for name, results in by_arm.items():
         by_arm[name] = [
-            result.model_copy(update={"scores": {**result.scores, "solved": solved.get((name, result.task_id))}})
-            if result.sample == 0
-            else result
-            for result in results
+            result.model_copy(update={"scores": {**result.scores, "replayed": replayed.get((name, result.trajectory))}})
+            for result in scored
         ]
-    return {name: _solo_results(name, tasks, solved) for name in REFERENCE_ARMS}
+    return by_arm
 
 
-def _solo_results(arm: str, tasks: tuple[Pair, ...], solved: Mapping[tuple[str, str], float]) -> list[Result]:
-    return [
-        Result(
-            arm=arm,
-            task_id=task.id,
-            sample=0,
-            split=task.tags.get("split", ALL),
-            trajectory="",
-            stop=None,
-            scores={"solved": solved.get((arm, task.id))},
-            tags=task.tags,
+def _replay(
+    config: EvalConfig, pairs: Mapping[str, Pair], played: Sequence[PlayedArm], out: Path, control: Control
+) -> dict[tuple[str, str], float | None]:
+    """The share of each episode's findings that were seen again, by arm and trajectory."""
+    recorded = [
+        Recorded(
+            one.arm.name, pairs[trajectory.task.id][0], make_agent(one.arm.agent or config.agent).tools, trajectory
         )
-        for task, _ in tasks
+        for one in played
+        for _, trajectory in one.trajectories
     ]
+    replays = Replays(out / "replays.jsonl", config.sandbox)
+    replays.run(recorded, control, config.workers)
+    return {(one.arm, one.trajectory.id): replays.share(one) for one in recorded}
 
 
-def _uplift(config: EvalConfig, by_arm: Mapping[str, Sequence[Result]]) -> list[Comparison]:
-    """What each report adds to what the solver does alone."""
-    alone = by_arm.get("no_pack", ())
-    found = [
-        compare(of_arm, alone, group, "solved", seed=config.seed, resamples=config.resamples)
-        for name, of_arm in by_arm.items()
-        if name != "no_pack" and of_arm and alone
-        for group in groups_of(of_arm)
-    ]
-    return [one for one in found if one is not None]
+def _main_arm(config: EvalConfig, played: Sequence[PlayedArm]) -> str | None:
+    """The arm whose predictions are preds.jsonl: the one that the page is about, else the last."""
+    return config.trace_arm or (played[-1].arm.name if played else None)
 
 
-def _summarise_solo(config: EvalConfig, name: str, results: Sequence[Result]) -> ArmSummary:
-    return ArmSummary(
-        name=name,
-        title=REFERENCE_ARMS[name],
-        policy=PolicyInfo(kind="solver", agent="solver"),
-        episodes=0,
-        groups=measures(results, seed=config.seed, resamples=config.resamples),
-    )
+def _trajectories(played: Sequence[PlayedArm], repaired: Repaired) -> dict[str, Trajectory]:
+    own = {f"{one.arm.name}/{trajectory.id}": trajectory for one in played for _, trajectory in one.trajectories}
+    return own | {f"solver/{arm}/{one.id}": one for (arm, _, _), one in repaired.episodes.items()}
 
 
-def _policy_info(config: EvalConfig, arm: ArmConfig) -> PolicyInfo:
-    agent = (arm.agent or config.agent).kind
-    if arm.policy is None:
-        return PolicyInfo(kind="openai", model=config.fill(arm.model or ""), agent=agent)
-    return PolicyInfo(kind=arm.policy.kind, model=getattr(arm.policy, "model", ""), agent=agent)
+def _stopped(played: Sequence[PlayedArm], control: Control) -> str | None:
+    early = next((one.result.stopped for one in played if one.result.stopped is not None), None)
+    return early or ("interrupted" if control.finishing else None)
 
 
-def _baseline(config: EvalConfig) -> str:
-    """The arm that was named the baseline, else the first."""
-    return next((arm.name for arm in config.arms if arm.baseline), config.arms[0].name)
-
-
-def _count_tasks(tasks: Sequence[Pair]) -> dict[str, int]:
-    counts = {ALL: len(tasks)}
-    for task, _ in tasks:
-        split = task.tags.get("split", ALL)
-        if split != ALL:
-            counts[split] = counts.get(split, 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: (item[0] != ALL, item[0])))
+def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[Result]], out: Path) -> dict[str, Path]:
+    files = {name: out / f"{name}.{kind}" for name, kind in (("results", "jsonl"), ("summary", "json"))}
+    lines = (f"{result.model_dump_json()}\n" for of_arm in by_arm.values() for result in of_arm)
+    write_whole(files["results"], "".join(lines))
+    write_whole(files["summary"], json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
+    write_whole(out / "timing.json", json.dumps(timing(config, by_arm), indent=2) + "\n")
+    if (out / "preds.jsonl").exists():
+        files["predictions"] = out / "preds.jsonl"
+    return files

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-__all__ = ["Estimate", "McNemar", "bootstrap_mean", "mcnemar", "mean_estimate", "paired_difference", "wilson"]
+__all__ = [
+    "Estimate",
+    "McNemar",
+    "bootstrap_mean",
+    "mcnemar",
+    "mean_estimate",
+    "paired_difference",
+    "pass_at",
+    "ratio_estimate",
+    "wilson",
+]
 
 
 @dataclass(frozen=True)
@@ -87,3 +97,40 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     fewer = min(only_first, only_second)
     tail = sum(math.comb(discordant, k) for k in range(fewer + 1))
     return McNemar(only_first, only_second, min(1.0, 2 * tail / 2**discordant))
+
+
+def pass_at(count: int, successes: int, k: int) -> float:
+    """The chance that at least one of `k` samples succeeds, from `successes` among `count` samples, without bias.
+
+    Raises ValueError where there are fewer samples than `k`, or the numbers make no sense.
+    """
+    if not (0 <= successes <= count and 1 <= k <= count):
+        raise ValueError(f"pass@{k} of {successes} successes in {count} samples")
+    return 1 - math.comb(count - successes, k) / math.comb(count, k)
+
+
+def ratio_estimate(
+    spent: Sequence[float], gained: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95
+) -> Estimate:
+    """What one unit gained has cost: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the
+    pairs. The pairs' order makes no difference.
+
+    None where nothing was gained. The upper end is None where so many resamples gain nothing that it has no bound.
+    """
+    pairs = sorted(zip(spent, gained, strict=True))
+    total = math.fsum(one for _, one in pairs)
+    if not total:
+        return Estimate(None, None, None, len(pairs))
+    import numpy as np
+
+    cost, gain = (np.asarray(side, dtype=float) for side in zip(*pairs, strict=True))
+    draws = np.random.default_rng(seed).integers(0, len(pairs), size=(resamples, len(pairs)))
+    costs, gains = cost[draws].sum(axis=1), gain[draws].sum(axis=1)
+    ratios = np.sort(np.divide(costs, gains, out=np.full(resamples, np.inf), where=gains > 0))
+    tail = (1 - level) / 2
+    # No interpolation: between a number and infinity there is nothing.
+    low = float(ratios[math.floor(tail * (resamples - 1))])
+    high = float(ratios[math.ceil((1 - tail) * (resamples - 1))])
+    ratio = math.fsum(one for one, _ in pairs) / total
+    bounded = None if math.isinf(high) else max(high, ratio)
+    return Estimate(ratio, min(low, ratio), bounded, len(pairs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from gumshoe.config import load_config
 if TYPE_CHECKING:
     from gumshoe.collect.control import Control
     from gumshoe.eval.arms import Hooks
-    from gumshoe.eval.config import ArmConfig
+    from gumshoe.eval.config import EvalConfig
 
 __all__ = ["configure", "run"]
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     losses = loss_curve(config)
     control = Control()
     with stop_on_signals(control), _quiet_http():
-        evaluation = evaluate(config, control, {arm.name: _hooks(arm, control) for arm in config.arms})
+        evaluation = evaluate(config, control, _hooks(config, control), _say)
     report = Path(config.out) / "report.html"
     write_report(evaluation, report, losses)
     print_table(evaluation.summary, Console(width=None if sys.stdout.isatty() else 118))
@@ -62,13 +62,31 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(arm.failed for arm in evaluation.summary.arms) else 0
 
 
-def _hooks(arm: ArmConfig, control: Control) -> Hooks:
+def _hooks(config: EvalConfig, control: Control) -> Callable[[str], Hooks]:
     """Tells on stderr how an arm is getting on: a line when it begins, and one each ten seconds."""
     from gumshoe.eval.arms import Hooks
     from gumshoe.eval.progress import ArmProgress
 
-    progress = ArmProgress(arm.title, control, sys.stderr)
-    return Hooks(serving=progress.serving, begun=progress.begun, done=progress.done, tick=progress.tick)
+    titles = {arm.name: arm.title for arm in config.arms}
+
+    def hooks(name: str) -> Hooks:
+        progress = ArmProgress(_title(name, titles), control, sys.stderr)
+        return Hooks(serving=progress.serving, begun=progress.begun, done=progress.done, tick=progress.tick)
+
+    return hooks
+
+
+def _title(name: str, titles: Mapping[str, str]) -> str:
+    """What an arm is called in messages; `solver/ARM` is the solver's part of it."""
+    from gumshoe.eval.solver.jobs import REFERENCE_TITLES
+
+    known = {**titles, **REFERENCE_TITLES}
+    first, _, arm = name.partition("/")
+    return f"solver, {known.get(arm, arm)}" if arm else known.get(first, first)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

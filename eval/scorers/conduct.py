@@ -74,9 +74,7 @@ def _first_debugger(trajectory: Trajectory) -> float | None:
 
 def tool_counts(trajectory: Trajectory) -> dict[str, int]:
     """How often each tool was called, by name; calls that could not be read are left out."""
-    return dict(
-        Counter(call.name for step in trajectory.steps for call in step.tool_calls if call.parse_error is None)
-    )
+    return dict(Counter(call.name for step in trajectory.steps for call in step.tool_calls if call.parse_error is None))
 
 
 MEASURES: dict[str, Callable[[Trajectory], float | None]] = {

@@ -6,24 +6,25 @@ difference in what they say. It repairs nothing that takes more than one of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
+from itertools import count, islice
 
+from gumshoe.env.patch import make_patch
 from gumshoe.env.synth.candidates import Candidate, candidates
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.solver.trials import try_orders
 from gumshoe.records import ContextPack, Location
 
-__all__ = ["Repair", "repair"]
-
-TEST_TIMEOUT_S = 20.0
+__all__ = ["Repair", "repair", "repair_each"]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """How a repair ended: whether the tests pass, after how many runs of them, and with which change."""
+    """How a repair ended: whether the tests pass, after how many changes, and with which."""
 
     solved: bool
     tries: int
@@ -31,49 +32,85 @@ class Repair:
 
 
 def repair(workspace: Workspace, pack: ContextPack | None, *, tries: int, seed: int = 0) -> Repair:
-    """Tries changes until the tests pass or `tries` runs are used up. The workspace is left with the last change.
+    """Tries changes until the tests pass or `tries` of them are used up; as `repair_each` for one pack."""
+    return repair_each(workspace, [pack], tries=tries, seed=seed)[0]
+
+
+def repair_each(
+    workspace: Workspace, packs: Sequence[ContextPack | None], *, tries: int, seed: int = 0
+) -> list[Repair]:
+    """Repairs the workspace from each pack on its own, up to `tries` changes each; it is left as it was.
 
     With a pack only the lines of its locations are changed, best first; without one (None) any line of any file that
     may be written. Equal arguments give equal repairs. Raises SandboxError.
     """
-    spent = 0
-    for candidate in islice(_proposed(workspace, pack, seed), tries):
-        spent += 1
-        before = workspace.read_text(candidate.path)
-        workspace.write_text(candidate.path, candidate.text)
-        if workspace.run_tests(timeout=TEST_TIMEOUT_S).passed:
-            return Repair(solved=True, tries=spent, patch=workspace.patch())
-        workspace.write_text(candidate.path, before)
-    return Repair(solved=False, tries=spent)
+    known = _Changes(workspace, seed)
+    orders = [list(islice(known.proposed(pack), tries)) for pack in packs]
+    return [
+        _outcome(workspace, order, found) for order, found in zip(orders, try_orders(workspace, orders), strict=True)
+    ]
 
 
-def _proposed(workspace: Workspace, pack: ContextPack | None, seed: int) -> Iterator[Candidate]:
-    """The changes to try, in order; none twice."""
-    seen: set[str] = set()
-    places = _everywhere(workspace) if pack is None else pack.locations
-    for turn in _turns([_of_place(workspace, place, seed) for place in places]):
-        if turn.digest not in seen:
-            seen.add(turn.digest)
-            yield turn
+def _outcome(workspace: Workspace, order: Sequence[Candidate], found: Candidate | None) -> Repair:
+    if found is None:
+        return Repair(solved=False, tries=len(order))
+    before = workspace.read_text(found.path).encode("utf-8", "surrogateescape")
+    patch = make_patch({found.path: (before, found.text.encode("utf-8", "surrogateescape"))})
+    tried = [one.digest for one in order].index(found.digest) + 1
+    return Repair(solved=True, tries=tried, patch=patch)
 
 
-def _everywhere(workspace: Workspace) -> list[Location]:
-    """Each file that may be repaired, whole."""
-    paths = [entry.path for entry in workspace.list() if entry.kind == "file" and entry.path.endswith(".py")]
-    return [Location(path=path, start=1, end=10**9) for path in paths if not workspace.is_readonly(path)]
+class _Changes:
+    """The changes of a workspace's files, each file looked at once."""
+
+    def __init__(self, workspace: Workspace, seed: int) -> None:
+        self._workspace = workspace
+        self._seed = seed
+        self._of_file = lru_cache(maxsize=None)(self._read_file)
+
+    def proposed(self, pack: ContextPack | None) -> Iterator[Candidate]:
+        """The changes to try, in order; none twice."""
+        seen: set[str] = set()
+        places = self._everywhere() if pack is None else pack.locations
+        for turn in _turns([self._of_place(place) for place in places]):
+            if turn.digest not in seen:
+                seen.add(turn.digest)
+                yield turn
+
+    def _everywhere(self) -> list[Location]:
+        """Each file that may be repaired, whole."""
+        paths = [entry.path for entry in self._workspace.list() if entry.kind == "file" and entry.path.endswith(".py")]
+        return [Location(path=path, start=1, end=10**9) for path in paths if not self._workspace.is_readonly(path)]
+
+    def _of_place(self, place: Location) -> Iterator[Candidate]:
+        for candidate in self._of_file(clean_path(place.path)):
+            if any(line in place.lines for line in candidate.lines):
+                yield candidate
+
+    def _read_file(self, path: str) -> Iterable[Candidate]:
+        """The changes of one file; none where it is no Python file that may be written."""
+        try:
+            text = "" if self._workspace.is_readonly(path) else self._workspace.read_text(path)
+            return _Shared(candidates(text, self._seed, path=path))
+        except (ToolFailure, ValueError):
+            return ()
 
 
-def _of_place(workspace: Workspace, place: Location, seed: int) -> Iterator[Candidate]:
-    """The changes of one place; none where there is no Python file that may be written."""
-    path = clean_path(place.path)
-    try:
-        readable = "" if workspace.is_readonly(path) else workspace.read_text(path)
-        found = candidates(readable, seed, path=path)
-    except (ToolFailure, ValueError):
-        return
-    for candidate in found:
-        if any(line in place.lines for line in candidate.lines):
-            yield candidate
+class _Shared:
+    """What an iterator gives, for as many readers as there are; made no sooner than one of them wants it."""
+
+    def __init__(self, source: Iterator[Candidate]) -> None:
+        self._source = source
+        self._made: list[Candidate] = []
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for number in count():
+            if number == len(self._made):
+                item = next(self._source, None)
+                if item is None:
+                    return
+                self._made.append(item)
+            yield self._made[number]
 
 
 def _turns(iterators: list[Iterator[Candidate]]) -> Iterator[Candidate]:

@@ -21,7 +21,7 @@ from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.control import Control
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.arms import fingerprint
+from gumshoe.eval.asked import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.run import choose_tasks, evaluate
 

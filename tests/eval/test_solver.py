@@ -14,12 +14,13 @@ from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
-from gumshoe.errors import DatasetError, TaskError
+from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.solver.jobs import Job, reference_jobs
 from gumshoe.eval.solver.packs import oracle_pack, read_codescout, read_fastcontext, static_pack
 from gumshoe.eval.solver.scripted import repair
-from gumshoe.eval.solver.solve import Job, SolverRuns, reference_jobs
+from gumshoe.eval.solver.scripted_runs import ScriptedRuns
 from gumshoe.records import ContextPack, Oracle, Task
 
 LOCAL = SandboxConfig(kind="local")
@@ -53,6 +54,8 @@ def test_the_right_line_lets_it_repair_the_bug(workspace: Workspace, pair: tuple
     outcome = repair(workspace, oracle_pack(pair[1]), tries=12)
     assert outcome.solved
     assert "-        total = total + 10" in outcome.patch
+    assert workspace.patch() == ""
+    workspace.write_text("shop.py", CLEAN)
     assert workspace.run_tests().passed
 
 
@@ -84,41 +87,54 @@ def test_a_static_pack_names_the_functions_that_the_statement_names(workspace: W
     assert place.end == 6
 
 
+REFERENCES = ("no_pack", "static", "oracle_pack")
+
+
+def runs(path: Path) -> ScriptedRuns:
+    return ScriptedRuns(SolverConfig(tries=12), path, LOCAL, 0)
+
+
 def test_outcomes_are_kept_and_equal_packs_are_played_once(
     tmp_path_factory: pytest.TempPathFactory, pair: tuple[Task, Oracle]
 ) -> None:
     path = tmp_path_factory.mktemp("runs") / "solver.jsonl"
     task, oracle = pair
     jobs = [Job("a", task, oracle, oracle_pack(oracle)), Job("b", task, oracle, oracle_pack(oracle))]
-    jobs += [Job("c", task, oracle, ContextPack()), *reference_jobs([pair])]
-    found = SolverRuns(SolverConfig(tries=12), path, LOCAL, 0).run(jobs, Control(), workers=2)
-    solved = {arm: value for (arm, _), value in found.items()}
+    jobs += [Job("c", task, oracle, ContextPack()), *reference_jobs([pair], REFERENCES)]
+    found = runs(path).run(jobs, Control(), workers=2)
+    solved = {arm: one.solved for (arm, _, _), one in found.items()}
     assert (solved["a"], solved["b"], solved["c"], solved["oracle_pack"]) == (1.0, 1.0, 0.0, 1.0)
+    assert found["a", task.id, 0].patch == found["oracle_pack", task.id, 0].patch != ""
     lines = path.read_text().splitlines()
     assert len(lines) == 5
     path.write_text("\n".join(lines) + '\n{"torn')
-    again = SolverRuns(SolverConfig(tries=12), path, LOCAL, 0).run(jobs, Control(), workers=2)
-    assert again == found
+    assert runs(path).run(jobs, Control(), workers=2) == found
     assert path.read_text().splitlines() == lines
 
 
 def test_a_stopped_run_leaves_the_rest_out(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
     control = Control()
     control.finish()
-    assert SolverRuns(SolverConfig(), tmp_path / "s", LOCAL, 0).run(reference_jobs([pair]), control, 1) == {}
+    assert runs(tmp_path / "s").run(reference_jobs([pair], REFERENCES), control, 1) == {}
 
 
 def test_a_sandbox_that_cannot_be_made_ends_the_run(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
     spec = pair[0].workspace.model_copy(update={"path": str(tmp_path / "gone")})
     lost = pair[0].model_copy(update={"workspace": spec})
     with pytest.raises(TaskError):
-        SolverRuns(SolverConfig(), tmp_path / "s", LOCAL, 0).run(reference_jobs([(lost, pair[1])]), Control(), 1)
+        runs(tmp_path / "s").run(reference_jobs([(lost, pair[1])], REFERENCES), Control(), 1)
+
+
+def test_hidden_tests_are_nothing_for_the_script(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+    hidden = pair[0].model_copy(update={"regime": "issue"})
+    with pytest.raises(ConfigError, match=r"shop/0 hides its tests.* solver\.kind=policy"):
+        runs(tmp_path / "s").run(reference_jobs([(hidden, pair[1])], REFERENCES), Control(), 1)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("[]\n")
-    with pytest.raises(DatasetError, match="line 1 is no outcome of the solver"):
-        SolverRuns(SolverConfig(), tmp_path / "s", LOCAL, 0)
+    with pytest.raises(DatasetError, match="line 1 cannot be read"):
+        runs(tmp_path / "s")
 
 
 # --- other explorers' answers -------------------------------------------------------------------------------------

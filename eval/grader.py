@@ -1,0 +1,64 @@
+"""Our own grader on many patches, each graded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gumshoe.collect.control import Control
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.grading.room import GradingRoom
+from gumshoe.errors import TaskError
+from gumshoe.eval.memo import Memo, digest, work_off
+from gumshoe.records import Oracle, Task
+
+__all__ = ["Answer", "Grader"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A patch for a task."""
+
+    task: Task
+    oracle: Oracle
+    patch: str
+
+    @property
+    def key(self) -> str:
+        return digest(self.task.hash, self.patch)
+
+
+class Grader:
+    """Grades patches, each once; what is known is kept in a file.
+
+    Args:
+        path: the file; read if it is there.
+        sandbox: where the tests run.
+    """
+
+    def __init__(self, path: Path, sandbox: SandboxConfig) -> None:
+        self._memo = Memo(path)
+        self._sandbox = sandbox
+
+    def grade(self, answers: Iterable[Answer], control: Control, workers: int) -> None:
+        """Grades what is not known yet. Raises SandboxError."""
+        todo = {answer.key: answer for answer in answers if answer.patch and self._memo.get(answer.key) is None}
+        work_off(todo.values(), self._grade, workers=workers, control=control)
+
+    def resolved(self, answer: Answer) -> float | None:
+        """1.0 where the patch resolves the task, 0.0 where not, or where it is empty; None where it was not graded."""
+        if not answer.patch:
+            return 0.0
+        facts = self._memo.get(answer.key)
+        return None if facts is None else float(facts["resolved"])
+
+    def _grade(self, answer: Answer) -> None:
+        self._memo.keep(answer.key, {"task_id": answer.task.id, "resolved": self._resolves(answer)})
+
+    def _resolves(self, answer: Answer) -> bool:
+        try:
+            with GradingRoom(answer.task, answer.oracle, self._sandbox) as room:
+                return room.run(answer.patch)[1].resolved
+        except TaskError:
+            return False  # It does not apply.

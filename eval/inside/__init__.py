@@ -1,0 +1,1 @@
+"""What runs in sandboxes: programs of their own, sent there as source."""

@@ -1,0 +1,26 @@
+"""A pack as text: what the solver reads below the problem statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+
+from gumshoe.records import ContextPack, Task
+
+__all__ = ["PROMPTS", "with_pack"]
+
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+def with_pack(task: Task, pack: ContextPack | None) -> Task:
+    """The task with the pack written below its problem statement; as it was where there is no pack."""
+    if pack is None:
+        return task
+    return task.model_copy(update={"problem_statement": _render(task.problem_statement, pack)})
+
+
+def _render(statement: str, pack: ContextPack) -> str:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((PROMPTS / "pack.jinja").read_text(encoding="utf-8"))
+    return template.render(statement=statement.strip(), pack=pack).strip()
