@@ -6,6 +6,7 @@
 | rewrite | all but the debugger                         | submit    |
 | debug_5 | all; the debugger appears after five rewrites | submit    |
 | seeker  | information tools                            | report    |
+| react   | all, described and called in plain text      | submit    |
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", 
 class Agent:
     """What an agent may do and how it is asked.
 
+    `as_text` says that tools are described, called and answered in plain text, whatever the server could do.
     `unlocked_by` maps a tool to `(other tool, count)`: it is offered once the other was called so often.
     """
 
@@ -41,6 +43,7 @@ class Agent:
     template: str
     nudges: int
     context_tokens: int | None
+    as_text: bool
     unlocked_by: Mapping[str, tuple[str, int]]
 
     def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str) -> str:
@@ -74,6 +77,7 @@ def make_agent(config: AgentConfig) -> Agent:
         template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind)),
         nudges=config.nudges,
         context_tokens=config.context_tokens,
+        as_text=config.kind == "react",
         unlocked_by={"pdb": ("rewrite", 5)} if config.kind == "debug_5" else {},
     )
 
@@ -84,7 +88,7 @@ def nudge(schemas: Sequence[ToolSchema], reason: str) -> str:
 
 
 def _bundled(kind: str) -> Path:
-    return PROMPTS / ("seeker.jinja" if kind == "seeker" else "debug.jinja")
+    return PROMPTS / {"seeker": "seeker.jinja", "react": "react.jinja"}.get(kind, "debug.jinja")
 
 
 def _template(path: Path) -> str:

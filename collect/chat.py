@@ -8,7 +8,7 @@ from typing import Any
 from gumshoe.records import Message, ToolCall, ToolSchema
 from gumshoe.tools.text_calls import describe_tools, render_text_calls
 
-__all__ = ["as_native_chat", "as_template_chat", "as_text_chat"]
+__all__ = ["as_native_chat", "as_template_chat", "as_text_chat", "as_text_messages"]
 
 
 def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
@@ -22,7 +22,7 @@ def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> li
         if role == "system" and tools:
             content = f"{content}\n\n{describe_tools(tools)}"
         elif role == "assistant" and message.tool_calls:
-            content = f"{content}\n{render_text_calls(message.tool_calls)}".lstrip("\n")
+            content = f"{content}\n{_text_of_calls(message.tool_calls)}".lstrip("\n")
         elif role == "tool":
             role, content = "user", f"<tool_response>\n{content}\n</tool_response>"
         if chat and chat[-1]["role"] == role == "user":
@@ -30,6 +30,11 @@ def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> li
         else:
             chat.append({"role": role, "content": content})
     return chat
+
+
+def as_text_messages(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[Message]:
+    """The same as messages, for any policy; reasoning stays apart from the text."""
+    return [Message.model_validate(message) for message in as_text_chat(messages, tools)]
 
 
 def as_native_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:

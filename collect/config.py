@@ -66,10 +66,10 @@ class BudgetConfig(Config):
 class AgentConfig(Config):
     """What the agent may do and how it is asked."""
 
-    kind: Literal["debug", "rewrite", "debug_5", "seeker"] = Field(
+    kind: Literal["debug", "rewrite", "debug_5", "seeker", "react"] = Field(
         default="debug",
         description="debug: all tools; rewrite: no debugger; debug_5: debugger after five rewrites; "
-        "seeker: information tools and report",
+        "seeker: information tools and report; react: all tools, described and called in plain text",
     )
     tools: tuple[str, ...] | None = Field(default=None, description="tools instead of the kind's own; null: the kind's")
     prompt: str | None = Field(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gumshoe import __version__
 from gumshoe.collect.agent import Agent, nudge
+from gumshoe.collect.chat import as_text_messages
 from gumshoe.collect.config import LimitsConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.decisions import parse_decision
@@ -43,6 +44,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from gumshoe.tools.text_calls import split_text_calls
 
 __all__ = ["Episode", "Rollout"]
 
@@ -155,12 +157,21 @@ class Rollout:
     def _decide(self, offered: Sequence[ToolSchema]) -> Completion:
         completion = self._journal.recorded() if self._journal else None
         if completion is None:
-            completion = self._policy.complete(shown(self._messages, self._elided), offered)
+            completion = self._ask(shown(self._messages, self._elided), offered)
             if self._journal:
                 self._journal.decide(completion)
         self._control.spend(completion.usage)
         self._usage = self._usage + completion.usage
         return completion
+
+    def _ask(self, messages: Sequence[Message], offered: Sequence[ToolSchema]) -> Completion:
+        if not self._agent.as_text:
+            return self._policy.complete(messages, offered)
+        answer = self._policy.complete(as_text_messages(messages, offered), ())
+        if answer.tool_calls:
+            return answer
+        text, calls = split_text_calls(answer.text, prefix=f"call-{len(self._steps)}")
+        return answer.model_copy(update={"text": text, "tool_calls": calls})
 
     def _act(self, completion: Completion, offered: Sequence[ToolSchema]) -> tuple[tuple[Observation, ...], float]:
         """Runs the calls in order; those behind the one that ended the episode are not run."""

@@ -44,7 +44,7 @@ def in_flight(run: Path) -> int:
 def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Make, tmp_path: Path) -> None:
     config = config_file(TASKS, workers=4)
     check = tmp_path / "tasks" / "repo" / "check.py"
-    check.write_text(f"import time\n\ntime.sleep(0.4)\n{check.read_text()}", encoding="utf-8")
+    check.write_text(f"import time\n\ntime.sleep(0.3)\n{check.read_text()}", encoding="utf-8")
     run, smooth = tmp_path / "run", tmp_path / "smooth"
     with two_nodes() as nodes:
         process = collect(config, "-p", "runner=ray", "-p", f"ray.address={nodes.address}")
@@ -57,7 +57,6 @@ def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Mak
         out, err = process.communicate(timeout=240)
         assert process.returncode == 0, err
         assert f"{TASKS} of {TASKS} episodes" in out
-    check.write_text(check.read_text().replace("0.4", "0.0"), encoding="utf-8")
     with_threads = collect(config, "-p", f"out={smooth}")
     with_threads.communicate(timeout=120)
     assert with_threads.returncode == 0

@@ -8,6 +8,7 @@ import pytest
 from small_tasks import make_task
 
 from gumshoe.collect.agent import DEBUG_TOOLS, make_agent
+from gumshoe.collect.chat import as_text_messages
 from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.control import Control, Interrupted
 from gumshoe.collect.elision import shown
@@ -30,6 +31,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from gumshoe.tools.text_calls import render_text_calls
 
 FIX = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
 
@@ -226,6 +228,35 @@ def test_a_seeker_reports_and_is_not_scored_on_a_patch(tmp_path: Path) -> None:
     assert found.context_pack is not None
     assert found.context_pack.locations[0].path == "shop.py"
     assert 7 in found.context_pack.locations[0].lines
+
+
+def test_react_describes_calls_and_answers_tools_in_plain_text(tmp_path: Path) -> None:
+    def wants(name: str, arguments: dict[str, Any]) -> Completion:
+        call = ToolCall(id="", name=name, arguments=arguments)
+        return Completion(text=f"[seek 0.5] why\n{render_text_calls((call,))}")
+
+    class Reading(ScriptedPolicy):
+        def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+            shown_to.append((list(messages), list(tools)))
+            return super().complete(messages, tools)
+
+    shown_to: list[tuple[list[Message], list[ToolSchema]]] = []
+    script = [wants("view", {"path": "shop.py"}), Completion(text="hm"), wants("rewrite", FIX), wants("submit", {})]
+    found = play(tmp_path, policy=Reading(script), agent="react")
+    assert (found.stop, found.resolved, found.policy.agent) == (StopReason.SUBMITTED, True, "react")
+    assert all(tools == [] for _, tools in shown_to)
+    last, _ = shown_to[-1]
+    assert [message.role for message in last] == ["system", "user"] + ["assistant", "user"] * 3
+    assert "<tools>" in last[0].content
+    assert '"name": "rewrite"' in last[0].content
+    assert '<tool_call>\n{"name": "view"' in last[2].content
+    assert last[3].content.startswith("<tool_response>\n[step 0] shop.py 1-14 of 14 lines")
+    assert last[5].content.startswith("You called no tool.")
+    assert [message.content for message in as_text_messages(found.messages[:8], found.tools)] == [
+        message.content for message in last
+    ]
+    assert [step.tool_calls[0].name for step in found.steps if step.tool_calls] == ["view", "rewrite", "submit"]
+    assert (found.steps[0].confidence, found.steps[0].rationale) == (0.5, "why")
 
 
 class Remembering(ScriptedPolicy):
