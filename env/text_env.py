@@ -22,7 +22,7 @@ __all__ = ["TextWrapper"]
 NO_CALL = f'there is no {TAG} in it; write {TAG}{{"name": "...", "arguments": {{...}}}}</tool_call>'
 
 
-class TextWrapper(gymnasium.Wrapper[str, str, dict[str, Any], Any], RecordConstructorArgs):
+class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     """A `DebugEnv` whose actions are what a model writes and whose observations are what it reads.
 
     An action is a text with one or more `<tool_call>` blocks in the Hermes form. They are carried out in order, each
@@ -37,7 +37,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, dict[str, Any], Any], RecordConstr
         describe: whether the first observation describes the tools.
     """
 
-    def __init__(self, env: gymnasium.Env[dict[str, Any], Any], *, describe: bool = True) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], *, describe: bool = True) -> None:
         RecordConstructorArgs.__init__(self, describe=describe)
         gymnasium.Wrapper.__init__(self, env)  # pyright: ignore[reportUnknownMemberType]
         self.action_space = AnyText(min_length=0, max_length=MAX_TEXT)
@@ -59,7 +59,8 @@ class TextWrapper(gymnasium.Wrapper[str, str, dict[str, Any], Any], RecordConstr
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Starts an episode. Raises as `DebugEnv.reset` does."""
         self._turn = 0
-        observation, info = self.env.reset(seed=seed, options=options)
+        inner: gymnasium.Env[Any, Any] = self.env
+        observation, info = inner.reset(seed=seed, options=options)
         text = f"{self.prompt}\n\n{observation['text']}" if self._describe else str(observation["text"])
         return text[:MAX_TEXT], {**info, "observations": [info["observation"]]}
 
@@ -74,8 +75,9 @@ class TextWrapper(gymnasium.Wrapper[str, str, dict[str, Any], Any], RecordConstr
         total = 0.0
         terminated = truncated = False
         info: dict[str, Any] = {}
+        inner: gymnasium.Env[Any, Any] = self.env
         for call in calls:
-            observation, reward, terminated, truncated, info = self.env.step(call)
+            observation, reward, terminated, truncated, info = inner.step(call)
             texts.append(observation["text"])
             records.append(info["observation"])
             total += float(reward)

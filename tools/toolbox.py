@@ -48,13 +48,19 @@ class Toolbox:
         return "\n".join(tool.instructions for tool in self._base_tools() if tool.instructions)
 
     def dispatch(self, call: ToolCall, workspace: Workspace) -> Observation:
-        """Runs one call. A ToolFailure becomes an observation; every other exception is passed on."""
+        """Runs one call. A ToolFailure becomes an observation; every other exception is passed on.
+
+        A KeyboardInterrupt ends what the tools have running; the next call begins anew.
+        """
         started = time.perf_counter()
         edits_before = len(workspace.edits)
         try:
             observation = self._find(call).call(call.arguments, workspace)
         except ToolFailure as failure:
             observation = _failed(call.name, failure)
+        except KeyboardInterrupt:
+            self.close()  # Whatever was running would answer the next call.
+            raise
         for edit in workspace.edits[edits_before:]:
             self.on_edit(edit, workspace)
         return self._finish(observation, time.perf_counter() - started)

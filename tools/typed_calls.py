@@ -20,12 +20,13 @@ def parse_command(line: str, call_id: str, tools: Sequence[ToolSchema] = ()) -> 
 
     For the tools whose schemas are given, arguments may also stand without their names, in the order of the schema,
     and a tool that takes one text gets the rest of the line as it is. A text parameter is given the text as it was
-    typed; all other values are read as YAML. A backslash means itself; what holds spaces goes in quotes.
+    typed; all other values are read as YAML. A backslash means itself; what holds spaces goes in quotes. The
+    arguments of a tool that is not among `tools` are not read.
     """
     name, _, rest = line.strip().partition(" ")
     schema = next((tool for tool in tools if tool.name == name), None)
     if schema is None:
-        return _named_only(line, call_id)
+        return ToolCall(id=call_id, name=name) if tools else _named_only(line, call_id)
     only = line_parameter(schema)
     if only is not None and not rest.lstrip().startswith(f"{only}="):
         return ToolCall(id=call_id, name=name, arguments={only: rest.strip()} if rest.strip() else {})

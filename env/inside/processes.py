@@ -29,6 +29,10 @@ class HangUp(Exception):
     """The host went away in the middle of an exchange."""
 
 
+class GivenUp(Exception):
+    """The host does not wait for the answer any more: it has sent its next request."""
+
+
 class Launch:
     """What to start: the argument list, its folder, whole environment and limits, and the ends of its streams."""
 

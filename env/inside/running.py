@@ -4,7 +4,7 @@ import errno
 import os
 import time
 
-from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, HangUp, set_nonblocking, wait_readable
+from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, set_nonblocking, wait_readable
 from gumshoe.env.inside.tape import Tape
 
 
@@ -32,12 +32,12 @@ class Run:
         os.close(out_end)
         os.close(stdin)
 
-    def finish(self, timeout, hangup, watch=None):
-        """Waits for the end and returns the reply. Raises HangUp when `hangup` becomes readable: the host sends
-        nothing while an exchange is under way, so that is its end.
+    def finish(self, timeout, host, watch=None):
+        """Waits for the end and returns the reply. Raises what `host.hear()` does when `host.source` is readable: a
+        host that is heard of while an exchange is under way does not wait for its answer.
         """
         try:
-            timed_out = self._attend(timeout, hangup, watch)
+            timed_out = self._attend(timeout, host, watch)
         finally:
             self.job.close()
             self._record()
@@ -50,14 +50,14 @@ class Run:
             "output": self.tape.dump(),
         }
 
-    def _attend(self, timeout, hangup, watch):
+    def _attend(self, timeout, host, watch):
         deadline = None if timeout is None else self.started + timeout
         timed_out = False
         while not self.job.over:
-            readers = [descriptor for descriptor in (self.job.status, self._out, hangup) if descriptor >= 0]
+            readers = [descriptor for descriptor in (self.job.status, self._out, host.source) if descriptor >= 0]
             ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [], watch)
-            if hangup in ready:
-                raise HangUp
+            if host.source in ready:
+                host.hear()
             if self._out in ready:
                 self._record(once=True)
             if self._feed in ready:

@@ -14,7 +14,6 @@ from gumshoe.env.inside.processes import (
     CHUNK,
     CLOSED,
     GRACE_S,
-    HangUp,
     Job,
     Launch,
     send_signal,
@@ -31,14 +30,14 @@ WRITE_TIMEOUT_S = 10.0
 class Session:
     """A program on a terminal of its own.
 
-    What it prints stays in the terminal until somebody asks, so that a program nobody listens to waits. `hangup` is
-    the descriptor that becomes readable when the host goes away.
+    What it prints stays in the terminal until somebody asks, so that a program nobody listens to waits. `host` is
+    what a wait listens to, as `Run.finish` does.
     """
 
-    def __init__(self, argv, cwd, env, limits, cap, hangup, watch=None):
+    def __init__(self, argv, cwd, env, limits, cap, host, watch=None):
         self.cap = cap
         self.watch = watch
-        self.hangup = hangup
+        self.host = host
         self._pending = b""
         self._messages = bytearray()
         self._master, slave = pty.openpty()
@@ -69,11 +68,11 @@ class Session:
         view = memoryview(data)
         deadline = time.monotonic() + WRITE_TIMEOUT_S
         while view and not self.job.over:
-            ready = wait_readable([self._master, self.job.status, self.hangup], deadline, [self._master])
+            ready = wait_readable([self._master, self.job.status, self.host.source], deadline, [self._master])
             if not ready:
                 raise OSError(errno.ETIMEDOUT, "the program does not read its terminal")
-            if self.hangup in ready:
-                raise HangUp
+            if self.host.source in ready:
+                self.host.hear()
             if self.job.status in ready:
                 self.job.read_status()
             self._pending += _read(self._master)
@@ -152,12 +151,12 @@ class Session:
 
     def _sources(self):
         control = [] if self._control.fileno() < 0 else [self._control.fileno()]
-        return [self._master, self.job.status, self.hangup, *control]
+        return [self._master, self.job.status, self.host.source, *control]
 
     def _take(self, ready, scanner):
         """Takes in what is ready: news first from the program's end, since after it nothing more comes."""
-        if self.hangup in ready:
-            raise HangUp
+        if self.host.source in ready:
+            self.host.hear()
         if self._control.fileno() in ready:
             self._receive()
         if self._master in ready:

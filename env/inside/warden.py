@@ -26,7 +26,7 @@ import traceback
 from gumshoe.env.inside import system
 from gumshoe.env.inside.disk import DiskFull, DiskWatch
 from gumshoe.env.inside.files import Files, Ignore
-from gumshoe.env.inside.processes import Child, HangUp, Job, Launch, kill_descendants, wake_on_child
+from gumshoe.env.inside.processes import Child, GivenUp, HangUp, Job, Launch, kill_descendants, wake_on_child
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -54,13 +54,23 @@ class Terminal:
                 del self._buffer[: end + 1]
                 return json.loads(line.decode("ascii"))
             searched = len(self._buffer)
-            try:
-                data = os.read(self.source, CHUNK)
-            except OSError:
+            if not self._take_in():
                 return None
-            if not data:
-                return None
-            self._buffer += data
+
+    def hear(self):
+        """What it means that the host is heard of in the middle of an exchange. Raises HangUp or GivenUp."""
+        if not self._take_in():
+            raise HangUp
+        raise GivenUp
+
+    def _take_in(self):
+        """Reads what is there; false when the host has gone."""
+        try:
+            data = os.read(self.source, CHUNK)
+        except OSError:
+            return False
+        self._buffer += data
+        return bool(data)
 
     def answer(self, nonce, reply):
         text = nonce + json.dumps(reply) + nonce + "\n"
@@ -72,8 +82,8 @@ class Terminal:
 class Warden:
     """Holds what lasts between requests: the root, the limits of programs, the sessions and the snapshots."""
 
-    def __init__(self, hangup):
-        self.hangup = hangup
+    def __init__(self, host):
+        self.host = host
         self.started = time.time()
         self.files = Files("/")
         self.snapshots = Snapshots(self.files, "/")
@@ -116,7 +126,7 @@ class Warden:
             return Job(launch) if self.wake is None else Child(launch, self.wake, self._nannies)
 
         run = Run(start, None if input is None else base64.b64decode(input), self.cap)
-        reply = run.finish(timeout_s, self.hangup, self.watch)
+        reply = run.finish(timeout_s, self.host, self.watch)
         if run.job.orphaned:
             self._kill_strays()
         return reply
@@ -168,7 +178,7 @@ class Warden:
         name = str(self.opened)
         environment = self._environment(env)
         self.sessions[name] = Session(
-            argv, self._folder(cwd), environment, self.limits, self.cap, self.hangup, self.watch
+            argv, self._folder(cwd), environment, self.limits, self.cap, self.host, self.watch
         )
         return name
 
@@ -251,6 +261,8 @@ def answer_to(warden, request):
         return {"ok": getattr(warden, operation)(**request)}
     except HangUp:
         raise
+    except GivenUp:
+        return {"stopped": "the host did not wait for the answer"}
     except DiskFull as error:
         warden.stop_all()
         return {"stopped": str(error)}
@@ -273,7 +285,7 @@ def serve(source, sink):
     system.hide_memory()
     system.keep_for_itself(source)
     terminal = Terminal(source, sink)
-    warden = Warden(source)
+    warden = Warden(terminal)
     try:
         while True:
             request = terminal.read_request()

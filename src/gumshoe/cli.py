@@ -21,7 +21,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
     "doctor": ("gumshoe.env.commands.doctor", "say which sandboxes work here; clean up after dead runs"),
     "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
+    "play": ("gumshoe.env.commands.play", "debug a task yourself, with the tools that an agent has"),
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
+    "debug": ("gumshoe.collect.commands.debug", "put an agent on a repository on disk and print its patch"),
     "collect": ("gumshoe.collect.commands.collect", "roll out an agent on tasks and keep its trajectories"),
     "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
     "status": ("gumshoe.collect.commands.status", "say how far a run is"),
@@ -35,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
     "grade": ("gumshoe.eval.commands.grade", "grade patches with the official SWE-bench harness, or with our own"),
     "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
+    "view": ("gumshoe.eval.commands.view", "look at traces, datasets and evaluations in a browser"),
 }
 
 EXTRAS = {
@@ -43,10 +46,12 @@ EXTRAS = {
     "matplotlib": "train",
     "peft": "train",
     "ray": "ray",
+    "starlette": "view",
     "swebench": "swebench",
     "torch": "train",
     "transformers": "train",
     "trl": "train",
+    "uvicorn": "view",
 }
 
 EXAMPLES = """\

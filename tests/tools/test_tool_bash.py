@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable
 
+import pytest
 from tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -29,6 +32,18 @@ def test_state_outlives_exit_and_timeout(open_bench: Open, backend: str) -> None
     assert late.data["timed_out"] is True
     alive = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '[s]leep 612.5'"
     assert bench.text("bash", command=f'echo "$NAME ${{PWD##*/}}"; {alive}') == "kept sub\n0\nexit code 1"
+
+
+def test_a_call_that_is_interrupted_is_not_in_the_way_of_the_next(bench: Bench) -> None:
+    assert bench.text("bash", command="export NAME=kept") == "no output"
+    for tool, command in (("bash", "sleep 60"), ("pdb", "b cart.py:13, __import__('time').sleep(60)\nc")):
+        timer = threading.Timer(1.0, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            bench.call(tool, command=command)
+        timer.join()
+        assert bench.text("bash", command="echo $NAME") == "kept"
+        assert "cart.py:12" in bench.text("pdb", command="b cart.py:12")
 
 
 def test_nothing_in_a_command_needs_quoting(bench: Bench) -> None:

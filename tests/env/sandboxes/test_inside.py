@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_a_program_without_a_nanny() -> None:
 def _run_without_nanny() -> str:
     system.adopt_orphans()
     wake = wake_on_child()[0]
-    idle = os.pipe()[0]
+    silent = SimpleNamespace(source=os.pipe()[0])
     told: list[str] = []
     for script, timeout in (("echo out; (setsid sleep 60 &); exit 3", 30), ("echo start; sleep 60", 0.3)):
 
@@ -122,7 +123,7 @@ def _run_without_nanny() -> str:
             return Child(launch, wake, set)
 
         run = Run(start, None, 1000)
-        reply: Any = run.finish(timeout, idle)
+        reply: Any = run.finish(timeout, silent)
         run.job.close()
         text = text_of(reply["output"])[0]
         told.append(f"{reply['exit_code']} {text}" if not reply["timed_out"] else f"{reply['exit_code']} True {text}")

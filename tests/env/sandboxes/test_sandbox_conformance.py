@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -98,6 +101,26 @@ def test_nothing_is_left_of_a_program_that_has_ended(sandbox: WardenSandbox) -> 
     assert result.output == "done\n"
     assert not result.timed_out
     assert processes(sandbox, "sleep 654") == 0
+
+
+def test_an_exchange_that_is_interrupted_ends_its_program(sandbox: WardenSandbox) -> None:
+    interrupted(lambda: sandbox.run(["sh", "-c", "sleep 432 & sleep 432"]))
+    assert sh(sandbox, "echo next") == "next\n"
+    assert processes(sandbox, "sleep 432") == 0
+    session = sandbox.open_session(["sh", "-c", "read x; echo got $x"])
+    interrupted(lambda: session.read_until("never", 60))
+    session.send("it\n")
+    assert session.read_until("never", 60).output == "got it\n"
+    session.close()
+
+
+def interrupted(work: Callable[[], object]) -> None:
+    """Does what is interrupted as by Ctrl-C after a while."""
+    timer = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    timer.join()
 
 
 def processes(sandbox: WardenSandbox, needle: str) -> int:

@@ -1,0 +1,1 @@
+"""Debugging by hand: what `gumshoe play` is made of."""
