@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from unidiff.patch import Hunk
 
+from gumshoe.env.tasks.binary import binary_contents
 from gumshoe.env.tasks.lines import split_lines
 from gumshoe.env.tasks.patch import FilePatch, parse_patch
 from gumshoe.errors import TaskError
@@ -26,23 +27,30 @@ def apply_patch(files: Mapping[str, str], patch: str) -> dict[str, str | None]:
     """The texts that `patch` changes, each as it becomes; None stands for a file that is deleted or renamed away.
 
     Args:
-        files: path to text, at least of the files that the patch touches; line ends as they are in the file.
+        files: path to text, at least of the files that the patch touches; line ends as they are in the file, bytes
+            that are not UTF-8 as surrogate escapes, here and in what is returned.
         patch: a unified diff, plain or in git's format.
 
     Raises:
-        TaskError: it is not a diff, holds a binary change, or does not fit the files.
+        TaskError: it is not a diff, does not fit the files, or says of a binary file only how it differs.
     """
     changed: dict[str, str | None] = {}
+    contents = iter(binary_contents(patch))
     for file in parse_patch(patch):
-        if file.binary:
-            raise TaskError(f"the patch changes the binary file {file.target or file.source}: only text can be patched")
         text = _before(file, {**files, **changed})
         if file.source is not None and file.source != file.target:
             changed[file.source] = None
-        after = _apply_hunks(file, text)
+        after = _binary(file, next(contents, None)) if file.binary else _apply_hunks(file, text)
         if file.target is not None:
             changed[file.target] = after
     return changed
+
+
+def _binary(file: FilePatch, content: bytes | None) -> str:
+    if content is None:
+        name = file.target or file.source
+        raise TaskError(f"the patch changes the binary file {name} without its whole content: use git diff --binary")
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _before(file: FilePatch, files: Mapping[str, str | None]) -> str:

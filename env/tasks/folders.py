@@ -31,7 +31,8 @@ def load_local(
     """The repository in the folder `path` as one task, `local/<name of the folder>`.
 
     Its files `.debugignore` and `.debugreadonly` hold in addition to `ignore` and `readonly`. Commands are lists of
-    words, or texts that are split into words as a shell would. Raises TaskError.
+    words, or texts that are split into words as a shell would; a bare `pytest` is run as a module of the sandbox's
+    Python, where the program may not be installed. Raises TaskError.
     """
     folder = Path(path).resolve()
     if not folder.is_dir():
@@ -86,4 +87,4 @@ def _words(command: str | Sequence[str], name: str) -> tuple[str, ...]:
         raise TaskError(f"{name} {command!r} cannot be split into words: {error}") from None
     if not words:
         raise TaskError(f"{name} is empty: give the command that runs the tests")
-    return words
+    return ("python", "-m", *words) if words[0] == "pytest" else words

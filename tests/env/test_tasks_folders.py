@@ -73,11 +73,11 @@ def test_a_repository_of_ones_own_is_one_task(tmp_path: Path) -> None:
         readonly=["tests/"],
     )
     assert task.id == f"local/{tmp_path.name}"
-    assert task.entrypoint == ("pytest", "-x", "my tests")
+    assert task.entrypoint == ("python", "-m", "pytest", "-x", "my tests")
     assert task.debug_entrypoint == ("python", "main.py")
     assert task.setup == (("pip", "--version"),)
     assert (task.ignore, task.readonly) == (("secret/",), ("tests/",))
-    assert "pytest -x 'my tests'` fails" in task.problem_statement
+    assert "python -m pytest -x 'my tests'` fails" in task.problem_statement
     assert oracle.task_id == task.id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from gumshoe.env.patch import make_patch
 from gumshoe.env.tasks import apply_patch, gold_lines
 from gumshoe.env.tasks.apply import patched_paths
+from gumshoe.env.tasks.onto import patch_folder
+from gumshoe.env.tasks.reverse import reverse_patch
 from gumshoe.errors import TaskError
 
 # Lines with what line splitting gets wrong: form feeds, carriage returns, separators, no newline at the end.
@@ -20,6 +23,9 @@ TEXTS = st.builds("".join, st.lists(PIECES, max_size=12)) | st.builds(
     lambda pieces: "".join(pieces) + "end", st.lists(PIECES, max_size=6)
 )
 PATHS = st.sampled_from(["m.py", "a/b.py", "a folder/c.py", "dé.py", 'q"uote.py'])
+
+
+BINARY = "diff --git a/x b/x\nindex 1..2\nGIT binary patch\n"
 
 
 def diff(before: dict[str, str | None], after: dict[str, str | None]) -> str:
@@ -33,6 +39,59 @@ def diff(before: dict[str, str | None], after: dict[str, str | None]) -> str:
 def test_a_diff_applied_to_the_text_before_gives_the_text_after(path: str, before: str, after: str) -> None:
     patch = diff({path: before}, {path: after})
     assert apply_patch({path: before}, patch) == ({} if before == after else {path: after})
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300), TEXTS)
+def test_binary_contents_are_carried_as_they_are(before: bytes, after: bytes, text: str) -> None:
+    """Beside text files, whose lines do not disturb them."""
+    before, after = b"\0" + before, b"\0" + after
+    patch = make_patch({"a.bin": (before, after), "b.py": (b"", text.encode()), "c.bin": (None, before)})
+    files = {"a.bin": before.decode("utf-8", "surrogateescape"), "b.py": ""}
+    made = {path: (found or "").encode("utf-8", "surrogateescape") for path, found in apply_patch(files, patch).items()}
+    wanted = {"a.bin": (before, after), "b.py": (b"", text.encode()), "c.bin": (None, before)}
+    assert made == {path: now for path, (then, now) in wanted.items() if then != now}
+
+
+@given(PATHS, TEXTS, TEXTS)
+def test_the_way_back_undoes_a_patch(path: str, before: str, after: str) -> None:
+    patch = diff({path: before}, {path: after})
+    if before != after:
+        assert apply_patch({path: after}, reverse_patch(patch)) == {path: before}
+        assert reverse_patch(reverse_patch(patch)) == patch
+
+
+def test_the_way_back_of_new_deleted_and_renamed_files(tmp_path: Path) -> None:
+    patch = diff({"old.py": "x\n", "new.py": None}, {"old.py": None, "new.py": "y\n"})
+    assert apply_patch({"new.py": "y\n"}, reverse_patch(patch)) == {"old.py": "x\n", "new.py": None}
+    moved = "diff --git a/a.py b/b.py\nsimilarity index 100%\nrename from a.py\nrename to b.py\n"
+    assert apply_patch({"b.py": "x\n"}, reverse_patch(moved)) == {"b.py": None, "a.py": "x\n"}
+    with pytest.raises(TaskError, match="only text can be taken back"):
+        reverse_patch(make_patch({"a.bin": (b"\0", b"\1\0")}))
+
+
+@given(TEXTS)
+def test_a_folder_is_patched_whole_or_not_at_all(text: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "a.py").write_text("one\n")
+        (folder / "run.sh").write_bytes(b"#!/bin/sh\n")
+        (folder / "run.sh").chmod(0o755)
+        patch = diff({"a.py": "one\n", "run.sh": "#!/bin/sh\n"}, {"a.py": None, "b/c d.py": text, "run.sh": "exit\n"})
+        assert set(patch_folder(folder, patch)) >= {"a.py", "run.sh"}
+        assert not (folder / "a.py").exists()
+        assert (folder / "b" / "c d.py").read_bytes() == text.encode()
+        assert (folder / "run.sh").stat().st_mode & 0o777 == 0o755
+        before = sorted(folder.rglob("*"))
+        with pytest.raises(TaskError, match="does not apply"):
+            patch_folder(folder, diff({"x.py": None, "run.sh": "other\n"}, {"x.py": "1\n", "run.sh": "2\n"}))
+        assert sorted(folder.rglob("*")) == before
+
+
+def test_a_patch_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    for path in ("../out.py", ".git/config"):
+        with pytest.raises(TaskError, match="not a file of the repository"):
+            patch_folder(tmp_path, diff({path: None}, {path: "x\n"}))
+    assert not list(tmp_path.iterdir())
 
 
 @given(TEXTS, TEXTS)
@@ -109,7 +168,11 @@ def test_an_added_file_has_no_gold_lines() -> None:
         ({"x": "b\n"}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", r"x:1 should be 'a\\n' but is 'b\\n'"),
         ({"x": ""}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "the end of the file"),
         ({"x": "a\n"}, "--- a/x\n+++ b/x\n@@ -7 +7 @@\n-a\n+b\n", "x has no line 7"),
-        ({"x": ""}, "diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 0\n\n", "binary file x"),
+        ({"x": ""}, f"{BINARY}delta 3\nKc$@<\n\n", "binary file x without its whole content"),
+        ({"x": ""}, "diff --git a/x b/x\nindex 1..2\nBinary files a/x and b/x differ\n", "binary file x without"),
+        ({"x": ""}, f"{BINARY}literal 0\n\n", "a damaged binary file"),
+        ({"x": ""}, f"{BINARY}literal 9\nE|\n\n", "a damaged binary file"),
+        ({"x": ""}, f"{BINARY}literal 9\nHcmV?d00001\n\n", "cut off"),
     ],
 )
 def test_a_patch_that_does_not_fit_is_refused(files: dict[str, str], patch: str, message: str) -> None:

@@ -1,0 +1,110 @@
+"""`gumshoe debug PATH`: put an agent on a repository on disk and print its patch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.commands.collect import collect
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.llm import with_llm
+from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.config import apply_overrides, validate
+from gumshoe.env.tasks.onto import patch_folder
+from gumshoe.errors import ConfigError, PolicyError
+from gumshoe.records import Trajectory
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe debug . --entrypoint "pytest -x" --model gpt                      an entry of llm.yaml (see gumshoe init)
+  gumshoe debug . --model my-model --endpoint http://127.0.0.1:8000/v1      a server of your own
+  gumshoe debug . --model human                                             you are the agent
+  gumshoe debug ~/shop --model gpt --apply                                  and change the files
+
+The agent works on a copy in a sandbox. The patch goes to standard output, everything else to standard error. Your
+files are not touched unless --apply is given. Exit code 1: the tests still fail; the patch is printed all the same.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
+    parser.add_argument(
+        "--entrypoint", default="python -m pytest -q", metavar="COMMAND", help="what fails (default: %(default)s)"
+    )
+    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="what the debugger runs, if something else")
+    parser.add_argument("--setup", action="append", default=[], metavar="COMMAND", help="run first in the sandbox")
+    parser.add_argument("--problem", default="", metavar="TEXT", help="what is wrong, for the agent")
+    parser.add_argument("--model", metavar="NAME", help="entry of llm.yaml, a model of the endpoint, or human")
+    parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="as in gumshoe collect")
+    parser.add_argument("--step", action="store_true", help="show each turn before it is acted on, and ask")
+    parser.add_argument("--apply", action="store_true", help="change the files in PATH as the patch says")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder that keeps the trace; resumed if there")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the agent and prints its patch; 0 where the tests pass now. Raises GumshoeError."""
+    if arguments.out is not None:
+        return _debug(arguments, arguments.out)
+    with tempfile.TemporaryDirectory(prefix="gumshoe-debug-") as folder:
+        return _debug(arguments, Path(folder) / "run")
+
+
+def _debug(arguments: argparse.Namespace, out: Path) -> int:
+    config = _config(arguments, out)
+    result = collect(config, verbose=arguments.verbose, step=arguments.step)
+    if result.stopped == "interrupted":
+        print("stopped" if arguments.out is None else "stopped; the same command goes on", file=sys.stderr)
+        return 130
+    trajectory = next(iter(read_trajectories(out)), None)
+    if trajectory is None:
+        raise PolicyError(_failure(out))
+    return _show(trajectory, arguments)
+
+
+def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
+    """The run of one episode. Raises ConfigError."""
+    options: dict[str, Any] = {"path": str(arguments.path), "entrypoint": arguments.entrypoint}
+    given = {
+        "debug_entrypoint": arguments.debug_entrypoint,
+        "setup": arguments.setup,
+        "problem_statement": arguments.problem,
+    }
+    options.update({name: value for name, value in given.items() if value})
+    named = {"model": arguments.model, "base_url": arguments.endpoint}
+    policy = {"kind": "openai", **{name: value for name, value in named.items() if value is not None}}
+    data = {"out": str(out), "workers": 1, "tasks": {"source": "local", "options": options}, "policy": policy}
+    data = apply_overrides(data, arguments.param)
+    if data["policy"] == {"kind": "openai"}:
+        raise ConfigError("no model: give --model NAME (see gumshoe init), or --model human")
+    config = validate(CollectConfig, data, origin="gumshoe debug")
+    return config.model_copy(update={"policy": with_llm(config.policy)})
+
+
+def _failure(out: Path) -> str:
+    failures = [str(failure.get("message")) for failure in read_failures(out)]
+    return failures[-1] if failures else "the agent did not come to an end"
+
+
+def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
+    patch = trajectory.patch or ""
+    sys.stdout.write(patch)
+    sys.stdout.flush()
+    resolved = next((score.value for score in trajectory.scores if score.name == "resolved"), None) == 1.0
+    verdict = "the tests pass" if resolved else "the tests do not pass"
+    print(f"{verdict} after {len(trajectory.steps)} steps ({trajectory.stop})", file=sys.stderr)
+    if not patch:
+        print("nothing was changed", file=sys.stderr)
+    elif arguments.apply:
+        print(f"changed: {', '.join(patch_folder(arguments.path, patch))}", file=sys.stderr)
+    else:
+        print("your files are as they were: --apply changes them", file=sys.stderr)
+    return 0 if resolved else 1

@@ -1,0 +1,122 @@
+"""`gumshoe debug`: an agent on a repository on disk. The user's files stay as they are unless asked otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.collect.store import read_trajectories
+
+BUGGY = "def add(a, b):\n    return a - b\n"
+TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
+REPAIR: list[tuple[str, dict[str, Any]]] = [
+    ("rewrite", {"path": "calc.py", "start": 2, "code": "    return a + b"}),
+    ("submit", {}),
+]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "my repo"
+    folder.mkdir()
+    (folder / "calc.py").write_text(BUGGY)
+    (folder / "test_calc.py").write_text(TEST)
+    (folder / "blob.bin").write_bytes(bytes(range(256)))
+    return folder
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[str]:
+    return scripted(tmp_path, REPAIR)
+
+
+def scripted(folder: Path, calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    """The options for an agent that makes these calls."""
+    rows = [
+        {"text": "", "tool_calls": [{"id": str(number), "name": name, "arguments": arguments}]}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    script = folder / "script.jsonl"
+    script.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return ["-p", "policy.kind=scripted", "-p", f"policy.script={script}", "-p", "sandbox.kind=local"]
+
+
+def state(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_the_patch_is_printed_and_the_files_stay(
+    repo: Path, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = state(repo)
+    run = tmp_path / "run"
+    assert main(["debug", str(repo), "--entrypoint", "pytest -x", "--out", str(run), *options]) == 0
+    shown = capsys.readouterr()
+    assert state(repo) == before
+    assert "the tests pass after 2 steps" in shown.err
+    assert "your files are as they were" in shown.err
+    subprocess.run(["git", "apply", "--check", "-"], input=shown.out, text=True, cwd=repo, check=True)
+    (trajectory,) = read_trajectories(run)
+    assert trajectory.task.source == "local"
+    assert trajectory.task.regime == "debug"
+    assert trajectory.patch == shown.out
+
+
+def test_asked_to_it_changes_the_files(repo: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["debug", str(repo), "--apply", "--problem", "add subtracts", *options]) == 0
+    assert "changed: calc.py" in capsys.readouterr().err
+    assert (repo / "calc.py").read_text() == BUGGY.replace("-", "+")
+    assert not list(repo.glob(".*"))
+
+
+def test_where_the_tests_still_fail_the_patch_is_printed_all_the_same(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = scripted(
+        tmp_path, [("rewrite", {"path": "calc.py", "start": 2, "code": "    return a * b + 1"}), REPAIR[1]]
+    )
+    assert main(["debug", str(repo), *wrong]) == 1
+    shown = capsys.readouterr()
+    assert "+    return a * b + 1" in shown.out
+    assert "the tests do not pass" in shown.err
+
+
+def test_an_agent_that_changes_nothing_says_so(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["debug", str(repo), *scripted(tmp_path, [("submit", {})])]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "nothing was changed" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([], "no model: give --model NAME"),
+        (["--model", "m", "-p", "policy.temprature=1"], "did you mean 'temperature'"),
+        (["--model", "m", "--entrypoint", "pytest 'x"], "cannot be split into words"),
+    ],
+)
+def test_wrong_options_end_in_one_clear_line(
+    more: list[str], message: str, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["debug", str(repo), *more]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["debug", str(tmp_path / "gone"), "--model", "m"]) == 2
+    assert f"no folder {tmp_path / 'gone'}" in capsys.readouterr().err
+
+
+def test_an_agent_that_cannot_go_on_says_why(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["debug", str(repo), *scripted(tmp_path, [("listdir", {})])]) == 1
+    assert "the script has 1 completions" in capsys.readouterr().err
