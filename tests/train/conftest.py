@@ -12,11 +12,9 @@ pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe[train
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe[train]'")
 
 from conversations import row, write_dataset
+from micro_config import MICRO, make_config
 
 from gumshoe.train.config import TrainConfig
-
-MICRO = {"layers": 2, "hidden": 80, "heads": 2, "head_dim": 16, "intermediate": 32, "vocab": 1024, "context": 2}
-"""Sizes of a model that trains in seconds. Its positions turn so slowly that its heads have content dimensions."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,22 +36,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def config(dataset: Path, tmp_path: Path) -> TrainConfig:
     return make_config(dataset, tmp_path / "run")
-
-
-def make_config(dataset: Path, out: Path, **changes: object) -> TrainConfig:
-    """A config of a few steps with a micro model."""
-    base: dict[str, object] = {
-        "out": str(out),
-        "dataset": str(dataset),
-        "scratch": MICRO,
-        "max_length": 1024,
-        "max_steps": 4,
-        "batch": 2,
-        "learning_rate": 1e-2,
-        "log_every": 1,
-        "device": "cpu",
-    }
-    return TrainConfig.model_validate({**base, **changes})
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import make_config
+from micro_config import make_config
 
 from gumshoe.config import load_config
 from gumshoe.errors import ConfigError

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import make_config
 from conversations import row
+from micro_config import make_config
 
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.rename import RenamingCollator, exchangeable

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MICRO
 from conversations import TOOLS, conversation, row
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from micro_config import MICRO
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import ScratchSection

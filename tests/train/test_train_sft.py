@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import make_config
 from conversations import TOOLS, conversation, row, write_dataset
+from micro_config import make_config
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.config import TrainConfig

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from forked import ForkedBackend  # pyright: ignore[reportMissingImports]
+from sandbox_backends import BACKENDS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
@@ -14,12 +15,6 @@ from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.records import Task, WorkspaceSpec
 
-BACKENDS = [
-    pytest.param("docker", marks=pytest.mark.needs("docker")),
-    pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
-    "local",
-]
-ISOLATED = BACKENDS[:2]
 FILES = {
     "app.py": "def double(n):\n    return n + n\n",
     "pkg/core.py": "NAME = 'core'\nprint(NAME)\n",

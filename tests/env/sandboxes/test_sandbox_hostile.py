@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from conftest import ISOLATED  # pyright: ignore[reportMissingImports]
+from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
