@@ -6,7 +6,7 @@ import argparse
 import secrets
 import socket
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _library(arguments: argparse.Namespace) -> Iterator[Library]:
+def _library(arguments: argparse.Namespace) -> Generator[Library]:
     from gumshoe.eval.view.gold import GoldPatches
     from gumshoe.eval.view.index import Index, cache_folder
     from gumshoe.eval.view.library import Library

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -112,7 +112,7 @@ class Index:
             self._scratch.cleanup()
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Generator[sqlite3.Connection]:
         """A connection that only reads, for as long as it is needed."""
         connection = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=30)
         try:

@@ -31,7 +31,10 @@ class Masks:
         self._process: subprocess.Popen[str] | None = None
 
     def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """`parts` as [text, kind, tokens] (the kinds are those of `gumshoe.train.render.spans`), `tokens` and `trained`. Raises DatasetError."""
+        """`parts` as [text, kind, tokens] with the kinds of `gumshoe.train.render`, `tokens` and `trained`.
+
+        Raises DatasetError.
+        """
         with self._guard:
             answer = self._ask(json.dumps({name: row.get(name) for name in ("id", "messages", "tools")}))
         if "error" in answer:

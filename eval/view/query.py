@@ -171,10 +171,9 @@ def _where(query: Query) -> _Where:
     for name in dict.fromkeys(one.field for one in query.filters):
         of_field = [one for one in query.filters if one.field == name]
         sql, bound = _expression(name)
-        wanted = [one.value for one in of_field if one.op == "is"]
-        if wanted:
-            marks = ", ".join("?" * len(wanted))
-            where.add(f"CAST({sql} AS TEXT) IN ({marks})", *bound, *map(_as_text, wanted))
+        same = [_same(sql, bound, one.value) for one in of_field if one.op == "is"]
+        if same:
+            where.add(f"({' OR '.join(part for part, _ in same)})", *(value for _, values in same for value in values))
         for one in of_field:
             _add_condition(where, one, sql, bound)
     terms = _terms(query.text)
@@ -190,7 +189,8 @@ def _where(query: Query) -> _Where:
 
 def _add_condition(where: _Where, one: Filter, sql: str, bound: Sequence[Any]) -> None:
     if one.op == "not":
-        where.add(f"coalesce(CAST({sql} AS TEXT), '') != ?", *bound, _as_text(one.value))
+        same, values = _same(sql, bound, one.value)
+        where.add(f"NOT {same}", *values)
     elif one.op == "has":
         where.add(f"instr(lower({sql}), lower(?)) > 0", *bound, str(one.value))
     elif one.op == "unknown":
@@ -198,6 +198,17 @@ def _add_condition(where: _Where, one: Filter, sql: str, bound: Sequence[Any]) -
     elif one.op != "is":
         value = one.value if one.field in ("created", "id", "task") else _as_number(one.value)
         where.add(f"{sql} {one.op} ?", *bound, value)
+
+
+def _same(sql: str, bound: Sequence[Any], value: str | float | None) -> tuple[str, list[Any]]:
+    """Whether a field has a value, numbers however they are written; the empty text is the unknown one."""
+    text = "" if value is None else str(value)
+    same = f"coalesce(CAST({sql} AS TEXT), '') = ?"
+    number = _as_number(value)
+    if number == float("inf"):
+        return f"({same})", [*bound, text]
+    either = f"({same} OR (typeof({sql}) IN ('integer', 'real') AND {sql} = ?))"
+    return either, [*bound, text, *bound, *bound, number]
 
 
 def _expression(name: str) -> tuple[str, tuple[Any, ...]]:
@@ -265,14 +276,10 @@ def _histogram(connection: sqlite3.Connection, query: Query, name: str) -> dict[
 
 
 def _as_row(row: Sequence[Any]) -> dict[str, Any]:
-    found = dict(zip(COLUMNS, row, strict=True))
+    found: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     del found["n"]
     found["live"] = bool(found["live"])
     return found
-
-
-def _as_text(value: str | float | None) -> str:
-    return "" if value is None else str(value)
 
 
 def _as_number(value: str | float | None) -> float:

@@ -1,0 +1,25 @@
+/** Makes what a model or a program wrote safe to look at: characters that act instead of being seen become signs. */
+
+const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g
+
+/** Control characters as their pictures (␛ for escape), characters that turn or hide text as ⟨U+202E⟩. */
+export function visible(text: string): string {
+  return text.replace(ACTING, (character) => {
+    const code = character.charCodeAt(0)
+    if (code < 0x20) return String.fromCharCode(0x2400 + code)
+    if (code === 0x7f) return '\u2421'
+    return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`
+  })
+}
+
+/** The same for every text in JSON data, names of fields included. */
+export function cleaned<T>(data: T): T {
+  return walk(data) as T
+}
+
+function walk(data: unknown): unknown {
+  if (typeof data === 'string') return visible(data)
+  if (Array.isArray(data)) return data.map(walk)
+  if (data === null || typeof data !== 'object') return data
+  return Object.fromEntries(Object.entries(data).map(([name, value]) => [visible(name), walk(value)]))
+}

@@ -1,0 +1,176 @@
+/** Small things that every view uses. */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { format } from './address'
+import { marked, type Mark, type Piece } from './text'
+import type { Row } from './types'
+
+export const DECISIONS: Record<string, string> = { s: 'seek', e: 'edit', v: 'verify', r: 'report', u: 'submit', '-': 'none' }
+
+/** An episode's decisions as a coloured bar, each turn as wide as the others. */
+export function Strip({ strip, at }: { strip: string; at?: number }) {
+  const shown = strip.slice(0, 200)
+  const runs = [...shown.matchAll(/(.)\1*/g)].map((match) => `${DECISIONS[match[1] ?? '-']} ×${match[0].length}`)
+  const width = 100 / Math.max(1, shown.length)
+  return (
+    <svg class="strip" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={runs.join(', ') || 'no turns'}>
+      {[...shown].map((letter, index) => (
+        <rect
+          key={index}
+          class={`d-${DECISIONS[letter] ?? 'none'}${index === at ? ' here' : ''}`}
+          x={index * width + (width > 2 ? 0.25 : 0)}
+          y={0}
+          width={Math.max(0.2, width - (width > 2 ? 0.5 : 0))}
+          height={10}
+        />
+      ))}
+    </svg>
+  )
+}
+
+export function Legend() {
+  return (
+    <ul class="legend" aria-label="Colours of decisions">
+      {['seek', 'edit', 'verify', 'report', 'submit'].map((name) => (
+        <li key={name}>
+          <span class={`swatch b-${name}`} /> {name}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** What came out, with a sign as well as a colour. */
+export function Outcome({ outcome, bare }: { outcome: string; bare?: boolean }) {
+  const good = outcome === 'resolved' || outcome === 'reported'
+  const bad = outcome === 'not resolved'
+  const sign = good ? '✓' : bad ? '✗' : outcome === 'running' ? '●' : '■'
+  const kind = good ? 'good' : bad ? 'bad' : outcome === 'running' ? 'running' : 'other'
+  return (
+    <span class={`outcome ${kind}`} title={outcome || 'unknown'}>
+      <span aria-hidden="true">{sign}</span> <span class={bare ? 'only-read' : ''}>{outcome || 'unknown'}</span>
+    </span>
+  )
+}
+
+export function Decision({ name }: { name: string | null }) {
+  return <span class={`decision b-${name ?? 'none'}`}>{name ?? 'no decision'}</span>
+}
+
+/** Text in pieces, with marks; nothing in it is ever read as HTML. */
+export function Pieces({ pieces, marks = [] }: { pieces: Piece[]; marks?: Mark[] }) {
+  return (
+    <>
+      {marked(pieces, marks).map((piece, index) =>
+        piece.mark ? (
+          <mark key={index} class={piece.mark}>
+            <span class={piece.kind}>{piece.text}</span>
+          </mark>
+        ) : piece.kind ? (
+          <span key={index} class={piece.kind}>
+            {piece.text}
+          </span>
+        ) : (
+          piece.text
+        ),
+      )}
+    </>
+  )
+}
+
+export function Wait({ problem }: { problem?: string | null }) {
+  return problem ? (
+    <p class="problem" role="alert">
+      {problem}
+    </p>
+  ) : (
+    <p class="wait">Loading …</p>
+  )
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="empty">{children}</p>
+}
+
+/** What a promise brings; the last thing stays while the next one is on its way, unless it is about another subject. */
+export function useLoaded<T>(load: () => Promise<T>, inputs: unknown[], subject = ''): { data: T | null; problem: string | null } {
+  const [state, setState] = useState<{ data: T | null; problem: string | null; subject: string }>({
+    data: null,
+    problem: null,
+    subject,
+  })
+  const turn = useRef(0)
+  useEffect(() => {
+    const mine = ++turn.current
+    load().then(
+      (data) => mine === turn.current && setState({ data, problem: null, subject }),
+      (error: unknown) =>
+        mine === turn.current && setState({ data: null, problem: error instanceof Error ? error.message : String(error), subject }),
+    )
+  }, inputs)
+  return state.subject === subject ? state : { data: null, problem: null }
+}
+
+/** Listens to keys while nothing is being typed. The handler says whether it took the key. */
+export function useKeys(handler: (key: string, event: KeyboardEvent) => boolean): void {
+  const latest = useRef(handler)
+  latest.current = handler
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement
+      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)
+      if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+      if (document.querySelector('dialog[open]')) return
+      if (latest.current(event.key, event)) event.preventDefault()
+    }
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
+}
+
+export function useWide(query: string): boolean {
+  const [wide, setWide] = useState(() => matchMedia(query).matches)
+  useEffect(() => {
+    const media = matchMedia(query)
+    const update = () => setWide(media.matches)
+    media.addEventListener('change', update)
+    return () => media.removeEventListener('change', update)
+  }, [query])
+  return wide
+}
+
+export function episodeAddress(row: Pick<Row, 'key'>, step?: number | null): string {
+  return format('episode', [row.key], { step: step ?? null })
+}
+
+/** Tabs as the ARIA practices describe them: arrows move, one tab stop. */
+export function Tabs({ tabs, chosen, onChoose }: { tabs: [string, string][]; chosen: string; onChoose: (name: string) => void }) {
+  const move = (event: KeyboardEvent) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    if (!by) return
+    event.preventDefault()
+    event.stopPropagation()
+    const place = tabs.findIndex(([name]) => name === chosen)
+    const next = tabs[(place + by + tabs.length) % tabs.length]
+    if (!next) return
+    onChoose(next[0])
+    ;(event.currentTarget as HTMLElement).querySelector<HTMLElement>(`[data-tab="${next[0]}"]`)?.focus()
+  }
+  return (
+    <div class="tabs" role="tablist" onKeyDown={move}>
+      {tabs.map(([name, title], index) => (
+        <button
+          key={name}
+          role="tab"
+          data-tab={name}
+          aria-selected={name === chosen}
+          tabIndex={name === chosen ? 0 : -1}
+          onClick={() => onChoose(name)}
+        >
+          {title} <kbd aria-hidden="true">{index + 1}</kbd>
+        </button>
+      ))}
+    </div>
+  )
+}

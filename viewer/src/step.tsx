@@ -1,0 +1,181 @@
+/** One turn: what was seen before it, what was decided and why, what was called, what came back. */
+
+import { useState } from 'preact/hooks'
+import { count, money, percent, seconds } from './format'
+import { Decision, Pieces } from './parts'
+import { findMarks, piecesOf, pythonLines, type Mark, type Piece } from './text'
+import type { Call, Episode, Observation, Step } from './types'
+
+const FOLD = 6_000
+
+export function StepCard({ episode, position, search = '' }: { episode: Episode; position: number; search?: string }) {
+  const step = episode.steps[position]
+  if (!step) return <p class="empty">This episode has no step {position}.</p>
+  return (
+    <article class="step" aria-label={`Step ${step.index}`}>
+      <Saw episode={episode} position={position} />
+      <header>
+        <Decision name={step.decision ?? step.stated} />
+        {step.stated && step.decision && step.stated !== step.decision && <span class="note">said: {step.stated}</span>}
+        <Confidence value={step.confidence} />
+        <Costs step={step} />
+      </header>
+      {step.reasoning && (
+        <details class="reasoning">
+          <summary>Reasoning</summary>
+          <pre>{step.reasoning}</pre>
+        </details>
+      )}
+      <p class="why">{step.rationale ?? <span class="note">It gave no reason.</span>}</p>
+      {step.calls.map((call, index) => (
+        <CallLine key={index} call={call} />
+      ))}
+      {step.calls.length === 0 && <p class="note">It called nothing.</p>}
+      {step.observations.map((observation, index) => (
+        <Answer key={`${position}-${index}`} observation={observation} marks={marksOf(episode, step, observation, search)} />
+      ))}
+    </article>
+  )
+}
+
+function marksOf(episode: Episode, step: Step, observation: Observation, search: string): Mark[] {
+  const quotes = (episode.pack?.findings ?? [])
+    .filter((finding) => finding.step === step.index)
+    .map((finding) => ({ text: finding.quote, kind: 'grounded' }))
+  const marks = findMarks(observation.text, quotes)
+  const terms = (search.match(/"[^"]+"|\S+/g) ?? []).map((text) => ({ text: text.replaceAll('"', ''), kind: 'hit' }))
+  const hits = findMarks(observation.text, terms, true)
+  return [...marks, ...hits.filter((hit) => marks.every((mark) => hit.end <= mark.start || mark.end <= hit.start))].sort(
+    (a, b) => a.start - b.start,
+  )
+}
+
+function Saw({ episode, position }: { episode: Episode; position: number }) {
+  const before = episode.steps[position - 1]
+  const first = episode.messages.find((message) => message.role === 'user')
+  const title = before ? `What it had just seen: step ${before.index}` : 'What it was told'
+  const texts = before ? before.observations : []
+  if (!before && !first) return null
+  return (
+    <details class="saw" open={position === 0}>
+      <summary>{title}</summary>
+      {before ? (
+        texts.map((one, index) => (
+          <pre key={index} class="answer">
+            <Pieces pieces={piecesOf(one.tool, one.text.slice(0, FOLD))} />
+          </pre>
+        ))
+      ) : (
+        <pre class="answer">{first?.content}</pre>
+      )}
+    </details>
+  )
+}
+
+export function Confidence({ value }: { value: number | null }) {
+  if (value === null) return null
+  return (
+    <span class="confidence" title={`It said that it was ${percent(value)} sure`}>
+      <meter min={0} max={1} value={value} aria-label="confidence" /> {percent(value)} sure
+    </span>
+  )
+}
+
+function Costs({ step }: { step: Step }) {
+  const tokens = step.prompt_tokens + step.completion_tokens
+  return (
+    <dl class="costs">
+      {step.seconds !== null && (
+        <div>
+          <dt>time</dt>
+          <dd>{seconds(step.seconds)}</dd>
+        </div>
+      )}
+      {step.asking ? (
+        <div>
+          <dt>of it the model</dt>
+          <dd>{seconds(step.asking)}</dd>
+        </div>
+      ) : null}
+      {tokens > 0 && (
+        <div>
+          <dt>tokens</dt>
+          <dd>
+            {count(step.prompt_tokens)} in, {count(step.completion_tokens)} out
+            {step.cached_tokens > 0 ? `, ${count(step.cached_tokens)} cached` : ''}
+          </dd>
+        </div>
+      )}
+      {step.cost !== null && (
+        <div>
+          <dt>cost</dt>
+          <dd>{money(step.cost)}</dd>
+        </div>
+      )}
+    </dl>
+  )
+}
+
+/** A call, its long texts as blocks of code. */
+export function CallLine({ call }: { call: Call }) {
+  if (call.error !== null) {
+    return (
+      <div class="call wrong">
+        <p>This could not be read as a call: {call.error}</p>
+        <pre>{call.raw ?? call.name}</pre>
+      </div>
+    )
+  }
+  const given = typeof call.arguments === 'object' && call.arguments !== null ? Object.entries(call.arguments) : []
+  const long = given.filter(([, value]) => typeof value === 'string' && (value.includes('\n') || value.length > 80))
+  const plain = given.filter((pair) => !long.includes(pair))
+  return (
+    <div class="call">
+      <code>
+        <b>{call.name}</b>({plain.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(', ')}
+        {long.length > 0 ? (plain.length ? ', …' : '…') : ''})
+      </code>
+      {long.map(([name, value]) => (
+        <div key={name} class="argument">
+          <span>{name}</span>
+          <pre>{name === 'code' ? <Pieces pieces={flat(pythonLines(String(value)))} /> : String(value)}</pre>
+        </div>
+      ))}
+      {given.filter(([, value]) => typeof value === 'object' && value !== null && JSON.stringify(value).length > 200).length > 0 && (
+        <details>
+          <summary>Arguments in full</summary>
+          <pre>{JSON.stringify(call.arguments, null, 2)}</pre>
+        </details>
+      )}
+    </div>
+  )
+}
+
+function flat(lines: Piece[][]): Piece[] {
+  return lines.flatMap((line, index) => (index ? [{ text: '\n', kind: '' }, ...line] : line))
+}
+
+function Answer({ observation, marks }: { observation: Observation; marks: Mark[] }) {
+  const [whole, setWhole] = useState(false)
+  const long = observation.text.length > FOLD
+  const last = marks.at(-1)?.end ?? 0
+  const shown = long && !whole ? observation.text.slice(0, Math.max(FOLD, Math.min(last + 200, 60_000))) : observation.text
+  return (
+    <div class={`came ${observation.failure ? 'failed' : ''}`}>
+      <p class="came-head">
+        <b>{observation.tool || 'answer'}</b>
+        {observation.seconds ? <span> {seconds(observation.seconds)}</span> : null}
+        {observation.failure && <span class="bad"> ✗ {observation.failure.kind.replaceAll('_', ' ')}</span>}
+        {observation.truncated && <span class="note"> cut by the tool</span>}
+      </p>
+      <pre class="answer">
+        <Pieces pieces={piecesOf(observation.tool, shown)} marks={marks.filter((mark) => mark.end <= shown.length)} />
+      </pre>
+      {long && (
+        <button class="plain" onClick={() => setWhole(!whole)}>
+          {whole ? 'Show less' : `Show all ${count(observation.text.length)} characters`}
+        </button>
+      )}
+    </div>
+  )
+}

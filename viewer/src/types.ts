@@ -1,0 +1,267 @@
+/** What the server answers, and what the files of a static copy hold. */
+
+export interface Source {
+  slug: string
+  kind: 'run' | 'dataset' | 'evaluation'
+  name: string
+  parent: string | null
+  episodes: number
+  live: boolean
+  planned: number | null
+  indexed: number
+  problem: string | null
+}
+
+export interface Field {
+  name: string
+  numeric: boolean
+}
+
+export interface Overview {
+  version: number
+  searchable: boolean
+  masks: boolean
+  fields: Field[]
+  sources: Source[]
+}
+
+export type Value = string | number | null
+
+export interface Row {
+  key: string
+  source: string
+  live: boolean
+  id: string
+  task: string
+  project: string
+  policy: string
+  outcome: string
+  stop: string
+  created: string
+  steps: number
+  tokens: number | null
+  cost: number | null
+  seconds: number | null
+  strip: string
+  facts?: Record<string, Value>
+}
+
+export interface Page {
+  total: number
+  offset: number
+  rows: Row[]
+}
+
+export interface Values {
+  name: string
+  kind: 'values'
+  values: { value: string | number; count: number; all: number }[]
+  rest: number
+}
+
+export interface Numbers {
+  name: string
+  kind: 'numbers'
+  low: number
+  width: number
+  whole: boolean
+  counts: number[]
+  all: number[]
+}
+
+export type Distribution = Values | Numbers
+
+export interface Call {
+  id: string
+  name: string
+  arguments: unknown
+  error: string | null
+  raw: string | null
+}
+
+export interface Breakpoint {
+  path?: string
+  line?: number
+  condition?: string
+  temporary?: boolean
+  enabled?: boolean
+  hits?: number
+}
+
+export interface Frame {
+  path: string
+  line: number
+  function: string
+  code: string
+  locals: [string, string][]
+}
+
+export interface Code {
+  path?: string
+  lines?: [number, string][]
+  current?: number
+  diff?: string
+  breakpoints?: Breakpoint[]
+  frames?: Frame[]
+  frame?: number
+  state?: string
+  reason?: string
+}
+
+export interface Observation {
+  tool: string
+  text: string
+  failure: { kind: string; message: string } | null
+  truncated: boolean
+  seconds: number | null
+  code: Code
+}
+
+export interface Step {
+  index: number
+  message_index: number
+  decision: string | null
+  stated: string | null
+  rationale: string | null
+  confidence: number | null
+  text: string
+  reasoning: string | null
+  calls: Call[]
+  observations: Observation[]
+  elided: number
+  reward: number
+  started: number | null
+  seconds: number | null
+  asking: number | null
+  prompt_tokens: number
+  completion_tokens: number
+  cached_tokens: number
+  cost: number | null
+}
+
+export interface Message {
+  role: string
+  content: string
+  left_out?: string
+  reasoning: string | null
+  calls: Call[]
+  name: string | null
+}
+
+export interface Finding {
+  claim: string
+  step: number
+  quote: string
+  grounded: boolean
+  known: boolean
+}
+
+export interface Place {
+  path: string
+  start: number
+  end: number
+  symbol: string | null
+  why: string
+  hit: boolean | null
+}
+
+export interface Pack {
+  hypothesis: string
+  locations: Place[]
+  findings: Finding[]
+  ruled_out: { what: string; why: string }[]
+  failing_frame: { path: string; line: number; function: string; code: string } | null
+  missed: { path: string; line: number }[]
+}
+
+export interface Evaluated {
+  evaluation: string
+  arm: string
+  title: string
+  scores: Record<string, number | null>
+  solver: { arm: string; title: string; solved: number }[]
+}
+
+export interface Episode {
+  key: string
+  kind: Source['kind']
+  live: boolean
+  id: string
+  task: { id: string; source: string; tags: Record<string, string> }
+  policy: { kind: string; model: string; agent: string }
+  provenance: Record<string, Value>
+  stop: string
+  resolved: boolean | null
+  scores: { name: string; value: number | null; explanation: string }[]
+  errors: string[]
+  usage: { prompt_tokens?: number; completion_tokens?: number; cost_usd?: number | null }
+  tools: { name: string; description: string; parameters: unknown }[]
+  messages: Message[]
+  steps: Step[]
+  patch: string
+  pack: Pack | null
+  gold: string | null
+  exact: boolean
+  cut: number
+  row: Row | null
+  siblings: Row[]
+  evaluated: Evaluated | null
+}
+
+export interface Mask {
+  model: string
+  parts: [string, 'trained' | 'masked' | 'read', number][]
+  tokens: number
+  trained: number
+}
+
+export interface Measured {
+  value: number | null
+  low: number | null
+  high: number | null
+  count: number
+}
+
+export interface Arm {
+  name: string
+  title: string
+  policy: { kind: string; model: string; agent: string }
+  episodes: number
+  failed: number
+  groups: Record<string, Record<string, Measured>>
+}
+
+export interface Comparison {
+  arm: string
+  baseline: string
+  group: string
+  metric: string
+  difference: Measured
+  better: number
+  worse: number
+  mcnemar_p: number | null
+}
+
+export interface Result {
+  arm: string
+  task: string
+  split: string
+  sample: number
+  stop: string | null
+  scores: Record<string, number | null>
+  tags: Record<string, string>
+  key: string | null
+}
+
+export interface Evaluation {
+  slug: string
+  name: string
+  summary: {
+    title: string
+    seed: number
+    tasks: Record<string, number>
+    arms: Arm[]
+    comparisons: Comparison[]
+  } | null
+  results: Result[]
+}
