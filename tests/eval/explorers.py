@@ -1,0 +1,130 @@
+"""A server with scripted models of known quality: seekers that find the place always, sometimes or never, and a
+solver that mends what it is shown, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Said = tuple[str, list[tuple[str, dict[str, Any]]]]
+
+PROMPT_TOKENS, ANSWER_TOKENS = 100, 10
+WRONG = ("README.md", 1)
+SHOWN = re.compile(r"^(?P<path>\S+) \d+-\d+ of \d+ lines?$")
+NUMBERED = re.compile(r"^[* ] *(?P<number>\d+) (?P<code>.*) \+ 1$")
+
+
+class Models:
+    """Answers by the model's name; `places` tells where the bug of a problem statement is."""
+
+    def __init__(self, places: Mapping[str, tuple[str, int]], found_by_middling: Sequence[str]) -> None:
+        self._places = places
+        self._found = found_by_middling
+        self.asked: list[dict[str, Any]] = []
+
+    def answer(self, request: Mapping[str, Any]) -> Said:
+        self.asked.append(dict(request))
+        return self._solve(request) if request["model"] == "solver" else self._seek(request)
+
+    def _seek(self, request: Mapping[str, Any]) -> Said:
+        messages = request["messages"]
+        statement = messages[1]["content"]
+        right = {"perfect": True, "useless": False}.get(request["model"], statement in self._found)
+        path, line = self._places[statement] if right else WRONG
+        shown = next((message["content"] for message in messages if message["role"] == "tool"), None)
+        if shown is None:
+            return "[seek 0.5] I look there.", [("view", {"path": path, "start": line, "end": line})]
+        quote = shown.splitlines()[-1].strip()
+        return f"[report {0.9 if right else 0.6}] There it is.", [
+            (
+                "report",
+                {
+                    "locations": [{"path": path, "start": line, "end": line}],
+                    "findings": [{"claim": "it stands there", "step": 0, "quote": quote}],
+                    "hypothesis": "One is added too much.",
+                },
+            )
+        ]
+
+    def _solve(self, request: Mapping[str, Any]) -> Said:
+        """Takes ` + 1` off the lines that it was shown; looks where the pack says if it has to look itself."""
+        done = [call["function"]["name"] for message in request["messages"] for call in message.get("tool_calls", ())]
+        names = {tool["function"]["name"] for tool in request["tools"]}
+        found = list(_shown_bugs(request["messages"])) if "rewrite" not in done else []
+        if found:
+            return "[edit 0.8] One too much.", [("rewrite", change) for change in found]
+        places = re.findall(r"^- (\S+):(\d+)-(\d+)", request["messages"][1]["content"], re.MULTILINE)
+        if places and "view" in names and "view" not in done:
+            path, start, end = places[0]
+            return "[seek 0.5] I look.", [("view", {"path": path, "start": int(start), "end": int(end)})]
+        return ("[submit 0.5] Done.", [("submit", {})]) if "submit" in names else ("I do not know.", [])
+
+
+def _shown_bugs(messages: Sequence[Mapping[str, Any]]) -> Generator[dict[str, Any]]:
+    for message in messages:
+        if message["role"] != "tool":
+            continue
+        title, *lines = re.sub(r"^\[step \d+\] ", "", message["content"]).splitlines()
+        path = SHOWN.match(title)
+        for line in lines if path else ():
+            match = NUMBERED.match(line)
+            if path and match:
+                number = int(match["number"])
+                yield {"path": path["path"], "code": f"{match['code']}\n", "start": number, "end": number}
+
+
+@contextmanager
+def serving(models: Models) -> Generator[str]:
+    """The address of a chat server with these models."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = json.dumps(_completion(request["model"], *models.answer(request))).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _completion(model: str, text: str, calls: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    made = [
+        {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for number, (name, given) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}],
+        "usage": {
+            "prompt_tokens": PROMPT_TOKENS,
+            "completion_tokens": ANSWER_TOKENS,
+            "total_tokens": PROMPT_TOKENS + ANSWER_TOKENS,
+        },
+    }

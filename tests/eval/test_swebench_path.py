@@ -1,0 +1,238 @@
+"""The whole path of configs/eval/swebench_lite.yaml: served models, seekers and solver, predictions, official harness.
+
+The instances are made here: images as the official ones are laid out, without any network. The models are scripted,
+so that it is known what has to come out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import uuid
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
+
+from gumshoe.cli import main
+from gumshoe.env.patch import make_patch
+
+pytestmark = [
+    pytest.mark.needs("docker"),
+    pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason="needs the extra `swebench`"),
+]
+
+BASE = "gumshoe-python:latest"
+COUNT = 4
+TURN = PROMPT_TOKENS + ANSWER_TOKENS
+PRICES = {"prompt": 1.0, "completion": 10.0}
+TURN_COST = (PROMPT_TOKENS * 1.0 + ANSWER_TOKENS * 10.0) / 1e6
+OLD_TEST = "def test_old():\n    pass\n"
+
+
+def source(number: int, *, clean: bool) -> str:
+    return f'"""Part {number}."""\n\n\ndef part(n):\n    return n * {number + 2}{"" if clean else " + 1"}\n'
+
+
+def new_test(number: int) -> str:
+    return (
+        f"from parts import part{number}\n\n\n{OLD_TEST}\n\n"
+        f"def test_part():\n    assert part{number}.part(2) == {2 * (number + 2)}\n"
+    )
+
+
+def statement(number: int) -> str:
+    return f"Part {number} gives too much."
+
+
+@pytest.fixture(scope="module")
+def image() -> Generator[str]:
+    """A repository with all the bugs, as the harness expects one to be laid out."""
+    import docker
+
+    files = {
+        "/testbed/README.md": "Parts.\n",
+        "/testbed/parts/__init__.py": "",
+        "/testbed/pytest.ini": "[pytest]\npythonpath = .\n",
+        "/opt/miniconda3/bin/activate": 'test "$1" = testbed && export CONDA_DEFAULT_ENV="$1"\n',
+    }
+    for number in range(COUNT):
+        files[f"/testbed/parts/part{number}.py"] = source(number, clean=False)
+        files[f"/testbed/tests/test_part{number}.py"] = OLD_TEST
+    name = f"gumshoe-test-{uuid.uuid4().hex[:8]}"
+    steps = [f"mkdir -p {Path(path).parent} && printf %s {shlex.quote(text)} > {path}" for path, text in files.items()]
+    git = "git -c user.name=t -c user.email=t@t -c safe.directory=/testbed -C /testbed"
+    steps += [f"{git} init -q", f"{git} add -A", f"{git} commit -qm base"]
+    client = docker.from_env()
+    container = client.containers.run(BASE, ["sh", "-ec", "\n".join(steps)], detach=True, network_mode="none")
+    try:
+        assert container.wait()["StatusCode"] == 0, container.logs()
+        # The harness keeps its containers open with `tail` and asks them to stop, which a first process does not hear
+        # unless it listens: without this it waits for 15 seconds each time.
+        listening = 'if [ "$1" = tail ]; then trap "exit 0" TERM; "$@" & wait; else exec "$@"; fi'
+        container.commit(name, "latest", changes=f"ENTRYPOINT {json.dumps(['sh', '-c', listening, '--'])}")
+        yield f"{name}:latest"
+        client.images.remove(f"{name}:latest", force=True)
+    finally:
+        container.remove(force=True)
+        client.close()
+
+
+def a_row(image: str, number: int) -> dict[str, Any]:
+    before, after = source(number, clean=False).encode(), source(number, clean=True).encode()
+    tests = f"tests/test_part{number}.py"
+    return {
+        "repo": "owner/parts",
+        "instance_id": f"owner__parts-{number}",
+        "base_commit": "HEAD",
+        "patch": make_patch({f"parts/part{number}.py": (before, after)}),
+        "test_patch": make_patch({tests: (OLD_TEST.encode(), new_test(number).encode())}),
+        "problem_statement": statement(number),
+        "FAIL_TO_PASS": json.dumps([f"{tests}::test_part"]),
+        "PASS_TO_PASS": json.dumps([f"{tests}::test_old"]),
+        "image": image,
+        "version": "1",
+    }
+
+
+@pytest.fixture(scope="module")
+def out(image: str, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run of the command with seekers that are right always, half of the time and never."""
+    folder = tmp_path_factory.mktemp("swebench")
+    rows = folder / "rows.jsonl"
+    rows.write_text("".join(f"{json.dumps(a_row(image, number))}\n" for number in range(COUNT)))
+    places = {statement(number): (f"parts/part{number}.py", 5) for number in range(COUNT)}
+    models = Models(places, [statement(0), statement(2)])
+    with serving(models) as url:
+
+        def policy(model: str) -> dict[str, Any]:
+            return {"kind": "openai", "model": model, "base_url": url, "prices": PRICES}
+
+        arms = [{"name": name, "policy": policy(name)} for name in ("useless", "middling", "perfect")]
+        settings = {
+            "out": str(folder / "out"),
+            "tasks.options.path": str(rows),
+            "arms": arms,
+            "solver.policy": policy("solver"),
+            "solver.mode": "one_shot",
+            "solver.references": ["no_pack", "oracle_pack"],
+            "sandbox.memory_mb": 1024,
+            "flaky_runs": 1,
+            "workers": 4,
+            "harness.workers": 4,
+            "resamples": 2000,
+        }
+        given = [
+            word
+            for key, value in settings.items()
+            for word in ("-p", f"{key}={yaml.safe_dump(value, default_flow_style=True, width=9999).splitlines()[0]}")
+        ]
+        assert main(["eval", str(root / "configs/eval/swebench_lite.yaml"), *given]) == 0
+    return folder / "out"
+
+
+def arms_of(out: Path) -> dict[str, dict[str, Any]]:
+    summary = json.loads((out / "summary.json").read_text())
+    return {arm["name"]: arm for arm in summary["arms"]}
+
+
+def values(out: Path, metric: str) -> dict[str, float | None]:
+    return {name: arm["groups"]["all"][metric]["value"] for name, arm in arms_of(out).items()}
+
+
+def rows_of(out: Path, arm: str) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    return sorted((row for row in rows if row["arm"] == arm), key=lambda row: row["task_id"])
+
+
+def test_the_seekers_come_out_in_their_order_with_the_known_effects(out: Path) -> None:
+    assert values(out, "solved") == {"useless": 0, "middling": 0.5, "perfect": 1, "no_pack": 0, "oracle_pack": 1}
+    assert {name: values(out, "line_recall")[name] for name in ("useless", "middling", "perfect")} == {
+        "useless": 0.0,
+        "middling": 0.5,
+        "perfect": 1.0,
+    }
+    summary = json.loads((out / "summary.json").read_text())
+    uplift = {
+        one["arm"]: (one["difference"]["value"], one["better"], one["worse"])
+        for one in summary["comparisons"]
+        if (one["baseline"], one["metric"], one["group"]) == ("no_pack", "solved", "all")
+    }
+    assert uplift == {"useless": (0, 0, 0), "middling": (0.5, 2, 0), "perfect": (1, 4, 0), "oracle_pack": (1, 4, 0)}
+
+
+def test_the_official_harness_agrees_and_leaves_its_report(out: Path) -> None:
+    assert values(out, "official") == values(out, "solved")
+    (report,) = (out / "harness" / "perfect").glob("*/gumshoe-perfect.*.json")
+    said = json.loads(report.read_text())
+    assert (said["schema_version"], said["resolved_instances"], said["total_instances"]) == (2, COUNT, COUNT)
+    predictions = [json.loads(line) for line in (out / "preds.jsonl").read_text().splitlines()]
+    assert {one["model_name_or_path"] for one in predictions} == {"gumshoe-perfect"}
+    assert all("+    return n * " in one["model_patch"] for one in predictions)
+
+
+def test_findings_are_grounded_and_seen_again(out: Path) -> None:
+    for metric in ("grounding", "replayed"):
+        assert {values(out, metric)[name] for name in ("useless", "middling", "perfect")} == {1.0}
+
+
+def test_tokens_and_money_of_a_resolved_task(out: Path) -> None:
+    """Each seeker takes two turns a task; the solver takes one where it is shown something, or is not."""
+    arms = arms_of(out)
+    spent = {
+        name: {what: value["value"] for what, value in arms[name]["per_resolved"]["all"].items()}
+        for name in ("middling", "perfect", "useless")
+    }
+    assert (spent["perfect"]["tokens"], spent["perfect"]["solver_tokens"]) == (2 * TURN, TURN)
+    assert (spent["middling"]["tokens"], spent["middling"]["solver_tokens"]) == (4 * TURN, 2 * TURN)
+    assert spent["middling"]["total_tokens"] == 6 * TURN
+    assert spent["perfect"]["total_cost"] == pytest.approx(3 * TURN_COST)
+    assert spent["useless"]["tokens"] is None
+    timing = json.loads((out / "timing.json").read_text())
+    assert timing["perfect"]["all"]["total_seconds"]["value"] > 0
+
+
+def test_the_statistics_match_an_independent_computation(out: Path) -> None:
+    import numpy as np
+    from scipy.stats import bootstrap
+    from statsmodels.stats.contingency_tables import mcnemar
+    from statsmodels.stats.proportion import proportion_confint
+
+    solved = {
+        name: [row["scores"]["solved"] == 1 for row in rows_of(out, name)]
+        for name in ("useless", "middling", "perfect", "no_pack")
+    }
+    comparisons = json.loads((out / "summary.json").read_text())["comparisons"]
+    for name in ("useless", "middling", "perfect"):
+        ours = arms_of(out)[name]["groups"]["all"]["solved"]
+        low, high = proportion_confint(sum(solved[name]), COUNT, method="wilson")
+        assert (ours["low"], ours["high"]) == pytest.approx((low, high), abs=1e-9)
+        only_ours = sum(one and not other for one, other in zip(solved[name], solved["no_pack"], strict=True))
+        only_theirs = sum(other and not one for one, other in zip(solved[name], solved["no_pack"], strict=True))
+        theirs: Any = mcnemar([[0, only_theirs], [only_ours, 0]], exact=True)
+        (compared,) = (
+            one
+            for one in comparisons
+            if (one["arm"], one["baseline"], one["metric"]) == (name, "no_pack", "solved") and one["group"] == "all"
+        )
+        assert compared["mcnemar_p"] == pytest.approx(theirs.pvalue if only_ours + only_theirs else 1.0)
+        differences = np.array(solved[name], dtype=float) - np.array(solved["no_pack"], dtype=float)
+        if len(set(differences)) > 1:
+            interval = bootstrap(
+                (differences,), np.mean, n_resamples=20000, method="percentile", rng=1
+            ).confidence_interval
+            got = compared["difference"]["low"], compared["difference"]["high"]
+            assert got == pytest.approx((interval.low, interval.high), abs=0.01)
+
+
+def test_the_confidence_is_held_against_the_truth(out: Path) -> None:
+    """The middling seeker says 0.9 where it is right and 0.6 where it is not."""
+    middling = arms_of(out)["middling"]
+    points = [(one["confidence"], one["right"], one["count"]) for one in middling["calibration"]]
+    assert points == [(pytest.approx(0.6), 0.0, 2), (pytest.approx(0.9), 1.0, 2)]
+    assert middling["calibration_error"] == pytest.approx((0.6 + 0.1) / 2)
+    assert middling["groups"]["all"]["brier"]["value"] == pytest.approx((0.36 + 0.01) / 2)
