@@ -17,8 +17,8 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pexpect
@@ -58,11 +58,10 @@ class BubblewrapBackend:
     def __init__(self, config: SandboxConfig, workdir: str) -> None:
         self._config = config
         self._workdir = workdir
-        self._folder = Path(tempfile.mkdtemp(prefix="gumshoe-"))
         self._process: pexpect.spawn[bytes] | None = None
         as_root = os.geteuid() == 0
         user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if as_root else USER_OF_GUESTS
-        _write_accounts(self._folder, user)
+        self._accounts = _accounts(user)
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
         self.place = Place(
             root=workdir,
@@ -79,11 +78,14 @@ class BubblewrapBackend:
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxError("bubblewrap is not installed: apt-get install bubblewrap")
-        options = [program, *_namespaces(self.place.user is not None), *self._mounts()]
-        try:
-            self._process = spawn([*options, "--chdir", "/", "--", *argv], self.place.environment)
-        except (OSError, pexpect.ExceptionPexpect) as error:
-            raise SandboxError(f"bubblewrap could not be started: {error}") from None
+        with ExitStack() as open_files:
+            try:
+                accounts = {path: open_files.enter_context(_in_memory(text)) for path, text in self._accounts.items()}
+                options = [program, *_namespaces(self.place.user is not None), *self._mounts(accounts)]
+                inherited = tuple(accounts.values())
+                self._process = spawn([*options, "--chdir", "/", "--", *argv], self.place.environment, files=inherited)
+            except (OSError, pexpect.ExceptionPexpect) as error:
+                raise SandboxError(f"bubblewrap could not be started: {error}") from None
         return self._process
 
     def close(self) -> None:
@@ -91,10 +93,9 @@ class BubblewrapBackend:
         if self._process is not None:
             stop(self._process, kill=True)
             self._process = None
-        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _mounts(self) -> Iterator[str]:
-        """The file system that the sandbox sees, from the root down."""
+    def _mounts(self, accounts: Mapping[str, int]) -> Iterator[str]:
+        """The file system that the sandbox sees, from the root down; `accounts` are open files by path."""
         for folder in _parents(["/etc/ssl/certs", HOME, self._workdir]):
             yield from ("--perms", "0755", "--dir", folder)
         yield from ("--proc", "/proc", "--dev", "/dev")
@@ -105,8 +106,8 @@ class BubblewrapBackend:
                 yield from ("--ro-bind-try", folder, folder)
         for name in SYSTEM_FILES:
             yield from ("--ro-bind-try", name, name)
-        for name in ("passwd", "group", "hosts"):
-            yield from ("--ro-bind", str(self._folder / name), f"/etc/{name}")
+        for path, file in accounts.items():
+            yield from ("--perms", "0644", "--ro-bind-data", str(file), path)
         disk = self._config.disk_mb
         for folder, megabytes in (
             (self._workdir, disk),
@@ -151,14 +152,25 @@ def _parents(paths: Iterable[str]) -> list[str]:
     return sorted(parents - {"/"} - set(SYSTEM_FOLDERS))
 
 
-def _write_accounts(folder: Path, user: int) -> None:
-    """The few files of /etc that programs look names up in."""
-    (folder / "passwd").write_text(
-        f"root:x:0:0:root:/:/usr/sbin/nologin\ngumshoe:x:{user}:{user}:gumshoe:{HOME}:/bin/sh\n"
-    )
-    (folder / "group").write_text(f"root:x:0:\ngumshoe:x:{user}:\n")
-    (folder / "hosts").write_text("127.0.0.1 localhost gumshoe\n::1 localhost gumshoe\n")
-    folder.chmod(0o755)
+def _accounts(user: int) -> dict[str, str]:
+    """The few files of /etc that programs look names up in, by path."""
+    return {
+        "/etc/passwd": f"root:x:0:0:root:/:/usr/sbin/nologin\ngumshoe:x:{user}:{user}:gumshoe:{HOME}:/bin/sh\n",
+        "/etc/group": f"root:x:0:\ngumshoe:x:{user}:\n",
+        "/etc/hosts": "127.0.0.1 localhost gumshoe\n::1 localhost gumshoe\n",
+    }
+
+
+@contextmanager
+def _in_memory(text: str) -> Generator[int]:
+    """An open file that a child can read `text` from. It has no place on a disk where a killed host could leave it."""
+    file = os.memfd_create("gumshoe")
+    try:
+        os.write(file, text.encode())
+        os.lseek(file, 0, os.SEEK_SET)
+        yield file
+    finally:
+        os.close(file)
 
 
 @functools.cache

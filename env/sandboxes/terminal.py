@@ -15,14 +15,37 @@ __all__ = ["spawn", "stop"]
 READ_BYTES = 1 << 16
 
 
+class _Spawn(pexpect.spawn):  # pyright: ignore[reportMissingTypeArgument]
+    """A `pexpect.spawn` whose program inherits some open files."""
+
+    def __init__(self, *arguments: Any, files: Sequence[int], **options: Any) -> None:
+        self._files = files
+        super().__init__(*arguments, **options)
+
+    def _spawnpty(self, args: Any, **options: Any) -> Any:
+        def preexec() -> None:
+            for file in self._files:
+                os.set_inheritable(file, True)
+            if wanted is not None:
+                wanted()
+
+        wanted: Callable[[], None] | None = options.pop("preexec_fn", None)
+        parent: Any = super()
+        return parent._spawnpty(args, pass_fds=self._files, preexec_fn=preexec, **options)
+
+
 def spawn(
-    argv: Sequence[str], env: Mapping[str, str], preexec: Callable[[], None] | None = None
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    preexec: Callable[[], None] | None = None,
+    *,
+    files: Sequence[int] = (),
 ) -> pexpect.spawn[bytes]:
     """Starts `argv` on a terminal without echo, without the pauses that pexpect makes for people at keyboards.
 
-    Raises pexpect.ExceptionPexpect or OSError.
+    The program inherits `files`, by their numbers. Raises pexpect.ExceptionPexpect or OSError.
     """
-    process: Any = pexpect.spawn(
+    process: Any = _Spawn(
         argv[0],
         list(argv[1:]),
         env=dict(env),  # pyright: ignore[reportArgumentType]
@@ -31,6 +54,7 @@ def spawn(
         maxread=READ_BYTES,
         preexec_fn=preexec,
         use_poll=True,
+        files=tuple(files),
     )
     process.delaybeforesend = None
     process.delayafterread = None
