@@ -17,12 +17,23 @@ from requests.exceptions import RequestException
 
 from gumshoe.errors import SandboxError
 
-__all__ = ["LABEL", "connect", "daemon_errors", "image_digest", "labels", "reap_once", "reap_orphans", "why_not_docker"]
+__all__ = [
+    "LABEL",
+    "connect",
+    "daemon_errors",
+    "image_digest",
+    "image_is_missing",
+    "labels",
+    "reap_once",
+    "reap_orphans",
+    "why_not_docker",
+]
 
 LABEL = "gumshoe.run"
 HOST_LABEL = "gumshoe.host"
 PROCESS_LABEL = "gumshoe.process"
 TIMEOUT_S = 120
+NO_IMAGE = "No such image"
 RUN_ID = secrets.token_hex(8)
 
 
@@ -60,10 +71,19 @@ def why_not_docker(image: str) -> str | None:
         _find_image(image)
     except SandboxError as error:
         text = str(error)
-        if "No such image" in text:
+        if NO_IMAGE in text:
             return f"the image {image} is not here (docker pull {image}, or make image for gumshoe-python)"
         return text
     return None
+
+
+def image_is_missing(image: str) -> bool:
+    """Whether the daemon answers and does not have the image."""
+    try:
+        _find_image(image)
+    except SandboxError as error:
+        return NO_IMAGE in str(error)
+    return False
 
 
 @functools.cache

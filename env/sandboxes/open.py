@@ -15,7 +15,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Line, Link
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.staging import stage
-from gumshoe.errors import ConfigError, SandboxError
+from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
 __all__ = ["Choice", "choose", "close_pools", "open_sandbox", "why_not"]
@@ -43,7 +43,7 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     Raises:
         ConfigError: the only sandbox there is does not isolate, and the policy is not trusted.
         SandboxError: the sandbox does not work here, or could not be started.
-        TaskError: the task's repository is missing, or its setup fails.
+        TaskError: the task's repository or image is missing, or its setup fails.
     """
     config = config or SandboxConfig()
     choice = choose(task, config, trusted=trusted)
@@ -91,7 +91,9 @@ def close_pools() -> None:
 
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:
-    """Picks the backend for a task. Raises ConfigError and SandboxError as `open_sandbox` does."""
+    """Picks the backend for a task. Raises ConfigError, SandboxError and TaskError as `open_sandbox` does."""
+    if task is not None and task.workspace.path is None and task.workspace.image is not None:
+        _check_image(task.id, task.workspace.image)
     if config.kind == "auto":
         choice = _first_that_works(task, config)
     else:
@@ -105,6 +107,14 @@ def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice
             f"bubblewrap, or set sandbox.unsafe=true if you accept that ({choice.sentence})"
         )
     return choice
+
+
+def _check_image(task_id: str, image: str) -> None:
+    """Raises TaskError where the daemon answers and does not have the task's image."""
+    from gumshoe.env.sandboxes.engine import image_is_missing
+
+    if image_is_missing(image):
+        raise TaskError(f"task {task_id}: its image {image} is not here: docker pull {image}")
 
 
 def why_not(kind: str, task: Task | None, config: SandboxConfig) -> str | None:

@@ -110,7 +110,7 @@ def _image(row: Row, where: str) -> WorkspaceSpec:
     """The image, by the name that Docker Hub knows: older rows leave out whose it is."""
     required(row, ("image_name",), where, texts=("image_name",))
     name: str = row["image_name"]
-    if "/" not in name:
+    if name.startswith("swesmith."):
         name = f"jyangballin/{name.replace('__', '_1776_')}"
     if ":" not in name.rpartition("/")[2]:
         name += ":latest"

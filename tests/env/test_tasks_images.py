@@ -1,92 +1,283 @@
-"""Tasks whose repository is in a container image, laid out as the official SWE-bench ones."""
+"""Tasks whose repository is in a container image, laid out as the official ones are: what holds in their sandboxes."""
 
 from __future__ import annotations
 
 import json
-import shlex
-import uuid
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed_images import CLEAN, GOLD, REPO, a_row, built_image
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.debug_env import DebugEnv
+from gumshoe.env.grading import grade, without_tests
 from gumshoe.env.patch import make_patch
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.check import check_task
+from gumshoe.env.tasks.check import check_task, check_tasks
+from gumshoe.env.workspace import Workspace
+from gumshoe.records import Oracle, Task, ToolCall
 
 pytestmark = pytest.mark.needs("docker")
 
-BASE = "gumshoe-python:latest"
-BUGGY = "def double(n):\n    return n\n"
-OLD_TEST = "from shop import double\n\n\ndef test_zero():\n    assert double(0) == 0\n"
-NEW_TEST = OLD_TEST + "\n\ndef test_double():\n    assert double(2) == 4\n"
 DOCKER = SandboxConfig(kind="docker")
-# Conda's own script reads variables that may not be set; whoever sources it has to bear that.
-ACTIVATE = 'test "$1" = testbed && export CONDA_DEFAULT_ENV="$1"\n'
-FILES = {
-    "/testbed/shop.py": BUGGY,
-    "/testbed/tests/test_shop.py": OLD_TEST,
-    "/testbed/pytest.ini": "[pytest]\npythonpath = .\n",
-    "/opt/miniconda3/bin/activate": ACTIVATE,
-}
+SHOP = REPO["shop.py"]
+LATER = """\
+RUN cd /testbed && git checkout -q -b later && echo 'x = 2' > old.py && git add -A && \\
+    git -c user.name=t -c user.email=t@t commit -qm 'The answer' && git tag answer && git checkout -q main
+"""
 
 
 @pytest.fixture(scope="module")
 def image() -> Generator[str]:
-    import docker
-
-    name = f"gumshoe-test-{uuid.uuid4().hex[:8]}"
-    steps = [f"mkdir -p {Path(path).parent} && printf %s {shlex.quote(text)} > {path}" for path, text in FILES.items()]
-    git = "git -c user.name=t -c user.email=t@t -c safe.directory=/testbed -C /testbed"
-    steps += [f"{git} init -q", f"{git} add -A", f"{git} commit -qm base"]
-    client = docker.from_env()
-    container = client.containers.run(BASE, ["sh", "-ec", "\n".join(steps)], detach=True, network_mode="none")
-    try:
-        assert container.wait()["StatusCode"] == 0, container.logs()
-        container.commit(name, "latest")
-        yield f"{name}:latest"
-        client.images.remove(f"{name}:latest", force=True)
-    finally:
-        container.remove(force=True)
-        client.close()
+    with built_image(more=LATER) as name:
+        yield name
 
 
-def a_row(image: str, patch: str) -> dict[str, Any]:
-    return {
-        "repo": "owner/shop",
-        "instance_id": "owner__shop-1",
-        "base_commit": "abc",
-        "patch": patch,
-        "test_patch": make_patch({"tests/test_shop.py": (OLD_TEST.encode(), NEW_TEST.encode())}),
-        "problem_statement": "double does not",
-        "FAIL_TO_PASS": ["tests/test_shop.py::test_double"],
-        "PASS_TO_PASS": ["tests/test_shop.py::test_zero"],
-        "image": image,
-        "version": "1",
-    }
-
-
-def checked(row: dict[str, Any], folder: Path, regime: str) -> str:
+def loaded(folder: Path, row: dict[str, Any], source: str = "swebench", **options: Any) -> tuple[Task, Oracle]:
     rows = folder / "rows.jsonl"
     rows.write_text(json.dumps(row) + "\n")
-    ((task, oracle),) = load_tasks("swebench", path=rows, regime=regime)
-    return "; ".join(check_task(task, oracle, DOCKER).problems)
+    ((task, oracle),) = load_tasks(source, path=rows, **options)
+    return task, oracle
 
 
 @pytest.mark.parametrize("regime", ["issue", "debug"])
 def test_an_instance_is_proven_in_both_regimes(regime: str, image: str, tmp_path: Path) -> None:
-    gold = make_patch({"shop.py": (BUGGY.encode(), BUGGY.replace("return n", "return 2 * n").encode())})
-    assert checked(a_row(image, gold), tmp_path, regime) == ""
+    assert check_task(*loaded(tmp_path, a_row(image), regime=regime), DOCKER).problems == ()
 
 
-def test_a_patch_that_repairs_nothing_is_found_out(image: str, tmp_path: Path) -> None:
-    wrong = make_patch({"shop.py": (BUGGY.encode(), BUGGY.replace("return n", "return 3 * n").encode())})
-    problems = checked(a_row(image, wrong), tmp_path, "debug")
-    assert problems == "with the gold patch these tests should pass and do not: tests/test_shop.py::test_double"
+def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tmp_path: Path) -> None:
+    """An answer that repairs nothing, one that does not fit, an image that is not there, tests that hang."""
+    wrong = make_patch({"shop.py": (SHOP, SHOP.replace(b"return n", b"return 5 * n", 2))})
+    hanging = b"import time\n\n\ndef test_double():\n    time.sleep(600)\n"
+    rows = [
+        a_row(image, instance_id="wrong", patch=wrong),
+        a_row(image, instance_id="drifted", patch=make_patch({"shop.py": (b"other\n", b"text\n")})),
+        a_row("gumshoe-test-no-such-image:latest", instance_id="absent"),
+        a_row(image, instance_id="drifted-tests", test_patch=make_patch({"tests/test_shop.py": (b"a\n", b"b\n")})),
+        a_row(image, instance_id="hanging", test_patch=make_patch({"tests/test_hang.py": (None, hanging)})),
+        a_row(image, instance_id="good"),
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    tasks = load_tasks("swebench", path=path)
+    short = [(_in_time(task, 5.0) if task.id == "hanging" else task, oracle) for task, oracle in tasks]
+    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(short, DOCKER, workers=2)}
+    assert found.pop("good") == ""
+    assert found.pop("wrong").startswith("with the gold patch these tests should pass and do not")
+    assert "task drifted: the patch does not apply: shop.py:1 should be" in found.pop("drifted")
+    assert "task absent: its image gumshoe-test-no-such-image:latest is not here" in found.pop("absent")
+    assert "task drifted-tests: its test patch: the patch does not apply" in found.pop("drifted-tests")
+    assert "the tests run for more than 5 s" in found.pop("hanging")
+    hung = next((task, oracle) for task, oracle in short if task.id == "hanging")
+    late = grade(*hung, GOLD, DOCKER)
+    assert (late.outcome, late.explanation) == ("error", "task hanging: the tests run for more than 5 s")
 
 
-def test_an_image_that_is_not_there_is_named(tmp_path: Path) -> None:
-    problems = checked(a_row("gumshoe-test-no-such-image:latest", ""), tmp_path, "issue")
-    assert "gumshoe-test-no-such-image" in problems
+def _in_time(task: Task, seconds: float) -> Task:
+    return task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": seconds})})
+
+
+def test_its_environment_is_active_in_every_session(image: str, tmp_path: Path) -> None:
+    task, _ = loaded(tmp_path, a_row(image), regime="debug")
+    python = "/opt/miniconda3/envs/testbed/bin/python"
+    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+        assert sandbox.python == python
+        seen = sandbox.run(["sh", "-c", "command -v python; echo $CONDA_DEFAULT_ENV $MORE"], env={"MORE": "more"})
+        assert seen.output.split() == [python, "testbed", "more"]
+        session = sandbox.open_session(["python", "-c", "import sys; print(sys.executable, 'end')"])
+        assert session.read_until("end", 30).output.strip() == python
+        session.close()
+
+
+def test_the_debugger_runs_on_the_python_of_the_image(image: str, tmp_path: Path) -> None:
+    task, _ = loaded(tmp_path, a_row(image), regime="debug")
+    env = DebugEnv(task, tools=["pdb"], sandbox=DOCKER, trusted=True)
+    try:
+        env.reset(seed=0)
+        for number, command in enumerate(("b shop.py:7", "c", "p __import__('sys').executable, n")):
+            observation, *_ = env.step(ToolCall(id=str(number), name="pdb", arguments={"command": command}))
+        assert "/opt/miniconda3/envs/testbed/bin/python" in observation["text"]
+    finally:
+        env.close()
+
+
+@pytest.mark.parametrize("conda", [True, False])
+def test_an_image_without_the_environment_is_taken_as_it_is(conda: bool, tmp_path: Path) -> None:
+    with built_image(conda=conda, environment="/opt/another") as name:
+        task, oracle = loaded(tmp_path, a_row(name), regime="debug")
+        with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+            assert sandbox.run(["sh", "-c", "command -v python"]).output.strip() == "/usr/bin/python"
+        assert check_task(task, oracle, DOCKER).passed
+
+
+def test_the_future_is_not_in_the_history_and_hidden_tests_are_nowhere(image: str, tmp_path: Path) -> None:
+    task, _ = loaded(tmp_path, a_row(image))
+    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+        log = sandbox.run(["git", "-c", "safe.directory=*", "log", "--all", "--format=%s"]).output
+        assert log.split() == ["base"]
+        assert sandbox.run(["grep", "-rl", "test_triple", "/testbed", "/tmp", "/gumshoe"]).output == ""
+        assert sandbox.run(["git", "-c", "safe.directory=*", "status", "--porcelain"]).output == ""
+
+
+def test_the_final_patch_holds_every_kind_of_change_and_no_test(image: str, tmp_path: Path) -> None:
+    task, oracle = loaded(tmp_path, a_row(image), regime="debug")
+    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+        workspace = Workspace(task, sandbox)
+        sandbox.write_file("shop.py", CLEAN)
+        sandbox.write_file("neu/gr\u00f6\u00dfe 2.py", b"y = 1\n")
+        sandbox.write_file("new.bin", b"\0\1\2")
+        sandbox.write_file("crlf.txt", b"one\r\n2\r\n")
+        sandbox.write_file("tests/test_shop.py", b"")
+        sandbox.run(["mv", "old.py", "moved.py"])
+        sandbox.run(["rm", "notes/gr\u00f6\u00dfe 1.txt", "blob.bin"])
+        patch = workspace.patch()
+    assert "test_shop" not in patch
+    assert grade(task, oracle, patch, DOCKER).resolved
+    repo = tmp_path / "repo"
+    for path, data in REPO.items():
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (repo / path).write_bytes(data)
+    subprocess.run(["git", "apply", "-"], input=patch.encode(), cwd=repo, check=True)
+    left = {path.relative_to(repo).as_posix(): path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+    gone = {"old.py", "notes/gr\u00f6\u00dfe 1.txt", "blob.bin"}
+    new = {
+        "shop.py": CLEAN,
+        "neu/gr\u00f6\u00dfe 2.py": b"y = 1\n",
+        "new.bin": b"\0\1\2",
+        "crlf.txt": b"one\r\n2\r\n",
+        "moved.py": b"x = 1\n",
+    }
+    assert left == {path: data for path, data in REPO.items() if path not in gone} | new
+
+
+def test_of_an_agent_that_does_not_know_the_tests_they_are_taken_out(image: str, tmp_path: Path) -> None:
+    _, oracle = loaded(tmp_path, a_row(image))
+    mine = make_patch(
+        {"tests/test_shop.py": (REPO["tests/test_shop.py"], b"pass\n"), "tests/test_more.py": (None, b"\n")}
+    )
+    kept = without_tests(GOLD + mine, oracle)
+    assert kept == GOLD + make_patch({"tests/test_more.py": (None, b"\n")})
+    assert without_tests("", oracle) == ""
+
+
+def test_a_repository_with_a_submodule(tmp_path: Path) -> None:
+    submodule = """\
+RUN mkdir /sub && cd /sub && git init -q && echo 'z = 1' > z.py && git add -A && \\
+    git -c user.name=t -c user.email=t@t commit -qm sub && cd /testbed && \\
+    git -c protocol.file.allow=always submodule --quiet add /sub 'a sub' && \\
+    git -c user.name=t -c user.email=t@t commit -qm module && rm -rf /sub
+"""
+    with built_image(more=submodule) as name:
+        task, oracle = loaded(tmp_path, a_row(name))
+        assert check_task(task, oracle, DOCKER).problems == ()
+        with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+            workspace = Workspace(task, sandbox)
+            sandbox.write_file("a sub/z.py", b"z = 2\n")
+            sandbox.write_file("shop.py", CLEAN)
+            assert "a sub/z.py" in workspace.patch()
+            assert sandbox.run(["git", "-c", "safe.directory=*", "log", "-1", "--format=%s"]).output.strip() == "module"
+
+
+SMITH_BUG = make_patch({"shop.py": (SHOP, SHOP.replace(b"def same(n):\n    return n", b"def same(n):\n    return 7"))})
+SMITH: dict[str, Any] = {
+    "instance_id": "owner__shop.1234abcd.func__x1",
+    "repo": "swesmith/owner__shop.1234abcd",
+    "patch": SMITH_BUG,
+    "FAIL_TO_PASS": ["tests/test_shop.py::test_same"],
+    "PASS_TO_PASS": ["tests/test_other.py::test_other"],
+    "problem_statement": "same is not the same",
+}
+
+
+@pytest.fixture(scope="module")
+def smith_image() -> Generator[str]:
+    other = {"tests/test_other.py": b"import shop\n\n\ndef test_other():\n    assert shop.double(0) == 0\n"}
+    with built_image({**REPO, **other}) as name:
+        yield name
+
+
+@pytest.mark.parametrize("regime", ["issue", "debug"])
+def test_a_row_of_swe_smith(regime: str, smith_image: str, tmp_path: Path) -> None:
+    task, oracle = loaded(tmp_path, {**SMITH, "image_name": smith_image}, "swesmith", regime=regime)
+    assert (task.source, task.regime) == ("swesmith", regime)
+    assert check_task(task, oracle, DOCKER).problems == ()
+    assert grade(task, oracle, oracle.gold_patch, DOCKER).resolved
+    assert grade(task, oracle, make_patch({"x.py": (None, b"\n")}), DOCKER).outcome == "unresolved"
+    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+        assert b"return 7" in sandbox.read_file("shop.py")
+        told = sandbox.run(["git", "-c", "safe.directory=*", "log", "--all", "-p", "--format="]).output
+        assert "+    return 7" in told
+        assert told.count("def same") == 1
+        assert ("test_same" in told) is (regime == "debug")
+        assert (sandbox.run(["ls", "tests/test_shop.py"]).exit_code == 0) is (regime == "debug")
+
+
+def r2e_row(image: str, **changes: Any) -> dict[str, Any]:
+    def diff(path: str, before: bytes | None, after: bytes) -> dict[str, Any]:
+        return {
+            "header": {"file": {"path": path}, "misc_line": None},
+            "is_binary_file": False,
+            "minus_file": {"path": "/dev/null" if before is None else f"a/{path}"},
+            "plus_file": {"path": f"b/{path}"},
+            "hunks": [],
+            "old_file_content": (before or b"").decode(),
+            "new_file_content": after.decode(),
+        }
+
+    diffs = [diff("shop.py", SHOP, CLEAN), diff("tests/test_new.py", None, b"\n"), diff("extra.py", None, b"e = 1\n")]
+    log = (
+        "=== short test summary info ===\n\x1b[32mPASSED\x1b[0m r2e_tests/test_1.py::TestShop::test_zero\n"
+        "FAILED r2e_tests/test_1.py::test_double - assert 2 == 4\n=== 2 ==="
+    )
+    return {
+        "repo_name": "shop",
+        "docker_image": image,
+        "commit_hash": "0123456789abcdef0123",
+        "parsed_commit_content": json.dumps({"file_diffs": diffs}),
+        "execution_result_content": json.dumps({"old_commit_res_stdout": log}),
+        "expected_output_json": json.dumps(
+            {"TestShop.test_zero": "PASSED", "test_double": "PASSED", "test_no": "FAILED"}
+        ),
+        "problem_statement": "\n[ISSUE]\n**double** does not\n[/ISSUE]\n",
+        **changes,
+    }
+
+
+@pytest.fixture(scope="module")
+def r2e_image() -> Generator[str]:
+    tests = (
+        b"from shop import double\n\n\nclass TestShop:\n    def test_zero(self):\n        assert double(0) == 0\n\n\n"
+        b"def test_double():\n    assert double(2) == 4\n\n\ndef test_no():\n    assert 0\n"
+    )
+    files = {
+        **REPO,
+        "run_tests.sh": b".venv/bin/python -W ignore -m pytest -rA r2e_tests\n",
+        "r2e_tests/test_1.py": tests,
+    }
+    more = """\
+RUN mv /testbed/r2e_tests /r2e_tests && cd /testbed && git rm -rq --cached r2e_tests run_tests.sh && \\
+    git -c user.name=t -c user.email=t@t commit -q --amend -m base
+"""
+    with built_image(files, more, conda=False, environment="/testbed/.venv") as name:
+        yield name
+
+
+@pytest.mark.parametrize("regime", ["issue", "debug"])
+def test_a_row_of_r2e_gym(regime: str, r2e_image: str, tmp_path: Path) -> None:
+    task, oracle = loaded(tmp_path, r2e_row(r2e_image), "r2egym", regime=regime)
+    assert (task.id, task.regime) == ("r2egym/shop/0123456789ab", regime)
+    assert task.problem_statement == "**double** does not\n"
+    assert (oracle.fail_to_pass, oracle.pass_to_pass) == (("test_double",), ("TestShop.test_zero",))
+    assert "test_new" not in oracle.gold_patch
+    assert "extra.py" in oracle.gold_patch
+    assert check_task(task, oracle, DOCKER).problems == ()
+    assert grade(task, oracle, oracle.gold_patch, DOCKER).resolved
+    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+        assert sandbox.python == "/testbed/.venv/bin/python"
+        seen = sandbox.run(["sh", "-c", "ls -d /r2e_tests r2e_tests run_tests.sh"]).output
+        assert ("\nr2e_tests\n" in f"\n{seen}") is (regime == "debug")
+        assert "/r2e_tests\n" not in seen.replace("'/r2e_tests'", "")
