@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.train.config import LoraSection, TrainConfig
+from gumshoe.train.run_folder import CHECKPOINTS
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -14,9 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["lora_arguments", "sft_arguments"]
 
 
-def sft_arguments(config: TrainConfig, checkpoints: Path, *, evaluates: bool) -> SFTConfig:
+_METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
+
+
+def sft_arguments(config: TrainConfig) -> SFTConfig:
     """The trainer's arguments. Rows come tokenized and checked, so that the trainer prepares nothing itself."""
     from trl.trainer.sft_config import SFTConfig
+
+    checkpoints = Path(config.out) / CHECKPOINTS
 
     return SFTConfig(
         output_dir=str(checkpoints),
@@ -45,11 +51,14 @@ def sft_arguments(config: TrainConfig, checkpoints: Path, *, evaluates: bool) ->
         dataloader_pin_memory=config.device != "cpu",
         logging_steps=config.log_every,
         logging_first_step=True,
-        eval_strategy=_when(config.eval_every) if evaluates else "no",
+        eval_strategy=_when(config.eval_every) if config.eval_split is not None else "no",
         eval_steps=config.eval_every,
         save_strategy=_when(config.save_every),
         save_steps=config.save_every or 500,
         save_total_limit=config.keep,
+        load_best_model_at_end=config.best != "last",
+        metric_for_best_model=_METRIC[config.best],
+        greater_is_better=config.best == "seeker",
         report_to=list(config.report_to),
         disable_tqdm=True,
     )

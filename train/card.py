@@ -9,22 +9,38 @@ import yaml
 from gumshoe import __version__
 from gumshoe.config import config_hash, dump_config
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["Outcome", "render_card"]
+__all__ = ["Outcome", "RewardOutcome", "render_card", "render_reward_card"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to. A loss that was not measured is None."""
+    """What a run came to. What was not measured is None."""
 
     rows: int
     skipped: int
+    masked: int
     tokens: int
     trained_tokens: int
     parameters: int
     steps: int
+    best_step: int | None
     loss: float | None
     eval_loss: float | None
+    eval_accuracy: float | None
+    seeker_score: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RewardOutcome:
+    """What a run of reinforcement learning came to: the mean reward of its first and of its last fifth."""
+
+    parameters: int
+    steps: int
+    first: float | None
+    last: float | None
     seconds: float
 
 
@@ -34,14 +50,16 @@ def render_card(config: TrainConfig, outcome: Outcome) -> str:
     header["tags"] = ["gumshoe", "seeker", "sft", "trl"]
     if config.model is not None:
         header["base_model"] = config.model
+    header["datasets"] = [config.dataset]
     origin = f"`{config.model}`" if config.model else "a Qwen3 architecture with fresh weights"
     left_out = f" {outcome.skipped} rows over {config.max_length} tokens were left out." if outcome.skipped else ""
+    masked = f" {outcome.masked} turns that were mistakes were read and not trained." if outcome.masked else ""
     facts = [
         ("config hash", f"`{config_hash(config)}`"),
         ("parameters", f"{outcome.parameters:,}"),
         ("optimizer steps", f"{outcome.steps:,}"),
         ("training loss, last logged", _number(outcome.loss)),
-        (f"loss on split {config.eval_split}", _number(outcome.eval_loss)),
+        *_held_out(config, outcome),
         ("seconds", f"{outcome.seconds:.0f}"),
     ]
     return "\n".join(
@@ -53,8 +71,48 @@ def render_card(config: TrainConfig, outcome: Outcome) -> str:
             f"Fine-tuned from {origin} on split `{config.train_split}` of view `{config.view}` of the dataset "
             f"`{config.dataset}`: {outcome.rows:,} conversations, {outcome.tokens:,} tokens, of which "
             f"{outcome.trained_tokens:,} train (what the assistant wrote; never prompts, tools or tool results)."
-            f"{left_out}\n",
+            f"{left_out}{masked}\n",
             "The chat template in this folder renders a conversation as it was trained.\n",
+            "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
+            f"Made with gumshoe {__version__} from this config:\n",
+            f"```yaml\n{dump_config(config)}```\n",
+        ]
+    )
+
+
+def _held_out(config: TrainConfig, outcome: Outcome) -> list[tuple[str, str]]:
+    if config.eval_split is None:
+        return [("loss on held-out rows", "not measured")]
+    facts = [
+        (f"loss on split {config.eval_split}", _number(outcome.eval_loss)),
+        (f"token accuracy on split {config.eval_split}", _number(outcome.eval_accuracy)),
+    ]
+    if config.best != "last":
+        facts.append((f"step kept, by {config.best}", str(outcome.best_step)))
+    if config.episodes is not None:
+        facts.append(("mean reward of live episodes", _number(outcome.seeker_score)))
+    return facts
+
+
+def render_reward_card(config: GrpoConfig, outcome: RewardOutcome) -> str:
+    """The text of README.md in the folder of a model from reinforcement learning."""
+    header: dict[str, object] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
+    header |= {"tags": ["gumshoe", "seeker", "grpo", "trl"], "base_model": config.model}
+    weights = ", ".join(f"{weight:g} x {name}" for name, weight in config.episodes.weights.items())
+    facts = [
+        ("config hash", f"`{config_hash(config)}`"),
+        ("parameters", f"{outcome.parameters:,}"),
+        ("optimizer steps", f"{outcome.steps:,}"),
+        ("mean reward, first fifth of the steps", _number(outcome.first)),
+        ("mean reward, last fifth", _number(outcome.last)),
+        ("seconds", f"{outcome.seconds:.0f}"),
+    ]
+    return "\n".join(
+        [
+            f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
+            "# An info-seeking model, trained on its own episodes\n",
+            f"`{config.model}` went on learning with GRPO from episodes in live sandboxes, in groups of {config.group} "
+            f"on one task. An episode is worth {weights}.\n",
             "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
             f"Made with gumshoe {__version__} from this config:\n",
             f"```yaml\n{dump_config(config)}```\n",

@@ -7,6 +7,9 @@ from typing import Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from gumshoe.config import Config
+from gumshoe.train.live import LiveSection
+from gumshoe.train.mistakes import RULES, Rule
+from gumshoe.train.samples import Sampling
 
 __all__ = ["LoraSection", "ScratchSection", "TrainConfig"]
 
@@ -52,13 +55,23 @@ class TrainConfig(Config):
     scratch: ScratchSection | None = Field(None, description="make a small model instead of loading one")
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
 
-    method: Literal["full", "lora"] = Field("full", description="train all weights, or adapters")
+    method: Literal["full", "lora", "qlora"] = Field(
+        "full", description="train all weights, or adapters, or adapters on weights of 4 bits (needs bitsandbytes)"
+    )
     lora: LoraSection = Field(
         default_factory=lambda: LoraSection.model_validate({}), description="adapters, for method lora"
     )
 
     max_length: PositiveInt = Field(8192, description="most tokens of a row")
-    too_long: Literal["error", "skip"] = Field("error", description="rows over max_length: refuse them, or leave out")
+    too_long: Literal["error", "skip", "windows"] = Field(
+        "error", description="rows over max_length: refuse them, leave them out, or cut them between turns"
+    )
+    unit: Literal["episode", "decision"] = Field(
+        "episode", description="a row trains a whole episode, or one decision with all that led to it"
+    )
+    mask: tuple[Rule, ...] = Field(
+        RULES, description="turns that are read and not trained: malformed calls, a loop's repetitions"
+    )
     epochs: PositiveFloat = Field(1.0, description="passes over the rows")
     max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: as epochs say")
     batch: PositiveInt = Field(1, description="rows that go through the model at once, on each device")
@@ -90,12 +103,38 @@ class TrainConfig(Config):
         None, description="steps between two checkpoints; null: at every epoch's end"
     )
     keep: PositiveInt = Field(1, description="checkpoints kept")
+    best: Literal["last", "eval_loss", "seeker"] = Field(
+        "last", description="weights kept: the last, those of the lowest held-out loss, or of the best live episodes"
+    )
+    patience: PositiveInt | None = Field(
+        None, description="evaluations without a better one after which training stops; null: never"
+    )
+    episodes: LiveSection | None = Field(None, description="live episodes, for best: seeker")
     report_to: tuple[str, ...] = Field((), description="trackers that transformers knows, such as trackio or wandb")
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
         if (self.model is None) == (self.scratch is None):
             raise ValueError("give either model (a folder or a hub id) or scratch (a section), not both and not none")
-        if self.scratch is not None and self.method == "lora":
+        if self.scratch is not None and self.method != "full":
             raise ValueError("adapters on a model made from nothing teach it nothing: use method: full")
         return self
+
+    @model_validator(mode="after")
+    def _best_is_measured(self) -> Self:
+        if self.best == "last":
+            if self.patience is not None:
+                raise ValueError("patience needs best: eval_loss or best: seeker, which say what better means")
+            return self
+        if self.eval_split is None:
+            raise ValueError(f"best: {self.best} needs an eval_split, at whose evaluations checkpoints are compared")
+        if self.eval_every != self.save_every:
+            raise ValueError("best needs a checkpoint at every evaluation: set save_every and eval_every alike")
+        if (self.best == "seeker") != (self.episodes is not None):
+            raise ValueError("best: seeker and a section episodes go together")
+        return self
+
+    @property
+    def sampling(self) -> Sampling:
+        """How rows become samples."""
+        return Sampling(self.max_length, windows=self.too_long == "windows", unit=self.unit, mask=self.mask)

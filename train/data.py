@@ -41,8 +41,9 @@ def load_rows(folder: Path, view: str, split: str, *, limit: int | None = None) 
         raise DatasetError(f"view {view} of dataset {folder} has no split {split!r}: it has {known}")
     rows = splits[split]
     assert isinstance(rows, datasets.Dataset)
-    if "messages" not in rows.column_names:
-        raise DatasetError(f"dataset {folder} has no column messages: it has {', '.join(rows.column_names)}")
+    if "messages" not in rows.column_names and not {"prompt", "completion"} <= set(rows.column_names):
+        known = ", ".join(rows.column_names)
+        raise DatasetError(f"dataset {folder} has no column messages (nor prompt and completion): it has {known}")
     return rows if limit is None else rows.select(range(min(limit, len(rows))))
 
 

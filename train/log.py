@@ -31,6 +31,8 @@ class LossLog(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Starts the file anew."""
+        if not state.is_world_process_zero:
+            return
         lines = [json.dumps(entry) + "\n" for entry in state.log_history]
         self._path.write_text("".join(lines), encoding="utf-8")
 
@@ -58,18 +60,22 @@ class ProgressBar(TrainerCallback):
         )
         self._task = self._bar.add_task("training", loss="")
         self._loss = ""
+        self._shown = True
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Shows the bar."""
+        """Shows the bar, once for all processes."""
+        self._shown = state.is_world_process_zero
+        if not self._shown:
+            return
         self._bar.update(self._task, total=state.max_steps, completed=state.global_step)
         self._bar.start()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Moves it."""
         self._bar.update(self._task, completed=state.global_step)
-        if not self._live and state.global_step % max(1, state.max_steps // PLAIN_EVERY) == 0:
+        if self._shown and not self._live and state.global_step % max(1, state.max_steps // PLAIN_EVERY) == 0:
             print(f"step {state.global_step} of {state.max_steps} {self._loss}".rstrip(), file=sys.stderr, flush=True)
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -85,5 +91,8 @@ class ProgressBar(TrainerCallback):
 
 
 def newest_loss(history: Sequence[dict[str, float]]) -> str:
-    """The last training loss, for display; empty where none was logged yet."""
-    return next((f"loss {entry['loss']:.3f}" for entry in reversed(history) if "loss" in entry), "")
+    """The last training loss or reward, for display; empty where none was logged yet."""
+    entry = next((entry for entry in reversed(history) if "loss" in entry), None)
+    if entry is None:
+        return ""
+    return f"reward {entry['reward']:.3f}" if "reward" in entry else f"loss {entry['loss']:.3f}"

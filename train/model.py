@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
@@ -10,7 +12,7 @@ from gumshoe.train.config import TrainConfig
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["load_model", "load_tokenizer"]
+__all__ = ["load_model", "load_tokenizer", "load_weights", "merge_adapters"]
 
 
 def load_tokenizer(model: str, revision: str | None) -> PreTrainedTokenizerBase:
@@ -27,15 +29,51 @@ def load_tokenizer(model: str, revision: str | None) -> PreTrainedTokenizerBase:
 
 
 def load_model(model: str, config: TrainConfig) -> PreTrainedModel:
-    """The model, in bfloat16 where the config trains in it, else in float32. Raises ConfigError."""
+    """The model, in the precision that the config trains it in. Raises ConfigError."""
+    import torch
+
+    if config.method == "qlora":
+        return load_weights(model, config.revision, dtype=torch.bfloat16, quantization_config=_four_bits())
+    dtype = torch.bfloat16 if config.bf16 and config.method == "lora" else torch.float32
+    return load_weights(model, config.revision, dtype=dtype)
+
+
+def load_weights(model: str, revision: str | None, **options: Any) -> PreTrainedModel:
+    """The model as it is stored, in float32 unless told otherwise. Raises ConfigError."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    dtype = torch.bfloat16 if config.bf16 and config.method == "lora" else torch.float32
     try:
-        return AutoModelForCausalLM.from_pretrained(model, revision=config.revision or "main", dtype=dtype)
+        return AutoModelForCausalLM.from_pretrained(
+            model, revision=revision or "main", **{"dtype": torch.float32, **options}
+        )
     except (OSError, ValueError, KeyError) as error:
         raise _cannot_load(model, error) from None
+
+
+def merge_adapters(model: str, adapters: Path, config: TrainConfig) -> PreTrainedModel:
+    """The model with its adapters merged: on the processor, into weights that were never reduced to 4 bits."""
+    import torch
+    from peft import PeftModel
+
+    dtype = torch.bfloat16 if config.bf16 else torch.float32
+    merged: Any = PeftModel.from_pretrained(load_weights(model, config.revision, dtype=dtype), str(adapters))
+    return merged.merge_and_unload()
+
+
+def _four_bits() -> Any:
+    """Weights of 4 bits, computed with in bfloat16. Raises ConfigError where that cannot be had."""
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    if find_spec("bitsandbytes") is None:
+        raise ConfigError("method: qlora needs bitsandbytes: pip install bitsandbytes, or use method: lora")
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
 
 
 def _cannot_load(model: str, error: Exception) -> ConfigError:

@@ -6,25 +6,33 @@ nothing were missing. Here every row is rendered, and a row with nothing to trai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.data import conversations
 from gumshoe.train.render import Rendered, Renderer
+from gumshoe.train.samples import Sample, Sampling, samples
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Preflight", "RowReport", "look_at", "prepare"]
+__all__ = ["Preflight", "RowReport", "look_at", "prepare", "rendered_row"]
 
 _NAMED = 3
+_BATCH = 256
+"""Rows that are in memory at a time while they are prepared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RowReport:
-    """One row: how many tokens it has, how many of them train, and what would become of it at `max_length`."""
+    """One row: how many tokens it has, how many of them train, and what would become of it at `max_length`.
+
+    `masked` counts the turns that a rule took out of what trains.
+    """
 
     index: int
     id: str
@@ -32,6 +40,7 @@ class RowReport:
     trained: int
     truncated: bool
     dropped: bool
+    masked: int = 0
 
     @property
     def sound(self) -> bool:
@@ -64,56 +73,75 @@ class Preflight:
         """Rows that would be truncated, or dropped for that."""
         return tuple(row for row in self.rows if row.truncated)
 
-    def check(self, too_long: Literal["error", "skip"] = "error") -> None:
+    def check(self, too_long: Literal["error", "skip", "windows"] = "error") -> None:
         """Raises DatasetError where a row has nothing to train, or is too long and may not be left out."""
         if self.untrained:
-            raise DatasetError(f"{_some(self.untrained)} nothing to train: no assistant message, or an empty one")
-        if self.too_long and (too_long == "error" or len(self.too_long) == len(self.rows)):
+            raise DatasetError(f"{_some(self.untrained)} nothing to train: no assistant message, or all masked out")
+        if self.too_long and (too_long != "skip" or len(self.too_long) == len(self.rows)):
             longest = max(row.tokens for row in self.too_long)
             dropped = sum(row.dropped for row in self.too_long)
             raise DatasetError(
                 f"{_some(self.too_long)} more than max_length {self.max_length} tokens and would be cut"
                 f"{f', {dropped} of them to nothing' if dropped else ''}: "
-                f"set max_length to {longest} or more, or too_long: skip"
+                f"set max_length to {longest} or more, or too_long: windows or skip"
             )
 
 
-def look_at(rows: Iterable[tuple[Mapping[str, Any], Rendered]], max_length: int) -> Preflight:
-    """Reports on rendered rows."""
-    return Preflight(tuple(_report(index, row, done, max_length) for index, (row, done) in enumerate(rows)), max_length)
+def look_at(done: Iterable[Sample], max_length: int) -> Preflight:
+    """Reports on samples."""
+    return Preflight(tuple(_report(index, sample, max_length) for index, sample in enumerate(done)), max_length)
 
 
-def prepare(rows: Dataset, renderer: Renderer, max_length: int) -> tuple[Dataset, Preflight]:
+def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) -> tuple[Dataset, Preflight]:
     """Renders every row: the `input_ids` and `labels` that the trainer gets, and the report on them.
+
+    They go to the file `out` a batch at a time and are read back from there as they are needed, so that memory does
+    not grow with the tokens.
 
     Raises:
         DatasetError: a row cannot be rendered.
     """
+    import pyarrow as pa
     from datasets import Dataset, Features, List, Value
 
+    numbers = List(Value("int32"))
+    features = Features({"input_ids": numbers, "labels": numbers, "masked": numbers, "length": Value("int32")})
+    schema = features.arrow_schema
     reports: list[RowReport] = []
+    out.parent.mkdir(parents=True, exist_ok=True)
+    fresh = out.with_name(f".{out.name}.new")
+    with pa.OSFile(str(fresh), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        ready = (sample for row in conversations(rows) for sample in samples(row, renderer, sampling))
+        while batch := list(itertools.islice(ready, _BATCH)):
+            reports += [_report(len(reports) + at, sample, sampling.max_length) for at, sample in enumerate(batch)]
+            writer.write_batch(pa.RecordBatch.from_pylist([_columns(sample.rendered) for sample in batch], schema))
+    fresh.replace(out)
+    return Dataset.from_file(str(out)), Preflight(tuple(reports), sampling.max_length)
 
-    def rendered() -> Iterator[dict[str, Any]]:
-        for index, row in enumerate(conversations(rows)):
-            done = renderer(row)
-            reports.append(_report(index, row, done, max_length))
-            yield {"input_ids": done.input_ids, "labels": done.labels, "length": len(done.input_ids)}
 
-    features = Features({"input_ids": List(Value("int32")), "labels": List(Value("int32")), "length": Value("int32")})
-    ready = Dataset.from_list(list(rendered()), features=features)
-    return ready, Preflight(tuple(reports), max_length)
+def _columns(done: Rendered) -> dict[str, Any]:
+    masked = [edge for span in done.masked for edge in span]
+    return {"input_ids": done.input_ids, "labels": done.labels, "masked": masked, "length": len(done.input_ids)}
 
 
-def _report(index: int, row: Mapping[str, Any], done: Rendered, max_length: int) -> RowReport:
+def rendered_row(columns: Mapping[str, Any]) -> Rendered:
+    """A prepared row as it was rendered."""
+    edges: list[int] = columns["masked"]
+    return Rendered(columns["input_ids"], columns["labels"], tuple(zip(edges[::2], edges[1::2], strict=True)))
+
+
+def _report(index: int, sample: Sample, max_length: int) -> RowReport:
+    done = sample.rendered
     kept = Rendered(done.input_ids[:max_length], done.labels[:max_length])
     truncated = len(done.input_ids) > max_length
     return RowReport(
         index=index,
-        id=str(row.get("id") or index),
+        id=sample.id or str(index),
         tokens=len(done.input_ids),
         trained=done.trained,
         truncated=truncated,
         dropped=truncated and kept.trained == 0,
+        masked=sample.masked,
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["UNTRAINED", "Rendered", "Renderer", "spans"]
+__all__ = ["UNTRAINED", "Kind", "Rendered", "Renderer", "spans"]
 
 UNTRAINED = -100
 """Label of a token that is read but not trained."""
@@ -19,10 +19,14 @@ UNTRAINED = -100
 
 @dataclass(frozen=True)
 class Rendered:
-    """One row as the trainer gets it: `labels` are the tokens that train, and UNTRAINED elsewhere."""
+    """One row as the trainer gets it: `labels` are the tokens that train, and UNTRAINED elsewhere.
+
+    `masked` are ranges (start, end) of tokens that the assistant wrote and that do not train all the same.
+    """
 
     input_ids: list[int]
     labels: list[int]
+    masked: tuple[tuple[int, int], ...] = ()
 
     @property
     def trained(self) -> int:
@@ -45,41 +49,89 @@ class Renderer:
         self._tokenizer = tokenizer
         self._template = template
 
-    def __call__(self, row: Mapping[str, Any]) -> Rendered:
-        """Tokens and labels of a row with `messages` and perhaps `tools`. Raises DatasetError."""
+    def __call__(self, row: Mapping[str, Any], *, masked: Collection[int] = ()) -> Rendered:
+        """Tokens and labels of a row with `messages` and perhaps `tools`.
+
+        Args:
+            row: what is rendered.
+            masked: assistant messages that do not train, counted from 0 among the assistant messages.
+
+        Raises:
+            DatasetError: it cannot be rendered, or its template does not mark each turn apart.
+        """
+        encoded = self._encode(row, return_assistant_tokens_mask=True)
+        ids: list[int] = list(encoded["input_ids"])
+        mask: list[int] = list(encoded["assistant_masks"])
+        ranges = self._masked_ranges(row, mask, masked) if masked else ()
+        for start, end in ranges:
+            mask[start:end] = [0] * (end - start)
+        labels = [token if trains else UNTRAINED for token, trains in zip(ids, mask, strict=True)]
+        return Rendered(ids, labels, ranges)
+
+    def length(self, row: Mapping[str, Any]) -> int:
+        """How many tokens a row has. Raises DatasetError."""
+        return len(self._encode(row)["input_ids"])
+
+    def _encode(self, row: Mapping[str, Any], **options: Any) -> Any:
         from jinja2 import TemplateError
 
         messages = row["messages"]
         if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
             raise DatasetError(f"{_name(row)} is no conversation: messages must be a list of objects with a role")
         try:
-            encoded: Any = self._tokenizer.apply_chat_template(
+            return self._tokenizer.apply_chat_template(
                 messages,
                 tools=row.get("tools") or None,
                 chat_template=self._template,
                 return_dict=True,
-                return_assistant_tokens_mask=True,
+                **options,
             )
         except (TemplateError, KeyError, TypeError, ValueError) as error:
             raise DatasetError(f"{_name(row)} cannot be rendered: {error}") from None
-        ids: list[int] = list(encoded["input_ids"])
-        mask: list[int] = list(encoded["assistant_masks"])
-        return Rendered(ids, [token if trains else UNTRAINED for token, trains in zip(ids, mask, strict=True)])
+
+    def _masked_ranges(
+        self, row: Mapping[str, Any], mask: Sequence[int], masked: Collection[int]
+    ) -> tuple[tuple[int, int], ...]:
+        """The token ranges of some turns."""
+        ranges = _runs(mask)
+        turns = sum(message["role"] == "assistant" for message in row["messages"])
+        if len(ranges) != turns:
+            raise DatasetError(
+                f"{_name(row)}: single turns cannot be masked, as the chat template marks {len(ranges)} of {turns}"
+            )
+        return tuple(ranges[number] for number in sorted(masked))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, special ones included, as it was rendered."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
-def spans(rendered: Rendered) -> list[tuple[bool, list[int]]]:
-    """The row cut where training starts or stops: (trains, tokens), in order."""
-    parts: list[tuple[bool, list[int]]] = []
-    for token, label in zip(rendered.input_ids, rendered.labels, strict=True):
-        trains = label != UNTRAINED
-        if not parts or parts[-1][0] != trains:
-            parts.append((trains, []))
+Kind = Literal["trained", "masked", "read"]
+
+
+def spans(rendered: Rendered) -> list[tuple[Kind, list[int]]]:
+    """The row cut where its kind changes: (kind, tokens), in order.
+
+    `trained` is what trains, `masked` what the assistant wrote and a rule took out, `read` the rest.
+    """
+    out = {place for start, end in rendered.masked for place in range(start, end)}
+    parts: list[tuple[Kind, list[int]]] = []
+    for place, (token, label) in enumerate(zip(rendered.input_ids, rendered.labels, strict=True)):
+        kind: Kind = "trained" if label != UNTRAINED else "masked" if place in out else "read"
+        if not parts or parts[-1][0] != kind:
+            parts.append((kind, []))
         parts[-1][1].append(token)
     return parts
+
+
+def _runs(mask: Sequence[int]) -> list[tuple[int, int]]:
+    """Where the mask is on without a break: (start, end)."""
+    edges = [place for place in range(len(mask) + 1) if _at(mask, place) != _at(mask, place - 1)]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _at(mask: Sequence[int], place: int) -> bool:
+    return 0 <= place < len(mask) and bool(mask[place])
 
 
 def _name(row: Mapping[str, Any]) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from gumshoe.config import dump_config, load_config
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["RunFolder"]
+__all__ = ["CHECKPOINTS", "RunFolder"]
+
+CHECKPOINTS = "checkpoints"
 
 _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 """Fields that may change between a run and its continuation: they do not change what is learned."""
@@ -20,19 +24,23 @@ class RunFolder:
 
     config.yaml   the whole config          log.jsonl    losses, one entry a line
     start/        a model made from nothing, before training
-    checkpoints/  to go on from             loss.svg, loss.png
+    checkpoints/  to go on from             loss.svg, loss.png (reward.svg, reward.png)
+    rows/         what trains, as tokens; gone when training is done
+    adapters/     of methods lora and qlora, before they are merged
     model/        the result; it is there when training is done
 
     Raises:
         ConfigError: the folder holds something else, or a run of another config.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig | GrpoConfig) -> None:
         self.path = Path(config.out)
         self.config_file = self.path / "config.yaml"
         self.log = self.path / "log.jsonl"
         self.start = self.path / "start"
-        self.checkpoints = self.path / "checkpoints"
+        self.checkpoints = self.path / CHECKPOINTS
+        self.rows = self.path / "rows"
+        self.adapters = self.path / "adapters"
         self.model = self.path / "model"
         self._claim(config)
 
@@ -46,7 +54,7 @@ class RunFolder:
         found = [path for path in self.checkpoints.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
         return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
-    def _claim(self, config: TrainConfig) -> None:
+    def _claim(self, config: TrainConfig | GrpoConfig) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"out: {self.path} is a file: give another folder")
         if self.config_file.is_file():
@@ -54,18 +62,18 @@ class RunFolder:
         elif self.path.is_dir() and any(self.path.iterdir()):
             raise ConfigError(f"out: {self.path} holds something else than a training run: give another folder")
         self.path.mkdir(parents=True, exist_ok=True)
-        fresh = self.config_file.with_suffix(".new")
+        fresh = self.config_file.with_suffix(f".new{os.getpid()}")
         fresh.write_text(dump_config(config), encoding="utf-8")
         fresh.replace(self.config_file)
 
-    def _compare(self, config: TrainConfig) -> None:
+    def _compare(self, config: TrainConfig | GrpoConfig) -> None:
         try:
-            earlier = load_config(TrainConfig, self.config_file)
+            earlier = load_config(type(config), self.config_file)
         except ConfigError:
             raise ConfigError(f"out: {self.path} holds a run that is not a training run: give another folder") from None
         changed = sorted(
             name
-            for name in TrainConfig.model_fields
+            for name in type(config).model_fields
             if name not in _FREE and getattr(earlier, name) != getattr(config, name)
         )
         if changed and (self.done or self.newest_checkpoint()):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,28 +13,25 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations, load_rows
+from gumshoe.train.live import Arena, play
 from gumshoe.train.model import load_model, load_tokenizer
 from gumshoe.train.preflight import Preflight, prepare
 from gumshoe.train.rename import RenamingCollator, exchangeable
 from gumshoe.train.render import Renderer
+from gumshoe.train.result import TrainResult, put_in_place, torch_threads, write_model
 from gumshoe.train.run_folder import RunFolder
 from gumshoe.train.template import served_template, training_template
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
+    from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
 __all__ = ["Prepared", "TrainResult", "prepare_rows", "train"]
 
-
-@dataclass(frozen=True)
-class TrainResult:
-    """Where the model is and what the run came to; `outcome` is None where an earlier start had finished it."""
-
-    model: Path
-    log: Path
-    outcome: Outcome | None
+NAMES_SEEN = 5000
+"""Rows that are looked through for names to exchange."""
 
 
 @dataclass(frozen=True)
@@ -47,42 +43,76 @@ class Prepared:
     skipped: int
 
 
-def train(config: TrainConfig, *, resume: Path | None = None) -> TrainResult:
+@dataclass(frozen=True)
+class _Ready:
+    """All that training begins with."""
+
+    start: str
+    tokenizer: PreTrainedTokenizerBase
+    template: str
+    source: Dataset
+    rows: Prepared
+    eval_rows: Prepared | None
+
+
+def train(config: TrainConfig, *, resume: Path | None = None, arena: Arena | None = None) -> TrainResult[Outcome]:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
         config: what to do.
         resume: checkpoint to go on from, instead of the newest.
+        arena: where the seeker's score is measured, for `best: seeker`.
 
     Raises:
         ConfigError: the config, the model or the run folder are wrong.
         DatasetError: the dataset is missing or lacks what is needed, or rows would be cut or have nothing to train.
     """
-    source = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-    held_out = None if config.eval_split is None else load_rows(Path(config.dataset), config.view, config.eval_split)
-    folder = RunFolder(config)
-    if folder.done:
-        return TrainResult(folder.model, folder.log, None)
-    with _threads(config.threads):
-        start = _starting_point(config, folder, source)
-        tokenizer = load_tokenizer(start, config.revision)
-        template = training_template(tokenizer)
-        renderer = Renderer(tokenizer, template)
-        rows = prepare_rows(source, renderer, config)
-        eval_rows = None if held_out is None else prepare_rows(held_out, renderer, config)
-        trainer = _trainer(config, folder, start, tokenizer, rows, eval_rows)
+    from gumshoe.train.arguments import sft_arguments
+
+    arguments = sft_arguments(config)
+    # One process of several claims the folder and makes what all read; the others wait for it.
+    with arguments.main_process_first(desc="rows"):
+        source = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
+        held_out = _held_out(config)
+        folder = RunFolder(config)
+        if folder.done:
+            return TrainResult(folder.model, folder.log, None)
+        ready = _prepared(config, folder, source, held_out, fresh=arguments.process_index == 0)
+    with torch_threads(config.threads):
+        trainer = _trainer(config, arguments, folder, ready, arena)
         began = time.monotonic()
         checkpoint = resume or folder.newest_checkpoint()
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        outcome = _outcome(trainer, rows, time.monotonic() - began)
-        tokenizer.chat_template = _template_to_serve(tokenizer, template, source)
-        _save(config, folder, trainer, tokenizer, outcome)
+        outcome = _outcome(trainer, ready.rows, time.monotonic() - began)
+        _save(config, folder, trainer, ready, outcome)
     return TrainResult(folder.model, folder.log, outcome)
 
 
-def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig) -> Prepared:
+def _held_out(config: TrainConfig) -> Dataset | None:
+    return None if config.eval_split is None else load_rows(Path(config.dataset), config.view, config.eval_split)
+
+
+def _prepared(
+    config: TrainConfig, folder: RunFolder, source: Dataset, held_out: Dataset | None, *, fresh: bool
+) -> _Ready:
+    """Model, tokenizer and rows. With `fresh`, the rows are made; else those are read that another process made."""
+    start = _starting_point(config, folder, source)
+    tokenizer = load_tokenizer(start, config.revision)
+    template = training_template(tokenizer)
+    renderer = Renderer(tokenizer, template)
+
+    def of(rows: Dataset, name: str) -> Prepared:
+        return prepare_rows(rows, renderer, config, folder.rows / name)
+
+    # Every process renders for itself, into a file of its own name, where the first has made the shared one.
+    mark = "" if fresh else f"-{time.monotonic_ns()}"
+    eval_rows = None if held_out is None else of(held_out, f"held-out{mark}.arrow")
+    return _Ready(start, tokenizer, template, source, of(source, f"train{mark}.arrow"), eval_rows)
+
+
+def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: Path) -> Prepared:
     """Renders and checks rows, and leaves out what is too long where the config says so. Raises DatasetError."""
-    rows, report = prepare(source, renderer, config.max_length)
+    rows, report = prepare(source, renderer, config.sampling, out)
     report.check(config.too_long)
     sound = [row.index for row in report.rows if row.sound]
     return Prepared(rows.select(sound), report, len(rows) - len(sound))
@@ -96,37 +126,37 @@ def _starting_point(config: TrainConfig, folder: RunFolder, rows: Dataset) -> st
     if not folder.start.is_dir():
         from gumshoe.train.scratch import make_scratch
 
-        with _put_in_place(folder.start) as fresh:
+        with put_in_place(folder.start) as fresh:
             make_scratch(config.scratch, conversations(rows), fresh, seed=config.seed)
     return str(folder.start)
 
 
 def _trainer(
-    config: TrainConfig,
-    folder: RunFolder,
-    start: str,
-    tokenizer: PreTrainedTokenizerBase,
-    rows: Prepared,
-    eval_rows: Prepared | None,
+    config: TrainConfig, arguments: SFTConfig, folder: RunFolder, ready: _Ready, arena: Arena | None
 ) -> SFTTrainer:
     """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
-    from transformers import PrinterCallback, ProgressCallback
+    from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 
-    from gumshoe.train.arguments import lora_arguments, sft_arguments
+    from gumshoe.train.arguments import lora_arguments
     from gumshoe.train.log import LossLog, ProgressBar
     from gumshoe.train.trainer import Trainer
 
+    rows = ready.rows
+    columns = ["input_ids", "labels", "length"]
     trainer = Trainer(
-        model=load_model(start, config),
-        args=sft_arguments(config, folder.checkpoints, evaluates=eval_rows is not None),
-        train_dataset=rows.rows,
-        eval_dataset=None if eval_rows is None else eval_rows.rows,
-        processing_class=tokenizer,
-        peft_config=lora_arguments(config.lora) if config.method == "lora" else None,
+        model=load_model(ready.start, config),
+        args=arguments,
+        train_dataset=rows.rows.select_columns(columns),
+        eval_dataset=None if ready.eval_rows is None else ready.eval_rows.rows.select_columns(columns),
+        processing_class=ready.tokenizer,
+        peft_config=None if config.method == "full" else lora_arguments(config.lora),
         callbacks=[LossLog(folder.log), ProgressBar()],
     )
+    if config.patience is not None:
+        trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.patience))
     if config.rename:
-        words, numbers = exchangeable(tokenizer, rows.rows["input_ids"])
+        seen = rows.rows.select(range(min(NAMES_SEEN, len(rows.rows))))
+        words, numbers = exchangeable(ready.tokenizer, seen["input_ids"])
         trainer.train_collator = RenamingCollator(
             trainer.data_collator,
             words=words,
@@ -135,29 +165,60 @@ def _trainer(
             seed=config.seed,
             epoch=lambda: int(trainer.state.epoch or 0),
         )
+    if config.best == "seeker":
+        trainer.judge = _judge(config, ready, arena)
     trainer.remove_callback(ProgressCallback)
     trainer.remove_callback(PrinterCallback)
-    ready: Any = trainer.train_dataset
-    if not config.packing and len(ready) != len(rows.rows):
-        raise DatasetError(f"the trainer kept {len(ready)} of {len(rows.rows)} rows: look at `gumshoe preflight`")
+    kept: Any = trainer.train_dataset
+    if not config.packing and len(kept) != len(rows.rows):
+        raise DatasetError(f"the trainer kept {len(kept)} of {len(rows.rows)} rows: look at `gumshoe preflight`")
     return trainer
 
 
+def _judge(config: TrainConfig, ready: _Ready, arena: Arena | None) -> Callable[[Any], float]:
+    """Measures a model by live episodes: the mean reward over the arena's tasks."""
+    from gumshoe.train.writer import Writer
+
+    if arena is None or config.episodes is None:
+        raise ConfigError("best: seeker needs live episodes: give a section episodes")
+    section = config.episodes
+    template = _template_to_serve(ready.tokenizer, ready.template, ready.source)
+
+    def judge(model: Any) -> float:
+        write = Writer(model, ready.tokenizer, template, arena.tools, section.max_tokens)
+        rewards = [play(arena.episode(), task, write, section.weights) for task in arena.tasks]
+        return sum(rewards) / len(rewards)
+
+    return judge
+
+
 def _outcome(trainer: SFTTrainer, rows: Prepared, seconds: float) -> Outcome:
-    history = trainer.state.log_history
     kept = [row for row in rows.report.rows if row.sound]
-    assert trainer.model is not None
+    model: Any = trainer.model
+    assert model is not None
+    measured = _best_entry(trainer)
     return Outcome(
         rows=len(kept),
         skipped=rows.skipped,
+        masked=sum(row.masked for row in kept),
         tokens=sum(row.tokens for row in kept),
         trained_tokens=sum(row.trained for row in kept),
-        parameters=sum(weight.numel() for weight in trainer.model.parameters()),
+        parameters=model.num_parameters(),
         steps=trainer.state.global_step,
-        loss=next((entry["loss"] for entry in reversed(history) if "loss" in entry), None),
-        eval_loss=next((entry["eval_loss"] for entry in reversed(history) if "eval_loss" in entry), None),
+        best_step=trainer.state.best_global_step if trainer.args.load_best_model_at_end else None,
+        loss=next((entry["loss"] for entry in reversed(trainer.state.log_history) if "loss" in entry), None),
+        eval_loss=measured.get("eval_loss"),
+        eval_accuracy=measured.get("eval_mean_token_accuracy"),
+        seeker_score=measured.get("eval_seeker_score"),
         seconds=seconds,
     )
+
+
+def _best_entry(trainer: SFTTrainer) -> dict[str, float]:
+    """What was measured on held-out rows of the weights that are kept; empty where nothing was."""
+    entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
+    best = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
+    return next((entry for entry in entries if entry["step"] == best), entries[-1] if entries else {})
 
 
 def _template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Dataset) -> str:
@@ -197,49 +258,29 @@ def _same(tokenizer: PreTrainedTokenizerBase, one: str, other: str, row: Mapping
     return all(rendered(one, end, ask) == rendered(other, end, ask) for end, ask in ends)
 
 
-def _save(
-    config: TrainConfig,
-    folder: RunFolder,
-    trainer: SFTTrainer,
-    tokenizer: PreTrainedTokenizerBase,
-    outcome: Outcome,
-) -> None:
+def _save(config: TrainConfig, folder: RunFolder, trainer: SFTTrainer, ready: _Ready, outcome: Outcome) -> None:
     """Writes the result; model/ appears when it is whole."""
     from gumshoe.train.curve import draw_losses
+    from gumshoe.train.model import merge_adapters
 
-    draw_losses(folder.log, folder.path)
+    state = _gathered(trainer)
     if not trainer.is_world_process_zero():
         return
+    draw_losses(folder.log, folder.path)
+    tokenizer = ready.tokenizer
+    tokenizer.chat_template = _template_to_serve(tokenizer, ready.template, ready.source)
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    if config.method == "lora":
-        model = model.merge_and_unload()
-    with _put_in_place(folder.model) as fresh:
-        model.save_pretrained(str(fresh))
-        tokenizer.save_pretrained(str(fresh))
+    with put_in_place(folder.model) as fresh:
+        if config.method != "full":
+            model.save_pretrained(str(folder.adapters), **({} if state is None else {"state_dict": state}))
+            model, state = merge_adapters(ready.start, folder.adapters, config), None
+        write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
         (fresh / "README.md").write_text(render_card(config, outcome), encoding="utf-8")
+    shutil.rmtree(folder.rows, ignore_errors=True)
 
 
-@contextmanager
-def _put_in_place(target: Path) -> Generator[Path]:
-    """A new folder that becomes `target` when the block ends well."""
-    fresh = target.with_name(f".{target.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    try:
-        yield fresh
-        fresh.replace(target)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
-@contextmanager
-def _threads(count: int | None) -> Generator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    if count is not None:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _gathered(trainer: SFTTrainer) -> dict[str, Any] | None:
+    """All weights, where each process holds a part of them. Every process has to ask for them."""
+    if str(trainer.accelerator.distributed_type) in {"DistributedType.FSDP", "DistributedType.DEEPSPEED"}:
+        return trainer.accelerator.get_state_dict(trainer.model)
+    return None

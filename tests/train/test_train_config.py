@@ -11,6 +11,7 @@ from micro_config import make_config
 from gumshoe.config import load_config
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import LoraSection, ScratchSection, TrainConfig
+from gumshoe.train.grpo_config import GrpoConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "train"
 
@@ -22,7 +23,15 @@ def test_every_field_has_a_description(section: Any) -> None:
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_published_config_is_valid(path: Path) -> None:
-    assert load_config(TrainConfig, path).dataset
+    if "method: grpo" in path.read_text():
+        assert load_config(GrpoConfig, path).episodes.weights
+    else:
+        assert load_config(TrainConfig, path).dataset
+
+
+def test_grpo_steps_must_be_whole_batches() -> None:
+    with pytest.raises(ConfigError, match="batch 3 must divide the 8 episodes of a step"):
+        load_config(GrpoConfig, CONFIGS / "grpo_tiny.yaml", ["batch=3"])
 
 
 @pytest.mark.parametrize("changes", [{"model": "some/model"}, {"scratch": None}])

@@ -40,7 +40,7 @@ def test_an_unknown_split(dataset: Path) -> None:
 
 def test_no_column_messages(tmp_path: Path) -> None:
     write_dataset(tmp_path, {"train": [{"id": "a"}]})
-    with pytest.raises(DatasetError, match="has no column messages: it has id"):
+    with pytest.raises(DatasetError, match=r"has no column messages \(nor prompt and completion\): it has id"):
         load_rows(tmp_path, "seeker", "train")
 
 

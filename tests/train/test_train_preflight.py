@@ -13,6 +13,7 @@ from gumshoe.train.mask import mask_html, mask_text
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.preflight import Preflight, look_at
 from gumshoe.train.render import Renderer
+from gumshoe.train.samples import Sampling, samples
 from gumshoe.train.template import training_template
 
 
@@ -23,7 +24,8 @@ def renderer(start: Path) -> Renderer:
 
 
 def looked_at(renderer: Renderer, rows: list[dict[str, Any]], max_length: int = 4096) -> Preflight:
-    return look_at(((item, renderer(item)) for item in rows), max_length)
+    sampling = Sampling(max_length)
+    return look_at((sample for item in rows for sample in samples(item, renderer, sampling)), max_length)
 
 
 def test_sound_rows_pass(renderer: Renderer) -> None:

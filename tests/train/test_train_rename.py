@@ -57,7 +57,7 @@ def test_labels_follow_the_tokens_and_the_mask_stays(start: Path, renderer: Rend
     assert [label == -100 for label in new.labels] == [label == -100 for label in old["labels"]]
     assert all(label in (-100, token) for token, label in zip(new.input_ids, new.labels, strict=True))
     assert new.input_ids != old["input_ids"]
-    assert [trains for trains, _ in spans(new)] == [False, True] * 3
+    assert [kind for kind, _ in spans(new)] == ["read", "trained"] * 3
 
 
 def test_it_depends_on_seed_row_and_epoch_alone(start: Path, renderer: Renderer) -> None:

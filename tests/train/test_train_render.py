@@ -25,7 +25,7 @@ def renderer(tokenizer: Any) -> Renderer:
 
 
 def test_exactly_what_the_assistant_wrote_trains(renderer: Renderer) -> None:
-    trained = [renderer.decode(tokens) for trains, tokens in spans(renderer(row(3))) if trains]
+    trained = [renderer.decode(tokens) for kind, tokens in spans(renderer(row(3))) if kind == "trained"]
     assert trained == [
         '[seek 0.3] What fails?\n<tool_call>\n{"name": "eval", "arguments": {}}\n</tool_call><|im_end|>\n',
         "[seek 0.5] I read total.\n<tool_call>\n"
@@ -37,7 +37,7 @@ def test_exactly_what_the_assistant_wrote_trains(renderer: Renderer) -> None:
 
 
 def test_the_rest_is_read_and_not_trained(renderer: Renderer) -> None:
-    read = "".join(renderer.decode(tokens) for trains, tokens in spans(renderer(row(3))) if not trains)
+    read = "".join(renderer.decode(tokens) for kind, tokens in spans(renderer(row(3))) if kind == "read")
     for text in ("You look for the cause", '"name": "view", "description"', "test_total fails", "[step 1] shop/part3"):
         assert text in read
     assert "[seek" not in read
@@ -89,7 +89,7 @@ def test_a_marked_template_of_ones_own_is_taken(start: Path) -> None:
         "{% endfor %}"
     )
     renderer = Renderer(tokenizer, training_template(tokenizer))
-    trained = [renderer.decode(tokens) for trains, tokens in spans(renderer(row(0))) if trains]
+    trained = [renderer.decode(tokens) for kind, tokens in spans(renderer(row(0))) if kind == "trained"]
     assert trained[0] == "[seek 0.3] What fails?<|im_end|>"
 
 

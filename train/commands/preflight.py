@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from gumshoe.train.preflight import Preflight
 
 __all__ = ["configure", "run"]
+
+_BARS = 10
+_WIDTH = 40
 
 EPILOG = """\
 examples:
@@ -50,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.train.data import load_rows
     from gumshoe.train.mask import mask_html, mask_text
     from gumshoe.train.model import load_tokenizer
-    from gumshoe.train.preflight import prepare
-    from gumshoe.train.render import Rendered, Renderer
+    from gumshoe.train.preflight import prepare, rendered_row
+    from gumshoe.train.render import Renderer
     from gumshoe.train.template import training_template
 
     rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
@@ -59,18 +63,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--row: there is no row {arguments.row}, the rows are 0 to {len(rows) - 1}")
     with TemporaryDirectory() as scratch:
         tokenizer = load_tokenizer(_model(config, rows, scratch), config.revision)
-    renderer = Renderer(tokenizer, training_template(tokenizer))
-    ready, report = prepare(rows, renderer, config.max_length)
-
-    def rendered(index: int) -> Rendered:
-        return Rendered(ready[index]["input_ids"], ready[index]["labels"])
-
-    console = Console(highlight=False)
-    console.print(mask_text(renderer, rendered(arguments.row)), soft_wrap=True)
+        renderer = Renderer(tokenizer, training_template(tokenizer))
+        ready, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
+        wanted = min(arguments.row, len(ready) - 1)
+        shown = [(report.rows[at].id, rendered_row(ready[at])) for at in range(min(arguments.rows, len(ready)))]
+        console = Console(highlight=False)
+        console.print(mask_text(renderer, rendered_row(ready[wanted])), soft_wrap=True)
     console.print(_summary(report))
+    console.print(_lengths(report))
     if arguments.html is not None:
-        shown = [(report.rows[index].id, rendered(index)) for index in range(min(arguments.rows, len(rows)))]
-        note = f"{len(shown)} of {len(rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
+        note = f"{len(shown)} of {len(report.rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
         arguments.html.write_text(mask_html(renderer, shown, note), encoding="utf-8")
         console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
     report.check(config.too_long)
@@ -95,6 +97,20 @@ def _summary(report: Preflight) -> Table:
     table.add_row("trained", f"{report.trained:,}", *_spread([row.trained for row in report.rows]))
     table.add_row(f"over {report.max_length} tokens", str(len(report.too_long)))
     table.add_row("nothing to train", str(len(report.untrained)))
+    table.add_row("turns masked out", str(sum(row.masked for row in report.rows)))
+    return table
+
+
+def _lengths(report: Preflight) -> Table:
+    """How many rows are how long, up to the longest, in ten equal steps."""
+    longest = max(row.tokens for row in report.rows)
+    step = max(1, -(-longest // _BARS))
+    counts = Counter((row.tokens - 1) // step for row in report.rows)
+    table = Table("tokens", "rows", "", title="length of the rows")
+    for bar in range(max(counts) + 1):
+        mark = " over" if (bar + 1) * step > report.max_length else ""
+        width = round(counts[bar] / max(counts.values()) * _WIDTH)
+        table.add_row(f"{bar * step + 1:,} to {(bar + 1) * step:,}{mark}", str(counts[bar]), "█" * width)
     return table
 
 

@@ -1,27 +1,31 @@
-"""`gumshoe train`: fine-tune a model on a dataset."""
+"""`gumshoe train`: fine-tune a model on a dataset, or on its own episodes."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
-from gumshoe.config import load_config
+from gumshoe.config import apply_overrides, load_config, read_yaml
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "quieten", "run"]
 
 EPILOG = """\
 examples:
   gumshoe train configs/train/tiny.yaml
   gumshoe train configs/train/tiny.yaml -p dataset=datasets/demo -p out=runs/train/mine -p epochs=4
-  gumshoe train RUN/config.yaml              goes on where a stopped run was
-  gumshoe train RUN/config.yaml --resume RUN/checkpoints/checkpoint-40
+  gumshoe train configs/train/qwen3-4b.yaml --estimate --device h100-80gb
+  gumshoe train configs/train/qwen3-30b-a3b.yaml --accelerate configs/accelerate/fsdp2.yaml --processes 8
+  gumshoe train configs/train/grpo_tiny.yaml --method grpo
 
-Only what the assistant wrote is trained; `gumshoe preflight` shows it. The model lies in OUT/model.
+A run that was stopped goes on from its newest checkpoint when it is started again. The result is in OUT/model.
 """
 
 
@@ -30,31 +34,123 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
+    parser.add_argument("--method", help="full, lora, qlora, or grpo (default: as the config says)")
     parser.add_argument("--resume", type=Path, metavar="CHECKPOINT", help="go on from it (default: the newest, if any)")
+    parser.add_argument("--accelerate", type=Path, metavar="FILE", help="start several processes, as accelerate does")
+    parser.add_argument("--processes", type=int, help="with --accelerate: how many (default: as FILE says)")
+    parser.add_argument("--estimate", action="store_true", help="say what memory and time it would take, and stop")
+    parser.add_argument("--device", default="h100-80gb", help="with --estimate: accelerator (h100-80gb)")
+    parser.add_argument("--devices", type=int, default=1, help="with --estimate: how many, sharded if several (1)")
+    parser.add_argument("--tokens", type=float, help="with --estimate: of all rows (default: 10,000 full rows)")
+    parser.add_argument("--mfu", type=float, default=0.4, help="with --estimate: share of the peak reached (0.4)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show what the libraries say")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains and prints where everything is."""
-    config = load_config(TrainConfig, arguments.config, arguments.param)
+    config = _config(arguments)
+    if arguments.estimate:
+        return _estimate(config, arguments)
     resume: Path | None = arguments.resume
     if resume is not None and not (resume / "trainer_state.json").is_file():
         raise ConfigError(f"--resume: {resume} is no checkpoint: look into {config.out}/checkpoints")
+    if arguments.accelerate is not None:
+        return _launch(arguments)
     if not arguments.verbose:
         quieten()
+    if isinstance(config, GrpoConfig):
+        return _reinforce(config, resume)
+    return _fine_tune(config, resume)
+
+
+def _config(arguments: argparse.Namespace) -> TrainConfig | GrpoConfig:
+    """The config of the kind that its method asks for. Raises ConfigError."""
+    overrides = [*arguments.param, *([f"method={arguments.method}"] if arguments.method else [])]
+    method = apply_overrides(read_yaml(arguments.config), overrides).get("method")
+    model = GrpoConfig if method == "grpo" else TrainConfig
+    return load_config(model, arguments.config, overrides)
+
+
+def _fine_tune(config: TrainConfig, resume: Path | None) -> int:
+    from gumshoe.train.live import open_arena
     from gumshoe.train.sft import train
 
-    result = train(config, resume=resume)
-    if result.outcome is None:
-        print(f"{result.model} is trained already: give another out, or delete {config.out}")
-        return 0
+    arena = None if config.episodes is None else open_arena(config.episodes)
+    result = train(config, resume=resume, arena=arena)
     outcome = result.outcome
+    if outcome is None:
+        return _done_already(result.model, config.out)
+    if not _speaks():
+        return 0
     loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
     held_out = "" if outcome.eval_loss is None else f" ({outcome.eval_loss:.3f} on {config.eval_split})"
     skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
     print(f"{outcome.rows} rows{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens trained")
     print(f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}{held_out}")
+    if outcome.best_step is not None:
+        print(f"kept step {outcome.best_step}, the best by {config.best}")
     print(f"model  {result.model}\nlosses {result.log}, {Path(config.out) / 'loss.svg'}")
+    return 0
+
+
+def _reinforce(config: GrpoConfig, resume: Path | None) -> int:
+    from gumshoe.train.grpo import train_grpo
+    from gumshoe.train.live import open_arena
+
+    result = train_grpo(config, open_arena(config.episodes), resume=resume)
+    outcome = result.outcome
+    if outcome is None:
+        return _done_already(result.model, config.out)
+    if not _speaks():
+        return 0
+    print(f"{outcome.steps} steps in {outcome.seconds:.0f} s")
+    if outcome.first is not None and outcome.last is not None:
+        print(f"mean reward {outcome.first:.3f} in the first fifth of them, {outcome.last:.3f} in the last")
+    print(f"model   {result.model}\nrewards {result.log}, {Path(config.out) / 'reward.svg'}")
+    return 0
+
+
+def _done_already(model: Path, out: str) -> int:
+    if _speaks():
+        print(f"{model} is trained already: give another out, or delete {out}")
+    return 0
+
+
+def _speaks() -> bool:
+    """Of several processes, the first one does."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _launch(arguments: argparse.Namespace) -> int:
+    """Starts this command again, in several processes."""
+    if not arguments.accelerate.is_file():
+        raise ConfigError(f"--accelerate: there is no file {arguments.accelerate}: see configs/accelerate")
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(arguments.accelerate)]
+    if arguments.processes is not None:
+        command += ["--num_processes", str(arguments.processes)]
+    command += ["-m", "gumshoe", "train", str(arguments.config)]
+    for override in arguments.param:
+        command += ["-p", override]
+    for flag in ("method", "resume"):
+        value = getattr(arguments, flag)
+        command += [f"--{flag}", str(value)] if value is not None else []
+    return subprocess.run([*command, *(["--verbose"] if arguments.verbose else [])], check=False).returncode
+
+
+def _estimate(config: TrainConfig | GrpoConfig, arguments: argparse.Namespace) -> int:
+    from gumshoe.train.estimate import DEVICES, as_table, estimate
+
+    if isinstance(config, GrpoConfig):
+        raise ConfigError("--estimate is for fine-tuning: how long GRPO takes hangs on the episodes")
+    device = DEVICES.get(arguments.device)
+    if device is None:
+        raise ConfigError(f"--device {arguments.device!r} is not known; known are {', '.join(DEVICES)}")
+    tokens = arguments.tokens or 10_000 * config.max_length
+    devices: int = arguments.devices
+    found = estimate(config, tokens=tokens, device=device, devices=devices, sharded=devices > 1, mfu=arguments.mfu)
+    for name, value in as_table(found, device, devices):
+        print(f"{name:<24}{value}")
+    print(f"for {tokens:,.0f} tokens a pass, at {arguments.mfu:.0%} of the peak; see gumshoe/train/estimate.py")
     return 0
 
 

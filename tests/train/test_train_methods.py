@@ -1,0 +1,41 @@
+"""Adapters on few bits, half precision, checkpointed activations, trackers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from micro_config import make_config
+
+from gumshoe.errors import ConfigError
+from gumshoe.train.sft import train
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed here")
+def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: Path, tmp_path: Path) -> None:
+    config = make_config(dataset, tmp_path / "run", scratch=None, model=str(start), method="qlora")
+    with pytest.raises(ConfigError, match="method: qlora needs bitsandbytes: pip install bitsandbytes"):
+        train(config)
+
+
+def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    options: dict[str, Any] = {"bf16": True, "gradient_checkpointing": True, "max_steps": 1}
+    result = train(make_config(dataset, tmp_path / "run", scratch=None, model=str(start), **options))
+    weights = load_file(result.model / "model.safetensors")
+    assert {str(weight.dtype) for weight in weights.values()} == {"torch.bfloat16"}
+    assert result.outcome is not None
+    assert result.outcome.loss is not None
+
+
+def test_decisions_and_windows_train(start: Path, dataset: Path, tmp_path: Path) -> None:
+    common: dict[str, Any] = {"scratch": None, "model": str(start), "max_steps": 1}
+    decisions = train(make_config(dataset, tmp_path / "decisions", unit="decision", **common)).outcome
+    assert decisions is not None
+    assert decisions.rows == 18
+    cut = train(make_config(dataset, tmp_path / "cut", too_long="windows", max_length=200, **common)).outcome
+    assert cut is not None
+    assert cut.rows > 6

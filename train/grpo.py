@@ -1,0 +1,159 @@
+"""Reinforcement learning with GRPO: live episodes in, a model folder out."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gumshoe.train.card import RewardOutcome, render_reward_card
+from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.live import Arena
+from gumshoe.train.model import load_tokenizer
+from gumshoe.train.result import TrainResult, put_in_place, torch_threads, write_model
+from gumshoe.train.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from trl.trainer.grpo_config import GRPOConfig
+
+    from gumshoe.train.rollouts import LiveTrainer
+
+__all__ = ["train_grpo"]
+
+
+def train_grpo(config: GrpoConfig, arena: Arena, *, resume: Path | None = None) -> TrainResult[RewardOutcome]:
+    """Runs a config; a stopped run goes on from its newest checkpoint.
+
+    Args:
+        config: what to do.
+        arena: where episodes are played.
+        resume: checkpoint to go on from, instead of the newest.
+
+    Raises:
+        ConfigError: the config, the model or the run folder are wrong.
+        SandboxError, TaskError: an episode broke.
+    """
+    folder = RunFolder(config)
+    if folder.done:
+        return TrainResult(folder.model, folder.log, None)
+    with torch_threads(config.threads):
+        trainer = _trainer(config, folder, arena)
+        began = time.monotonic()
+        checkpoint = resume or folder.newest_checkpoint()
+        try:
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        finally:
+            trainer.close()
+        outcome = _outcome(trainer, time.monotonic() - began)
+        _save(config, folder, trainer, outcome)
+    return TrainResult(folder.model, folder.log, outcome)
+
+
+def _trainer(config: GrpoConfig, folder: RunFolder, arena: Arena) -> LiveTrainer:
+    from datasets import Dataset
+    from transformers import PrinterCallback, ProgressCallback
+
+    from gumshoe.train.log import LossLog, ProgressBar
+    from gumshoe.train.model import load_weights
+    from gumshoe.train.rollouts import LiveTrainer, score_functions
+
+    weights = config.episodes.weights
+    rows = [{"prompt": arena.opening(task), "task": task} for task in arena.tasks]
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer = LiveTrainer(
+            arena=arena,
+            model=load_weights(config.model, config.revision),
+            args=_arguments(config, folder.checkpoints, list(weights.values())),
+            reward_funcs=score_functions(list(weights)),
+            train_dataset=Dataset.from_list(rows),
+            processing_class=_tokenizer(config),
+            callbacks=[LossLog(folder.log), ProgressBar()],
+        )
+    trainer.remove_callback(ProgressCallback)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _tokenizer(config: GrpoConfig) -> Any:
+    """The model's tokenizer, which TRL must be able to read calls with.
+
+    TRL knows the common templates. One that it does not know is taken to write calls as Hermes and Qwen do, as the
+    training format of Gumshoe says.
+    """
+    from trl.chat_template_utils import add_response_schema, qwen3_template
+
+    tokenizer: Any = load_tokenizer(config.model, config.revision)
+    try:
+        return add_response_schema(tokenizer)
+    except ValueError:
+        tokenizer.response_template = qwen3_template
+        return tokenizer
+
+
+def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> GRPOConfig:
+    from trl.trainer.grpo_config import GRPOConfig
+
+    episodes = config.group * config.tasks_a_step
+    return GRPOConfig(
+        output_dir=str(checkpoints),
+        reward_weights=weights,
+        num_generations=config.group,
+        per_device_train_batch_size=config.batch,
+        gradient_accumulation_steps=episodes // config.batch,
+        num_iterations=config.iterations,
+        max_steps=config.max_steps,
+        max_completion_length=config.max_completion,
+        max_tool_calling_iterations=config.max_turns,
+        generation_kwargs={"max_new_tokens": config.episodes.max_tokens},
+        temperature=config.temperature,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type=config.schedule,
+        beta=config.beta,
+        max_grad_norm=config.clip,
+        bf16=config.bf16,
+        gradient_checkpointing=config.gradient_checkpointing,
+        use_vllm=config.vllm != "off",
+        vllm_mode="colocate" if config.vllm == "off" else config.vllm,
+        seed=config.seed,
+        data_seed=config.seed,
+        use_cpu=config.device == "cpu",
+        dataloader_pin_memory=config.device != "cpu",
+        logging_steps=config.log_every,
+        save_steps=config.save_every,
+        save_total_limit=config.keep,
+        report_to=list(config.report_to),
+        disable_tqdm=True,
+        remove_unused_columns=False,
+    )
+
+
+def _outcome(trainer: LiveTrainer, seconds: float) -> RewardOutcome:
+    rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
+    part = max(1, len(rewards) // 5)
+    model: Any = trainer.accelerator.unwrap_model(trainer.model)
+    return RewardOutcome(
+        parameters=model.num_parameters(),
+        steps=trainer.state.global_step,
+        first=sum(rewards[:part]) / part if rewards else None,
+        last=sum(rewards[-part:]) / part if rewards else None,
+        seconds=seconds,
+    )
+
+
+def _save(config: GrpoConfig, folder: RunFolder, trainer: LiveTrainer, outcome: RewardOutcome) -> None:
+    from gumshoe.train.curve import draw_rewards
+
+    state: Any = trainer.accelerator.get_state_dict(trainer.model)
+    if not trainer.is_world_process_zero():
+        return
+    draw_rewards(folder.log, folder.path, config.episodes.weights)
+    model: Any = trainer.accelerator.unwrap_model(trainer.model)
+    with put_in_place(folder.model) as fresh:
+        # The tokenizer as it was: what TRL reads calls with is its own affair.
+        tokenizer = load_tokenizer(config.model, config.revision)
+        write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
+        (fresh / "README.md").write_text(render_reward_card(config, outcome), encoding="utf-8")

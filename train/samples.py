@@ -1,0 +1,94 @@
+"""From dataset rows to what trains: whole episodes, or single decisions, each with the turns that are masked out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gumshoe.errors import DatasetError
+from gumshoe.train.mistakes import RULES, Rule, mistakes, turns_of
+from gumshoe.train.render import Rendered, Renderer
+from gumshoe.train.windows import Window, windows
+
+__all__ = ["Sample", "Sampling", "samples"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How rows become samples.
+
+    Attributes:
+        max_length: tokens a sample may have.
+        windows: cut what is longer into windows, instead of leaving it as it is.
+        unit: a sample is an episode, or a single decision with all that led to it.
+        mask: rules for turns that do not train.
+    """
+
+    max_length: int
+    windows: bool = False
+    unit: Literal["episode", "decision"] = "episode"
+    mask: tuple[Rule, ...] = RULES
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the trainer gets, and where it is from. `masked` counts the turns that a rule took out."""
+
+    id: str
+    rendered: Rendered
+    masked: int
+
+
+def samples(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> Iterator[Sample]:
+    """The samples of one row; a decision that a rule masks out gives none. Raises DatasetError."""
+    row = _as_conversation(row)
+    name = str(row.get("id") or "")
+    wrong = mistakes(row, sampling.mask) if _is_conversation(row["messages"]) else {}
+    parts = _parts(row, renderer, sampling)
+    for number, part in enumerate(parts):
+        trains = [turn for turn, origin in zip(part.trains, part.origins, strict=True) if origin not in wrong]
+        if sampling.unit == "decision" and not trains:
+            continue
+        rendered = renderer({**row, "messages": part.messages}, masked=_others(part.messages, trains))
+        yield Sample(f"{name}/{number}" if len(parts) > 1 else name, rendered, len(part.trains) - len(trains))
+
+
+def _as_conversation(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row in prompt and completion form as a conversation, of which the completion trains."""
+    if "messages" in row:
+        return row
+    prompt: Sequence[Mapping[str, Any]] = row["prompt"]
+    read = [{**message, "weight": 0} if message["role"] == "assistant" else message for message in prompt]
+    return {**row, "messages": [*read, *row["completion"]], "steps": None}
+
+
+def _parts(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> list[Window]:
+    messages: Sequence[Mapping[str, Any]] = row["messages"]
+    single = sampling.unit == "decision"
+    if not (single or sampling.windows) or not _is_conversation(messages):
+        # What is no conversation is passed on as it is: the renderer says what is wrong with it.
+        turns = tuple(turns_of(messages)) if _is_conversation(messages) else ()
+        return [Window(messages, turns, turns)]
+
+    def fits(part: Sequence[Mapping[str, Any]]) -> bool:
+        return not sampling.windows or renderer.length({**row, "messages": list(part)}) <= sampling.max_length
+
+    found = windows(messages, fits, single=single)
+    if found is None:
+        raise DatasetError(
+            f"row {row.get('id')} has a turn that does not fit into {sampling.max_length} tokens even alone: "
+            "set max_length higher, or too_long: skip"
+        )
+    return found
+
+
+def _is_conversation(messages: object) -> bool:
+    return isinstance(messages, list) and all(isinstance(message, dict) and "role" in message for message in messages)
+
+
+def _others(messages: Sequence[Mapping[str, Any]], trains: Collection[int]) -> frozenset[int]:
+    """The assistant messages that do not train, by their number among the assistant messages."""
+    if not _is_conversation(messages):
+        return frozenset()
+    return frozenset(number for number, turn in enumerate(turns_of(messages)) if turn not in trains)
