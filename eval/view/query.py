@@ -35,8 +35,10 @@ MOST_ROWS = 500
 BINS = 24
 MOST_VALUES = 12
 """Values of a field that its distribution shows; the rest is one more bar."""
-PLOTTED = ("outcome", "project", "policy", "source", "stop", "view", "split", "agent")
+PLOTTED = ("outcome", "policy", "project", "source", "view", "split", "agent", "stop")
 PLOTTED_NUMBERS = ("steps", "tokens", "seconds", "cost", "confidence", "failed calls")
+ORDER = (*PLOTTED[:1], *PLOTTED_NUMBERS[:4], *PLOTTED[1:], *PLOTTED_NUMBERS[4:])
+"""In the order of the page, the most telling ones first."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,11 @@ def distributions(connection: sqlite3.Connection, query: Query) -> list[dict[str
     Fields that are the same everywhere are left out: there is nothing to choose.
     """
     known = {one["name"] for one in fields(connection)}
-    found = [_values_of(connection, query, name) for name in PLOTTED if name in known]
-    found += [_histogram(connection, query, name) for name in PLOTTED_NUMBERS if name in known]
+    found = [
+        _histogram(connection, query, name) if name in PLOTTED_NUMBERS else _values_of(connection, query, name)
+        for name in ORDER
+        if name in known
+    ]
     return [one for one in found if one is not None]
 
 

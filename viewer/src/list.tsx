@@ -193,7 +193,8 @@ function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query
     const next = Math.min(Math.max(0, index), total - 1)
     setChosen(next)
     if (next * height < box.scrollTop) box.scrollTop = next * height
-    if ((next + 1) * height > box.scrollTop + box.clientHeight) box.scrollTop = (next + 1) * height - box.clientHeight
+    const room = box.clientHeight - (box.querySelector('.head')?.clientHeight ?? 0)
+    if ((next + 1) * height > box.scrollTop + room) box.scrollTop = (next + 1) * height - room
     setTimeout(() => box.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus({ preventScroll: true }), 30)
   }
   useKeys((key) => {
@@ -217,9 +218,9 @@ function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query
         </p>
         <Legend />
       </div>
-      <Head query={query} set={set} />
       {problem !== null && <Wait problem={problem} />}
       <div class="scroller" ref={scroller} onScroll={measure} tabIndex={-1}>
+        <Head query={query} set={set} />
         {total === 0 && <Empty>Nothing meets these filters.</Empty>}
         <ol style={{ height: `${(total ?? 0) * height}px` }}>
           {indices.map((index) => (

@@ -5,8 +5,10 @@ import { cleaned } from './clean'
 import { meets, valueOf, type Query } from './filters'
 import type { Distribution, Episode, Evaluation, Mask, Numbers, Overview, Page, Row, Value } from './types'
 
-const PLOTTED = ['outcome', 'project', 'policy', 'source', 'stop', 'view', 'split', 'agent']
+const PLOTTED = ['outcome', 'policy', 'project', 'source', 'view', 'split', 'agent', 'stop']
 const PLOTTED_NUMBERS = ['steps', 'tokens', 'seconds', 'cost', 'confidence', 'failed calls']
+/** In the order of the page, the most telling ones first. */
+const ORDER = [...PLOTTED.slice(0, 1), ...PLOTTED_NUMBERS.slice(0, 4), ...PLOTTED.slice(1), ...PLOTTED_NUMBERS.slice(4)]
 const BINS = 24
 const MOST_VALUES = 12
 
@@ -40,10 +42,11 @@ export class StaticBackend implements Backend {
     const all = await this.#load<Row[]>('rows')
     const matching = await this.#matching(query.text)
     const chosenFor = (name: string) => all.filter((row, n) => matching(n) && meets(row, query.filters, name))
-    return [
+    const every = [
       ...PLOTTED.map((name) => valuesOf(name, all, chosenFor(name))),
       ...PLOTTED_NUMBERS.map((name) => histogram(name, all, chosenFor(name))),
-    ].filter((one) => one !== null)
+    ]
+    return ORDER.flatMap((name) => every.filter((one) => one?.name === name)).filter((one) => one !== null)
   }
 
   async episode(key: string): Promise<Episode> {

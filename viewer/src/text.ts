@@ -45,7 +45,7 @@ export function diffPieces(text: string): Piece[] {
   const kinds: Record<string, string> = { '+': 'plus', '-': 'minus', '@': 'hunk' }
   return text.split('\n').flatMap((line, index, lines) => {
     const head = /^(\+\+\+|---|diff |index )/.test(line)
-    return [{ text: index < lines.length - 1 ? `${line}\n` : line, kind: head ? 'head' : kinds[line[0] ?? ''] ?? '' }]
+    return [{ text: index < lines.length - 1 ? `${line}\n` : line, kind: head ? 'meta' : kinds[line[0] ?? ''] ?? '' }]
   })
 }
 
