@@ -44,6 +44,7 @@ def sft_arguments(config: TrainConfig) -> SFTConfig:
         adam_beta2=config.beta2,
         max_grad_norm=config.clip,
         bf16=config.bf16,
+        ddp_find_unused_parameters=False,
         activation_checkpointing=config.gradient_checkpointing,
         seed=config.seed,
         data_seed=config.seed,

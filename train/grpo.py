@@ -12,7 +12,7 @@ from gumshoe.train.card import RewardOutcome, render_reward_card
 from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
 from gumshoe.train.model import load_tokenizer
-from gumshoe.train.result import TrainResult, put_in_place, torch_threads, write_model
+from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
 from gumshoe.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _outcome(trainer: LiveTrainer, seconds: float) -> RewardOutcome:
 def _save(config: GrpoConfig, folder: RunFolder, trainer: LiveTrainer, outcome: RewardOutcome) -> None:
     from gumshoe.train.curve import draw_rewards
 
-    state: Any = trainer.accelerator.get_state_dict(trainer.model)
+    state: Any = trainer.accelerator.get_state_dict(trainer.model) if is_sharded(trainer) else None
     if not trainer.is_world_process_zero():
         return
     draw_rewards(folder.log, folder.path, config.episodes.weights)

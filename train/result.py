@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["TrainResult", "put_in_place", "torch_threads", "write_model"]
+__all__ = ["TrainResult", "is_sharded", "put_in_place", "torch_threads", "write_model"]
 
 OutcomeT = TypeVar("OutcomeT")
 
@@ -47,6 +47,13 @@ def write_model(
     model.save_pretrained(str(folder), **({} if state is None else {"state_dict": state}))
     model.generation_config.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
+
+
+def is_sharded(trainer: Any) -> bool:
+    """Whether each process holds a part of the weights only (FSDP, ZeRO-3)."""
+    from accelerate.utils import DistributedType
+
+    return trainer.accelerator.distributed_type in {DistributedType.FSDP, DistributedType.DEEPSPEED}
 
 
 def _end_turns(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -18,7 +18,7 @@ from gumshoe.train.model import load_model, load_tokenizer
 from gumshoe.train.preflight import Preflight, prepare
 from gumshoe.train.rename import RenamingCollator, exchangeable
 from gumshoe.train.render import Renderer
-from gumshoe.train.result import TrainResult, put_in_place, torch_threads, write_model
+from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
 from gumshoe.train.run_folder import RunFolder
 from gumshoe.train.template import served_template, training_template
 
@@ -281,6 +281,6 @@ def _save(config: TrainConfig, folder: RunFolder, trainer: SFTTrainer, ready: _R
 
 def _gathered(trainer: SFTTrainer) -> dict[str, Any] | None:
     """All weights, where each process holds a part of them. Every process has to ask for them."""
-    if str(trainer.accelerator.distributed_type) in {"DistributedType.FSDP", "DistributedType.DEEPSPEED"}:
+    if is_sharded(trainer):
         return trainer.accelerator.get_state_dict(trainer.model)
     return None

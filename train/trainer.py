@@ -8,6 +8,7 @@ from typing import Any
 from trl.trainer.sft_trainer import SFTTrainer
 
 from gumshoe.errors import ConfigError
+from gumshoe.train.result import is_sharded
 
 __all__ = ["Trainer"]
 
@@ -42,7 +43,7 @@ class Trainer(SFTTrainer):
         """The first process plays, the others wait for what came of it. Raises ConfigError where none can."""
         from accelerate.utils import broadcast_object_list
 
-        if str(self.accelerator.distributed_type) in {"DistributedType.FSDP", "DistributedType.DEEPSPEED"}:
+        if is_sharded(self):
             raise ConfigError("best: seeker needs the whole model on each device: use best: eval_loss with sharding")
         model: Any = self.accelerator.unwrap_model(self.model)
         score: list[Any] = [judge(model) if self.is_world_process_zero() else None]
