@@ -54,6 +54,9 @@ def spawn(
         maxread=READ_BYTES,
         preexec_fn=preexec,
         use_poll=True,
+        # The terminal hangs up when this process is killed. bwrap must not die of that half way, between the two
+        # processes that it becomes: the second would wait for the first for ever. The warden ends at the end of input.
+        ignore_sighup=True,
         files=tuple(files),
     )
     process.delaybeforesend = None
