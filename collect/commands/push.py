@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def files_to_send(dataset: Path) -> list[Path]:
-    """The card and the shards, and nothing else that may lie in the folder.
+    """The card with its pictures and the shards, and nothing else that may lie in the folder.
 
     Raises:
         DatasetError: it is no dataset of ours, or holds what looks like a key.
@@ -56,7 +56,7 @@ def files_to_send(dataset: Path) -> list[Path]:
     if not card.is_file() or not shards:
         raise DatasetError(f"{dataset} is no dataset folder: make one with gumshoe export")
     _refuse_secrets(dataset, shards)
-    return [card, *shards]
+    return [card, *sorted(dataset.glob("plots/*.svg")), *shards]
 
 
 def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
@@ -83,7 +83,7 @@ def _send(dataset: Path, repo: str, *, private: bool) -> str:
     hub = huggingface_hub.HfApi()
     try:
         hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
-        patterns = ["README.md", "*/*.parquet"]
+        patterns = ["README.md", "plots/*.svg", "*/*.parquet"]
         done = hub.upload_folder(repo_id=repo, repo_type="dataset", folder_path=dataset, allow_patterns=patterns)
     except (HfHubHTTPError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
         raise DatasetError(f"the Hub did not take {dataset}: {' '.join(str(error).split())[:300]}") from None

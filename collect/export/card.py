@@ -10,10 +10,15 @@ from typing import Any
 import yaml
 
 from gumshoe import __version__
+from gumshoe.collect.charts import categories, draw, histogram
 from gumshoe.collect.export.rows import COLUMNS
 from gumshoe.records import Trajectory
 
-__all__ = ["Statistics", "render_card"]
+__all__ = ["Statistics", "plot_name", "render_card", "render_plot"]
+
+CHARACTERS_A_TOKEN = 4
+TOKENS_A_BAR = 50
+"""Lengths are counted in such steps, so that memory does not grow with the rows."""
 
 MEANINGS = {
     "messages": "the conversation in the form of chat templates and TRL; arguments of calls are objects",
@@ -31,6 +36,9 @@ VIEW_MEANINGS = {
 }
 
 
+OUTCOMES = {True: "resolved", False: "not resolved", None: "not scored"}
+
+
 @dataclass
 class Statistics:
     """Counts of one view, gathered row by row."""
@@ -42,6 +50,9 @@ class Statistics:
     policies: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
     turns: Counter[int] = field(default_factory=Counter)
+    tokens: Counter[int] = field(default_factory=Counter)
+    decisions: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     characters: int = 0
 
     def add(self, split: str, row: Mapping[str, Any], trajectory: Trajectory) -> None:
@@ -52,8 +63,37 @@ class Statistics:
         self.policies[f"{trajectory.policy.kind} {trajectory.policy.model}".strip()] += 1
         messages = row["messages"] if "messages" in row else [*row["prompt"], *row["completion"]]
         self.turns[sum(message["role"] == "assistant" for message in messages)] += 1
-        self.characters += sum(len(message["content"]) for message in messages)
+        characters = sum(len(message["content"]) for message in messages)
+        self.characters += characters
+        self.tokens[characters // CHARACTERS_A_TOKEN // TOKENS_A_BAR] += 1
+        self.decisions.update(_decisions(row))
+        self.outcomes[OUTCOMES[row["resolved"]]] += 1
         self.tools.update(call["function"]["name"] for message in messages for call in message.get("tool_calls", ()))
+
+
+def _decisions(row: Mapping[str, Any]) -> list[str]:
+    """What each turn of a row was for, by the tools it called."""
+    if "steps" not in row:
+        return [row["decision"] or "none"]
+    return list({entry["step"]: entry["decision"] or "none" for entry in row["steps"]}.values())
+
+
+def plot_name(view: str) -> str:
+    """Where the picture of a view is, below the dataset's folder."""
+    return f"plots/{view}.svg"
+
+
+def render_plot(view: str, statistics: Statistics) -> str:
+    """The distributions of a view as one SVG file."""
+    return draw(
+        [
+            histogram("turns a row", statistics.turns),
+            histogram(f"tokens a row, at {CHARACTERS_A_TOKEN} characters each", statistics.tokens, unit=TOKENS_A_BAR),
+            categories("what turns are for", statistics.decisions),
+            categories("outcome", statistics.outcomes),
+        ],
+        f"Distributions of the view {view}: turns, tokens, decisions and outcome.",
+    )
 
 
 def render_card(
@@ -113,7 +153,10 @@ def _view(name: str, statistics: Statistics) -> str:
         turns = sorted(statistics.turns.elements())
         lines.append(f"- turns a row: {turns[0]} to {turns[-1]}, median {turns[len(turns) // 2]}")
         lines.append(f"- characters a row, on average: {statistics.characters // total}")
+        lines.append(f"- outcome: {_counts(statistics.outcomes)}")
     lines.append(f"- left out: {_counts(statistics.dropped)}")
+    if total:
+        lines += ["", f"![Distributions of {name}: turns, tokens, decisions, outcome]({plot_name(name)})"]
     return "\n".join(lines) + "\n"
 
 

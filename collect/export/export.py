@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.export.card import Statistics, render_card
+from gumshoe.collect.export.card import Statistics, plot_name, render_card, render_plot
 from gumshoe.collect.export.fingerprint import add_fingerprint
 from gumshoe.collect.export.rows import (
     COLUMNS,
@@ -104,6 +104,10 @@ def export_runs(
         fingerprint = add_fingerprint(fresh)
         card = render_card(statistics, fingerprint=fingerprint, licence=licence, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
+        (fresh / "plots").mkdir()
+        for view, counts in statistics.items():
+            if counts.rows.total():
+                (fresh / plot_name(view)).write_text(render_plot(view, counts), encoding="utf-8")
         _put_in_place(fresh, out)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gumshoe.collect.charts import nice_ticks
 from gumshoe.eval.results import Measured
 
-__all__ = ["DotChart", "LineChart", "Mark", "Row", "Series", "Tick", "dot_chart", "line_chart", "nice_ticks"]
+__all__ = ["DotChart", "LineChart", "Mark", "Row", "Series", "Tick", "dot_chart", "line_chart"]
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,3 @@ def line_chart(lines: Sequence[tuple[str, str, Sequence[tuple[float, float]]]]) 
         y_ticks=tuple(Tick(place(x_low, y)[1], f"{y:g}") for y in y_ticks),
         series=tuple(series),
     )
-
-
-def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers from at most `low` to at least `high`."""
-    span = max(high - low, 1e-9)
-    raw = span / max(count - 1, 1)
-    magnitude = 10 ** math.floor(math.log10(raw))
-    step = next(factor * magnitude for factor in (1, 2, 2.5, 5, 10) if factor * magnitude >= raw * 0.999)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(number * step, 10) for number in range(first, last + 1)]

@@ -218,6 +218,13 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> N
     assert "| train | 3 | 3 |" in text
     assert "4 scripted" in text
     assert "4 local" in text
+    assert "- outcome: 4 resolved\n" in text
+    assert "](plots/agent.svg)" in text
+    picture = (tmp_path / "out" / "plots" / "agent.svg").read_text(encoding="utf-8")
+    assert "<title>resolved: 4</title>" in picture
+    assert "turns a row" in picture
+    export_runs([tmp_path / "run"], tmp_path / "again", views=["agent"])
+    assert (tmp_path / "again" / "plots" / "agent.svg").read_text(encoding="utf-8") == picture
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, config: Make) -> None:
@@ -322,7 +329,8 @@ def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make
     shown = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert shown.returncode == 0, shown.stderr
     assert "agent/train-" in shown.stdout
-    assert "2 files" in shown.stdout
+    assert "plots/agent.svg" in shown.stdout
+    assert "3 files" in shown.stdout
     assert "notes.txt" not in shown.stdout
     for words in ([str(tmp_path), "--repo", "me/traces"], [str(tmp_path / "out"), "--repo", "traces"]):
         wrong = push(*words)

@@ -1,0 +1,370 @@
+"""A soak: many scripted episodes, killed at random moments and resumed, and nothing lost, doubled or left behind.
+
+    python benchmarks/soak.py                      1,000 episodes, 16 workers, 20 times SIGKILL, then resumed to the end
+    python benchmarks/soak.py --ray                the same over a Ray cluster of two nodes here, one of which is killed
+    python benchmarks/soak.py --seconds 600        at most so long; the same command goes on where this one stopped
+    python benchmarks/soak.py --episodes 60 --workers 4 --kills 3 --fresh        a small one
+
+The figures go to FOLDER/soak.json. It ends with 0 when everything held, 1 when something did not, 3 when there is more
+to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gumshoe.collect.store import read_failures, read_trajectories, write_whole
+from gumshoe.env.patch import make_patch
+from gumshoe.records import Completion, Oracle, Task, ToolCall, WorkspaceSpec
+
+PR_SET_CHILD_SUBREAPER = 36
+GONE_S = 60.0
+"""What a killed run started must be gone after so long. A daemon on a busy machine is not quick."""
+CLEAN = "def total(items):\n    return sum(items)\n"
+CHECK = "from shop import total\n\nassert total([20, 30]) == 50, total([20, 30])\n"
+FIX = {"path": "shop.py", "code": "    return sum(items)", "start": 2}
+
+
+@dataclass
+class Account:
+    """What has happened so far; kept in soak.json, so that the soak itself can be resumed."""
+
+    kills: int = 0
+    node_killed: bool = False
+    seconds: float = 0.0
+    replayed: int = 0
+    left_processes: list[str] = field(default_factory=list)
+    left_containers: list[str] = field(default_factory=list)
+    left_files: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    """Runs the soak, or goes on with it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("runs/soak"), help="where it is kept (runs/soak)")
+    parser.add_argument("--episodes", type=int, default=1000, help="episodes (1000)")
+    parser.add_argument("--workers", type=int, default=16, help="workers (16)")
+    parser.add_argument("--kills", type=int, default=20, help="times SIGKILL (20)")
+    parser.add_argument("--sandbox", default="bubblewrap", help="sandbox (bubblewrap)")
+    parser.add_argument("--pool", type=int, default=16, help="warm sandboxes (16)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; resumable")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills (0)")
+    parser.add_argument("--ray", action="store_true", help="over a Ray cluster of two nodes, one of which is killed")
+    parser.add_argument("--fresh", action="store_true", help="forget an earlier soak in the folder")
+    options = parser.parse_args()
+    options.folder = options.folder.resolve()
+    if options.fresh:
+        shutil.rmtree(options.folder, ignore_errors=True)
+    adopt_orphans()
+    with cluster(options.ray) as nodes:
+        soak = Soak(options, nodes)
+        done = soak.run(time.monotonic() + options.seconds)
+    if not done:
+        print(f"{soak.finished()} of {options.episodes} episodes, {soak.account.kills} kills: the same command goes on")
+        return 3
+    return soak.verdict()
+
+
+class Soak:
+    """One soak in its folder.
+
+    Args:
+        options: the command line.
+        nodes: the cluster, with its address and a way to kill its second node; None for threads.
+    """
+
+    def __init__(self, options: argparse.Namespace, nodes: Any) -> None:
+        self.options = options
+        self.nodes = nodes
+        self.folder: Path = options.folder
+        self.run_folder = self.folder / "run"
+        # Short: Ray puts sockets below it. Its own, so that what is left there was left by this soak.
+        self.temporary = (
+            Path(tempfile.gettempdir()) / f"soak-{os.getuid()}-{zlib.crc32(str(self.folder).encode()) % 10**6}"
+        )
+        self.temporary.mkdir(exist_ok=True)
+        self.account = self._earlier()
+        self.started: list[int] = []
+        self.config = self._config()
+
+    def run(self, deadline: float) -> bool:
+        """Kills and resumes until all is done, or until the deadline; whether all is done."""
+        began = time.monotonic()
+        moments = random.Random(self.options.seed + self.account.kills)
+        while self.account.kills < self.options.kills and time.monotonic() < deadline:
+            self._until(self._next_goal(), moments.uniform(0, 1.0))
+            self.account.kills += 1
+            self._count_leftovers()
+            self._keep(began)
+            began = time.monotonic()
+        done = False
+        if self.account.kills >= self.options.kills:
+            done = self._to_the_end(deadline)
+            self._count_leftovers()
+        self._keep(began)
+        return done
+
+    def finished(self) -> int:
+        """How many trajectories there are."""
+        path = self.run_folder / "trajectories.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+    def verdict(self) -> int:
+        """Checks what must hold and prints the figures."""
+        found = Counter(one.task.id for one in read_trajectories(self.run_folder))
+        resolved = sum(one.resolved is True for one in read_trajectories(self.run_folder))
+        failures = Counter(entry["kind"] for entry in read_failures(self.run_folder))
+        account = self.account
+        facts: dict[str, Any] = {
+            "episodes": self.options.episodes,
+            "workers": self.options.workers,
+            "runner": "ray" if self.nodes else "threads",
+            "sandbox": self.options.sandbox,
+            "kills": account.kills,
+            "node killed": account.node_killed,
+            "trajectories": found.total(),
+            "lost": self.options.episodes - len(found),
+            "twice": sum(count > 1 for count in found.values()),
+            "resolved": resolved,
+            "failures of the infrastructure": dict(failures),
+            "journals replayed": self._replayed(),
+            "journals left": len(list((self.run_folder / "journal").iterdir())),
+            "processes left": account.left_processes,
+            "containers left": account.left_containers,
+            "temporary files left": account.left_files,
+            "minutes": round(account.seconds / 60, 1),
+        }
+        for name, value in facts.items():
+            print(f"{name}: {value}")
+        write_whole(self.folder / "result.json", json.dumps(facts, indent=2) + "\n")
+        held = (
+            found.total() == resolved == self.options.episodes
+            and not facts["lost"]
+            and not facts["twice"]
+            and not facts["journals left"]
+            and not (account.left_processes or account.left_containers or account.left_files)
+        )
+        print("everything held" if held else "something did not hold")
+        return 0 if held else 1
+
+    def _next_goal(self) -> int:
+        """Episodes to wait for before the next kill, so that all kills fall within the run."""
+        left = self.options.episodes - self.finished()
+        return self.finished() + max(1, left // (self.options.kills - self.account.kills + 1))
+
+    def _until(self, goal: int, more_s: float) -> None:
+        """Starts the run, kills it a moment after the goal is reached."""
+        process = self._start()
+        self._wait(process, lambda: self.finished() >= goal or process.poll() is not None)
+        time.sleep(more_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def _to_the_end(self, deadline: float) -> bool:
+        process = self._start()
+        half = (self.options.episodes + self.finished()) // 2
+        while process.poll() is None and time.monotonic() < deadline:
+            if self.nodes and not self.account.node_killed and self.finished() >= half:
+                self.nodes.kill_second()
+                self.account.node_killed = True
+            time.sleep(0.1)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(timeout=120)
+        return self.finished() >= self.options.episodes and process.returncode == 0
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """The run in a process of its own."""
+        argv = [sys.executable, "-m", "gumshoe", "collect", str(self.config)]
+        log = (self.folder / "output.txt").open("ab")
+        with log:
+            environ = {**os.environ, "TMPDIR": str(self.temporary)}
+            process = subprocess.Popen(argv, stdout=log, stderr=log, env=environ)
+        self.started.append(process.pid)
+        return process
+
+    def _wait(self, process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+        while not condition():
+            time.sleep(0.05)
+        if process.poll() is not None and self.finished() < self.options.episodes:
+            raise SystemExit(f"the run ended by itself with {process.returncode}: see {self.folder / 'output.txt'}")
+
+    def _count_leftovers(self) -> None:
+        """Waits for what a killed run had started to go, and notes what does not."""
+        deadline = time.monotonic() + GONE_S
+        while (left := [pid for pid in descendants(os.getpid()) if not self._of_cluster(pid)]) or self._files():
+            reap()
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        self.account.left_processes += [f"{pid} {command(pid)}" for pid in left]
+        self.account.left_files += self._files()
+        if self.account.kills >= self.options.kills and self.finished() >= self.options.episodes:
+            self.account.left_containers += containers_of(self.started)
+
+    def _of_cluster(self, pid: int) -> bool:
+        """Whether a process is the cluster's own, not the run's."""
+        words = command(pid)
+        return bool(self.nodes) and "gumshoe-warden" not in words and ("ray" in words or "gcs_server" in words)
+
+    def _files(self) -> list[str]:
+        return sorted(path.name for path in self.temporary.iterdir() if not path.name.startswith("ray"))
+
+    def _replayed(self) -> int:
+        return (self.run_folder / "run.log").read_text(encoding="utf-8").count(" replays ")
+
+    def _keep(self, began: float) -> None:
+        self.account.seconds += time.monotonic() - began
+        write_whole(self.folder / "soak.json", json.dumps(vars(self.account), indent=2) + "\n")
+
+    def _earlier(self) -> Account:
+        path = self.folder / "soak.json"
+        return Account(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Account()
+
+    def _config(self) -> Path:
+        """The tasks, the script and the config of the run."""
+        tasks = make_tasks(self.folder / "tasks", self.options.episodes)
+        script = self.folder / "script.jsonl"
+        script.write_text("".join(f"{turn.model_dump_json()}\n" for turn in make_script()), encoding="utf-8")
+        config: dict[str, Any] = {
+            "out": str(self.run_folder),
+            "tasks": {"source": str(tasks)},
+            "policy": {"kind": "scripted", "script": str(script)},
+            "sandbox": {"kind": self.options.sandbox, "pool": self.options.pool},
+            "workers": self.options.workers,
+        }
+        if self.nodes:
+            config |= {"runner": "ray", "ray": {"address": self.nodes.address}}
+        path = self.folder / "config.yaml"
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return path
+
+
+def make_tasks(folder: Path, count: int) -> Path:
+    """A set of so many small tasks, each with a bug of its own."""
+    repo = folder / "repo"
+    repo.mkdir(parents=True, exist_ok=True)
+    (repo / "shop.py").write_text(CLEAN, encoding="utf-8")
+    (repo / "check.py").write_text(CHECK, encoding="utf-8")
+    tasks: list[str] = []
+    oracles: list[str] = []
+    for number in range(count):
+        buggy = CLEAN.replace("sum(items)", f"sum(items) + {number + 1}")
+        task = Task(
+            id=f"soak/{number:04d}",
+            source="synth",
+            problem_statement=f"The total is {number + 1} too large.\n",
+            workspace=WorkspaceSpec(path=str(repo), overlay={"shop.py": buggy}),
+            entrypoint=("python", "-S", "check.py"),
+            readonly=("check.py",),
+            tags={"project": f"soak{number % 20}", "split": "train"},
+        )
+        patch = make_patch({"shop.py": (buggy.encode(), CLEAN.encode())})
+        tasks.append(task.model_dump_json())
+        oracles.append(Oracle(task_id=task.id, gold_patch=patch).model_dump_json())
+    write_whole(folder / "tasks.jsonl", "\n".join(tasks) + "\n")
+    write_whole(folder / "oracles.jsonl", "\n".join(oracles) + "\n")
+    return folder
+
+
+def make_script() -> list[Completion]:
+    """The same turns for every task."""
+    turns: list[tuple[str, str, dict[str, Any]]] = [
+        ("[verify 0.9] I run the tests.", "eval", {}),
+        ("[seek 0.8] I read the code.", "view", {"path": "shop.py"}),
+        ("[seek 0.8] Who calls it?", "grep", {"pattern": "total"}),
+        ("[edit 0.9] The sum is enough.", "rewrite", FIX),
+        ("[verify 0.9] I run the tests again.", "eval", {}),
+        ("[submit 1.0] They pass.", "submit", {}),
+    ]
+    return [
+        Completion(text=text, tool_calls=(ToolCall(id=f"c{number}", name=name, arguments=arguments),))
+        for number, (text, name, arguments) in enumerate(turns)
+    ]
+
+
+def adopt_orphans() -> None:
+    """What loses its parent becomes this process's child, so that nothing can hide from `descendants`."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid` that have not ended."""
+    found: list[int] = []
+    for place in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, place.read_text().split()):
+                if state(child) not in {"Z", ""}:
+                    found += [child, *descendants(child)]
+    return found
+
+
+def state(pid: int) -> str:
+    """The state letter of a process; empty where there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def command(pid: int) -> str:
+    """The command line of a process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
+    except OSError:
+        return ""
+
+
+def reap() -> None:
+    """Takes note of adopted children that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            os.waitpid(-1, os.WNOHANG)
+
+
+def containers_of(pids: list[int]) -> list[str]:
+    """Containers that processes of this soak made and nobody has removed."""
+    if shutil.which("docker") is None:
+        return []
+    from gumshoe.env.sandboxes.engine import PROCESS_LABEL
+
+    form = '{{.ID}} {{.Label "' + PROCESS_LABEL + '"}}'
+    listed = subprocess.run(["docker", "ps", "-a", "--format", form], capture_output=True, text=True, check=False)
+    ours = {str(pid) for pid in pids}
+    return [line for line in listed.stdout.splitlines() if ours & set(line.split("/"))]
+
+
+@contextmanager
+def cluster(wanted: bool) -> Generator[Any]:
+    """A Ray cluster of two nodes on this machine; None where none is wanted."""
+    if not wanted:
+        yield None
+        return
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "collect"))
+    from ray_cluster import two_nodes  # pyright: ignore[reportMissingImports]
+
+    with two_nodes(cpus=8) as nodes:
+        yield nodes
+
+
+if __name__ == "__main__":
+    sys.exit(main())
