@@ -19,12 +19,13 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm, open_places
 from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.fetch import fetch_sources
 from gumshoe.eval.flaky import find_flaky
 from gumshoe.eval.official import check_harness, grade_officially, with_official, write_all_predictions
 from gumshoe.eval.replays import Recorded, Replays
 from gumshoe.eval.results import ALL, FlakyTask, Result, Summary, score_trajectory
 from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.solve import Repaired, repair_all, with_outcomes
+from gumshoe.eval.solve import Repaired, check_solver, repair_all, with_outcomes
 from gumshoe.eval.summarise import summarise, timing
 from gumshoe.records import Oracle, Task, Trajectory
 
@@ -71,6 +72,7 @@ def evaluate(
     out = Path(config.out)
     rows = check_harness(config) if config.harness is not None else []
     tasks = choose_tasks(config)
+    check_solver(config, tasks)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -157,7 +159,9 @@ def _score(
 ) -> dict[str, list[Result]]:
     """Each arm's episodes, scored."""
     pairs = {task.id: (task, oracle) for task, oracle in tasks}
-    scorers = make_scorers(task for task, _ in tasks)
+    episodes = [trajectory for one in played for _, trajectory in one.trajectories]
+    fetched = fetch_sources(tasks, episodes, config.sandbox, out / "sources.jsonl", control, config.workers)
+    scorers = make_scorers((task for task, _ in tasks), fetched)
     replayed = _replay(config, pairs, played, out, control) if config.replay else {}
     by_arm: dict[str, list[Result]] = {}
     for one in played:

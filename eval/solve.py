@@ -9,7 +9,9 @@ from pathlib import Path
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.control import Control
 from gumshoe.collect.places import Here, MakePlace
+from gumshoe.errors import ConfigError
 from gumshoe.eval.arms import Hooks, PlayedArm
+from gumshoe.eval.asked import Asked
 from gumshoe.eval.config import ArmConfig, EvalConfig, references_of
 from gumshoe.eval.grader import Answer, Grader
 from gumshoe.eval.results import ALL, Result
@@ -18,7 +20,7 @@ from gumshoe.eval.solver.policy_runs import PolicyRuns, solved_by
 from gumshoe.eval.solver.scripted_runs import ScriptedRuns
 from gumshoe.records import ContextPack, Oracle, Task, Trajectory
 
-__all__ = ["Outcome", "Repaired", "edits", "repair_all", "with_outcomes"]
+__all__ = ["Outcome", "Repaired", "check_solver", "edits", "repair_all", "with_outcomes"]
 
 Outcome = Mapping[tuple[str, str, int], Solved]
 """By arm, task id and sample."""
@@ -36,6 +38,27 @@ class Repaired:
 def edits(config: EvalConfig, arm: ArmConfig) -> bool:
     """Whether the arm's agent changes the code itself, so that no solver is needed behind it."""
     return "rewrite" in make_agent(arm.agent or config.agent).tools
+
+
+def check_solver(config: EvalConfig, tasks: Sequence[tuple[Task, Oracle]]) -> None:
+    """Refuses a solver that cannot work, before anything is played.
+
+    Raises:
+        ConfigError: the tests of a task are hidden from the scripted solver, so that it cannot try anything.
+        ServeError, ConfigError: as `Asked`.
+    """
+    solver = config.solver
+    if solver is None:
+        return
+    if solver.kind == "policy":
+        Asked(config, "the solver", solver.model, solver.policy, Path(config.out) / "solver")
+        return
+    hidden = next((task.id for task, _ in tasks if task.regime != "debug"), None)
+    if hidden is not None:
+        raise ConfigError(
+            f"task {hidden} hides its tests, which the scripted solver needs: set solver.kind=policy, or "
+            "tasks.options.regime=debug"
+        )
 
 
 def repair_all(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gumshoe.eval.scorers import conduct, localisation
 from gumshoe.eval.scorers.calibration import Brier, Confidence, FirstIsRight
@@ -17,9 +17,9 @@ from gumshoe.records import Task
 __all__ = ["make_scorers"]
 
 
-def make_scorers(tasks: Iterable[Task]) -> list[Scorer]:
-    """Every scorer, for episodes on `tasks`."""
-    sources = Sources(tasks)
+def make_scorers(tasks: Iterable[Task], fetched: Mapping[str, Mapping[str, str | None]] | None = None) -> list[Scorer]:
+    """Every scorer, for episodes on `tasks`; `fetched` as for `Sources`."""
+    sources = Sources(tasks, fetched)
     return [
         ValidCalls(),
         *(Localisation(level, measure, sources) for level in localisation.LEVELS for measure in localisation.MEASURES),

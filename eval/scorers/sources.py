@@ -1,8 +1,8 @@
-"""The buggy files of a task, read from where the task keeps them, without a sandbox."""
+"""The buggy files of a task, read from where the task keeps them, or fetched from its image before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,10 +13,16 @@ __all__ = ["Sources"]
 
 
 class Sources:
-    """Looks up the functions in a task's files. Tasks that live in a container image have no files here."""
+    """Looks up the functions in a task's files.
 
-    def __init__(self, tasks: Iterable[Task]) -> None:
+    Args:
+        tasks: whose files.
+        fetched: by task id, the files of tasks that live in a container image; others of those are not known.
+    """
+
+    def __init__(self, tasks: Iterable[Task], fetched: Mapping[str, Mapping[str, str | None]] | None = None) -> None:
         self._tasks = {task.id: task for task in tasks}
+        self._fetched = fetched or {}
         self._spans = lru_cache(maxsize=4096)(self._read_spans)
 
     def spans(self, task_id: str, path: str) -> tuple[Span, ...] | None:
@@ -31,7 +37,7 @@ class Sources:
         if path in task.workspace.overlay:
             return task.workspace.overlay[path]
         if task.workspace.path is None:
-            return None
+            return self._fetched.get(task_id, {}).get(path)
         root = Path(task.workspace.path).resolve()
         try:
             file = (root / path).resolve()

@@ -10,7 +10,6 @@ from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
-from gumshoe.errors import ConfigError
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.memo import Memo, digest, work_off
 from gumshoe.eval.solver.jobs import ALONE, Job, Solved
@@ -45,17 +44,9 @@ class ScriptedRuns:
     ) -> dict[tuple[str, str, int], Solved]:
         """What came of each job, by arm, task id and sample; jobs that were not reached are missing.
 
-        Raises:
-            ConfigError: the tests of a task are hidden, so that nothing can be tried.
-            GumshoeError: a sandbox failed.
+        Raises GumshoeError: a sandbox failed.
         """
         wanted = list(jobs)
-        hidden = next((job.task for job in wanted if job.task.regime != "debug"), None)
-        if hidden is not None:
-            raise ConfigError(
-                f"task {hidden.id} hides its tests, which the scripted solver needs: set solver.kind=policy, or "
-                "tasks.options.regime=debug"
-            )
         groups: dict[tuple[str, int], dict[str, Job]] = {}
         for job in wanted:
             if self._memo.get(self._key(job)) is None:

@@ -16,9 +16,9 @@ from gumshoe.eval.scorers.conduct import Conduct
 from gumshoe.eval.scorers.grounding import Grounding
 from gumshoe.eval.scorers.localisation import FirstRight, Localisation, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.tools.spans import MODULE, enclosing, spans
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.records import ContextPack, Location, Trajectory, WorkspaceSpec
+from gumshoe.tools.spans import MODULE, enclosing, spans
 
 SOURCES = Sources([make_task()])
 LOCATIONS = st.lists(

@@ -10,13 +10,15 @@ import pytest
 from held_out import CLEAN, make_pair
 from made import SOURCE, make_oracle, make_pack, make_task
 
+from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, TaskError
-from gumshoe.eval.config import SolverConfig
+from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.solve import check_solver
 from gumshoe.eval.solver.jobs import Job, reference_jobs
 from gumshoe.eval.solver.packs import oracle_pack, read_codescout, read_fastcontext, static_pack
 from gumshoe.eval.solver.scripted import repair
@@ -125,10 +127,13 @@ def test_a_sandbox_that_cannot_be_made_ends_the_run(tmp_path: Path, pair: tuple[
         runs(tmp_path / "s").run(reference_jobs([(lost, pair[1])], REFERENCES), Control(), 1)
 
 
-def test_hidden_tests_are_nothing_for_the_script(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+def test_hidden_tests_are_nothing_for_the_script(pair: tuple[Task, Oracle]) -> None:
     hidden = pair[0].model_copy(update={"regime": "issue"})
+    arms = (ArmConfig(name="a", policy=TracebackConfig()),)
+    config = EvalConfig(out="x", tasks=TasksConfig(source="casebook"), arms=arms, solver=SolverConfig())
+    check_solver(config, [pair])
     with pytest.raises(ConfigError, match=r"shop/0 hides its tests.* solver\.kind=policy"):
-        runs(tmp_path / "s").run(reference_jobs([(hidden, pair[1])], REFERENCES), Control(), 1)
+        check_solver(config, [(hidden, pair[1])])
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

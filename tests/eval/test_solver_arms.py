@@ -1,0 +1,221 @@
+"""A policy as solver: every arm with its own tools, packs and budget; flaky tasks; agents that mend on their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
+
+from gumshoe.cli import main
+from gumshoe.collect.store import read_trajectories
+from gumshoe.env.patch import make_patch
+from gumshoe.records import Limits, Oracle, Task, Trajectory, WorkspaceSpec
+
+TURN = PROMPT_TOKENS + ANSWER_TOKENS
+CHECK = "from parts import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
+LUCK = (
+    "import pathlib\n\n\ndef test_luck():\n"
+    "    seen = pathlib.Path('{seen}')\n    seen.touch() if not seen.exists() else 1 / 0\n"
+)
+
+
+def parts(*, clean: bool) -> str:
+    return f"def twice(n):\n    return n * 2{'' if clean else ' + 1'}\n"
+
+
+def write_tasks(folder: Path, count: int) -> Path:
+    """Tasks that differ in their statement; the last one's tests pass once and never again."""
+    repo, lucky = folder / "repo", folder / "lucky"
+    for place in (repo, lucky):
+        place.mkdir(parents=True)
+        (place / "parts.py").write_text(parts(clean=False))
+        (place / "test_parts.py").write_text(CHECK)
+    (lucky / "test_luck.py").write_text(LUCK.format(seen=folder / "seen"))
+    gold = make_patch({"parts.py": (parts(clean=False).encode(), parts(clean=True).encode())})
+    pairs = [
+        (
+            Task(
+                id=f"parts/{number}",
+                source="synth",
+                problem_statement=f"twice() of customer {number} gives too much.",
+                workspace=WorkspaceSpec(path=str(lucky if number == count - 1 else repo)),
+                entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+                readonly=("test_*.py",),
+                limits=Limits(steps=6, command_timeout_s=60),
+            ),
+            Oracle(task_id=f"parts/{number}", gold_patch=gold),
+        )
+        for number in range(count)
+    ]
+    for name, records in (("tasks", [task for task, _ in pairs]), ("oracles", [oracle for _, oracle in pairs])):
+        lines = "".join(f"{record.model_dump_json(exclude_defaults=True)}\n" for record in records)
+        (folder / f"{name}.jsonl").write_text(lines)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    places = {f"twice() of customer {number} gives too much.": ("parts.py", 2) for number in range(3)}
+    return Models(places, list(places)[:1])
+
+
+@pytest.fixture(scope="module")
+def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Path, list[str]]]:
+    """An evaluation whose solver works as an agent, in every arm that there is; two samples of each task."""
+    folder = tmp_path_factory.mktemp("arms")
+    with serving(models) as url:
+
+        def policy(model: str) -> dict[str, Any]:
+            return {"kind": "openai", "model": model, "base_url": url}
+
+        config = {
+            "out": str(folder / "out"),
+            "tasks": {"source": str(write_tasks(folder / "tasks", 3)), "samples": 2},
+            "arms": [
+                {"name": "middling", "policy": policy("middling"), "baseline": True},
+                {"name": "mender", "policy": policy("solver"), "agent": {"kind": "rewrite"}},
+            ],
+            "solver": {
+                "kind": "policy",
+                "policy": policy("solver"),
+                "limits": {"steps": 4, "tokens": 400},
+                "references": ["solo", "no_pack", "static", "oracle_pack", "debug", "rewrite"],
+            },
+            "limits": {"steps": 3, "tokens": 500},
+            "sandbox": {"kind": "local", "unsafe": True, "env": {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}},
+            "flaky_runs": 2,
+            "replay": True,
+            "resamples": 200,
+        }
+        path = folder / "eval.yaml"
+        path.write_text(yaml.safe_dump(config))
+        assert main(["eval", str(path)]) == 0
+        yield folder / "out", ["eval", str(path)]
+
+
+def summary_of(out: Path) -> dict[str, Any]:
+    return json.loads((out / "summary.json").read_text())
+
+
+def arm(out: Path, name: str) -> dict[str, Any]:
+    return next(one for one in summary_of(out)["arms"] if one["name"] == name)
+
+
+def episodes(out: Path, name: str) -> list[Trajectory]:
+    return list(read_trajectories(out / "solver" / name))
+
+
+def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path, list[str]]) -> None:
+    out, _ = played
+    solved = {one["name"]: one["groups"]["all"]["solved"]["value"] for one in summary_of(out)["arms"]}
+    assert solved == {
+        "middling": 0.5,
+        "mender": 0.0,
+        "solo": 0.0,
+        "no_pack": 0.0,
+        "static": 1.0,
+        "oracle_pack": 1.0,
+        "debug": 0.0,
+        "rewrite": 0.0,
+    }
+    pairs = {(one["arm"], one["baseline"]) for one in summary_of(out)["comparisons"] if one["metric"] == "solved"}
+    assert {("debug", "rewrite"), ("middling", "no_pack"), ("middling", "solo")} <= pairs
+
+
+def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: tuple[Path, list[str]]) -> None:
+    out, _ = played
+    tools = {name: {tool.name for tool in episodes(out, name)[0].tools} for name in ("solo", "debug", "rewrite")}
+    assert tools["debug"] - tools["rewrite"] == {"pdb"}
+    assert tools["solo"] == tools["debug"]
+    limits = {
+        name: yaml.safe_load((out / "solver" / name / "config.yaml").read_text())["limits"]
+        for name in ("debug", "rewrite", "middling", "solo")
+    }
+    assert limits["debug"] == limits["rewrite"] == limits["middling"]
+    assert (limits["debug"]["tokens"], limits["solo"]["tokens"], limits["solo"]["steps"]) == (400, 900, 7)
+    seeds = {
+        name: sorted((one.task.id, one.provenance.seed) for one in episodes(out, name)) for name in ("debug", "solo")
+    }
+    assert seeds["debug"] == seeds["solo"]
+
+
+def test_the_pack_stands_below_the_statement(played: tuple[Path, list[str]]) -> None:
+    out, _ = played
+    said = {one.messages[1].content for one in episodes(out, "oracle_pack")}
+    assert all("Places, best first:\n- parts.py:2-2" in text for text in said)
+    assert all("hands this over" not in one.messages[1].content for one in episodes(out, "no_pack"))
+
+
+def test_samples_give_pass_at_k(played: tuple[Path, list[str]]) -> None:
+    """The middling seeker finds one task of two, in both samples."""
+    out, _ = played
+    assert arm(out, "middling")["groups"]["all"]["pass@2"]["value"] == 0.5
+    assert arm(out, "oracle_pack")["groups"]["all"]["pass@2"]["value"] == 1.0
+
+
+def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: tuple[Path, list[str]]) -> None:
+    out, _ = played
+    assert summary_of(out)["flaky"] == [{"task_id": "parts/2", "passed": 1, "runs": 2}]
+    rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert {row["task_id"] for row in rows} == {"parts/0", "parts/1"}
+    assert summary_of(out)["tasks"]["all"] == 2
+
+
+def test_the_same_command_asks_nobody_again(played: tuple[Path, list[str]], models: Models) -> None:
+    out, words = played
+    before, asked = summary_of(out), len(models.asked)
+    assert main(words) == 0
+    assert len(models.asked) == asked
+    assert summary_of(out) == before
+
+
+@pytest.mark.parametrize(
+    ("solver", "said"),
+    [
+        ({"kind": "policy"}, "needs either a model folder or a policy"),
+        ({"policy": {"kind": "teacher"}}, "a scripted solver asks no model"),
+        ({"references": ["debug", "no_pack"]}, "leave 'debug' out of solver.references"),
+        ({"kind": "policy", "model": "{no}/m"}, "is not set: give -p vars.no=..."),
+        ({"kind": "policy", "model": "/nowhere"}, "there is no model folder /nowhere"),
+        ({"references": ["best"]}, "solver.references"),
+    ],
+)
+def test_a_wrong_solver_ends_in_one_line(
+    tmp_path: Path,
+    played: tuple[Path, list[str]],
+    solver: dict[str, Any],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = yaml.safe_load(Path(played[1][1]).read_text())
+    path = tmp_path / "eval.yaml"
+    path.write_text(yaml.safe_dump({**config, "out": str(tmp_path / "out"), "flaky_runs": 0, "solver": solver}))
+    assert main(["eval", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"arms": [{"name": "no_pack", "policy": {"kind": "traceback"}}]}, "an arm cannot be called 'no_pack'"),
+        ({"harness": {}}, "harness grades SWE-bench only"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    tmp_path: Path,
+    played: tuple[Path, list[str]],
+    changes: dict[str, Any],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = yaml.safe_load(Path(played[1][1]).read_text())
+    path = tmp_path / "eval.yaml"
+    path.write_text(yaml.safe_dump({**config, "out": str(tmp_path / "out"), **changes}))
+    assert main(["eval", str(path)]) == 2
+    assert said in capsys.readouterr().err
