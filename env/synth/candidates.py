@@ -130,8 +130,5 @@ def _changed_lines(before: str, after: str) -> list[int]:
 
 def _statement_start(source: Source, line: int) -> int:
     """The first line of the smallest statement that reaches over `line`: the line that tracing reports."""
-    spans = [
-        source.span(node) for node in source.nodes if isinstance(node, cst.BaseStatement | cst.SimpleStatementLine)
-    ]
-    around = [span for span in spans if line in span]
+    around = [span for span in source.statement_spans if line in span]
     return min(around, key=len).start if around else line

@@ -27,7 +27,10 @@ class Source:
         self.module = wrapper.module
         self._positions = wrapper.resolve(PositionProvider)
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        self.nodes: list[cst.CSTNode] = list(self._walk(self.module))
+        self.nodes: list[cst.CSTNode] = []
+        # A node's descendants follow it in `nodes`: from the first number to the second.
+        self._below: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._walk(self.module)
 
     @functools.cached_property
     def dump(self) -> str:
@@ -70,14 +73,22 @@ class Source:
 
     def inside(self, node: cst.CSTNode, kind: type[NodeT]) -> list[NodeT]:
         """All nodes of a kind in `node`, nested functions included."""
-        return [item for item in self.nodes if isinstance(item, kind) and node in self.ancestors(item)]
+        return [item for item in self.nodes[slice(*self._below[node])] if isinstance(item, kind)]
 
-    def _walk(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        yield node
+    @functools.cached_property
+    def statement_spans(self) -> list[range]:
+        """The lines of every statement, compound ones as a whole."""
+        kinds = cst.BaseStatement | cst.SimpleStatementLine
+        return [self.span(node) for node in self.nodes if isinstance(node, kinds)]
+
+    def _walk(self, node: cst.CSTNode) -> None:
+        self.nodes.append(node)
+        first = len(self.nodes)
         for child in node.children:
             if not isinstance(child, SKIPPED) and not _is_docstring(child, node):
                 self._parents[child] = node
-                yield from self._walk(child)
+                self._walk(child)
+        self._below[node] = (first, len(self.nodes))
 
 
 def _is_docstring(child: cst.CSTNode, parent: cst.CSTNode) -> bool:
