@@ -1,9 +1,11 @@
 """Tokens a second of `gumshoe train` beside a bare TRL script, on the same rows and the same model, in one run.
 
-    python benchmarks/bench_train.py [--rows 32] [--lines 40] [--repeat 3] [--out bench_train.json]
+    python benchmarks/bench_train.py [--rows 32] [--lines 40] [--repeat 3] [--prepare 5000 20000] [--out FILE.json]
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
-does only ever makes a run slower. Preparation (rendering and masking) is measured apart, in rows a second.
+does only ever makes a run slower. Preparation (rendering and masking) is measured apart, in rows a second; with
+`--prepare` also in processes of their own on so many rows each, whose largest memory is compared: what is prepared goes
+to disk, so it must hardly grow with the rows.
 """
 
 from __future__ import annotations
@@ -40,12 +42,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=32, help="conversations (32)")
     parser.add_argument("--lines", type=int, default=40, help="lines of code that a conversation shows (40)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (3)")
+    parser.add_argument("--prepare", type=int, nargs="*", default=[], metavar="ROWS", help="prepare so many rows")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), arguments.rows, arguments.lines, arguments.repeat)
+        figures = measure(Path(folder), arguments.rows, arguments.lines, arguments.repeat) if arguments.repeat else {}
+        for rows in arguments.prepare:
+            figures |= measure_preparation(Path(folder) / f"prepare{rows}", rows, arguments.lines)
     for name, value in figures.items():
-        print(f"{name:<28}{value:>12,.3f}" if value < 10 else f"{name:<28}{value:>12,.0f}")
+        print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}")
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
@@ -57,6 +62,7 @@ def measure(folder: Path, rows: int, lines: int, repeat: int) -> dict[str, float
     from gumshoe.train.model import load_tokenizer
     from gumshoe.train.preflight import prepare
     from gumshoe.train.render import Renderer
+    from gumshoe.train.samples import Sampling
     from gumshoe.train.scratch import make_scratch
     from gumshoe.train.template import training_template
 
@@ -66,7 +72,8 @@ def measure(folder: Path, rows: int, lines: int, repeat: int) -> dict[str, float
     make_scratch(ScratchSection.model_validate({}), conversations(source), start, seed=0)
     tokenizer = load_tokenizer(str(start), None)
     began = time.perf_counter()
-    _, report = prepare(source, Renderer(tokenizer, training_template(tokenizer)), 8192)
+    renderer = Renderer(tokenizer, training_template(tokenizer))
+    _, report = prepare(source, renderer, Sampling(8192), folder / "rows.arrow")
     prepared = time.perf_counter() - began
     bare: list[float] = []
     ours: list[float] = []
@@ -80,6 +87,44 @@ def measure(folder: Path, rows: int, lines: int, repeat: int) -> dict[str, float
         "bare TRL, tokens a second": report.tokens / min(bare),
         "gumshoe, tokens a second": report.tokens / min(ours),
         "gumshoe over bare": min(bare) / min(ours),
+    }
+
+
+PREPARE = """
+import json, resource, sys, time
+from pathlib import Path
+from gumshoe.train.data import conversations, load_rows
+from gumshoe.train.config import ScratchSection
+from gumshoe.train.model import load_tokenizer
+from gumshoe.train.preflight import prepare
+from gumshoe.train.render import Renderer
+from gumshoe.train.samples import Sampling
+from gumshoe.train.scratch import make_tokenizer
+from gumshoe.train.template import training_template
+data = Path(sys.argv[1])
+source = load_rows(data, "seeker", "train")
+make_tokenizer(ScratchSection(), conversations(source.select(range(50)))).save_pretrained(data / "tokenizer")
+tokenizer = load_tokenizer(str(data / "tokenizer"), None)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+began = time.perf_counter()
+rows, report = prepare(source, Renderer(tokenizer, training_template(tokenizer)), Sampling(8192), data / "rows.arrow")
+seconds = time.perf_counter() - began
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print("\\n" + json.dumps([len(rows) / seconds, before, after, report.tokens]))
+"""
+
+
+def measure_preparation(folder: Path, rows: int, lines: int) -> dict[str, float]:
+    """Rows a second, and the most memory (MB) before and after, of preparing `rows` rows."""
+    write_dataset(folder, rows, lines)
+    command = [sys.executable, "-c", PREPARE, str(folder)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    speed, before, after, tokens = json.loads(output.splitlines()[-1])
+    return {
+        f"{rows:,} rows: tokens": tokens,
+        f"{rows:,} rows: a second": speed,
+        f"{rows:,} rows: MB before": before,
+        f"{rows:,} rows: MB at most": after,
     }
 
 

@@ -65,7 +65,10 @@ class LiveEnvironment:
             raise self._failure
         return self._episode.scores()
 
-    def _close(self) -> None:
+    def _finish(self) -> None:
+        """Ends the episode. One that is not over ended with a turn that held no call that could be read."""
+        if not self._over:
+            self._episode.answer("")
         self._episode.close()
 
 
@@ -112,7 +115,7 @@ class LiveTrainer(GRPOTrainer):
     def close(self) -> None:
         """Closes every sandbox. Idempotent."""
         for environment in self._environments():
-            environment._close()  # pyright: ignore[reportPrivateUsage]
+            environment._episode.close()  # pyright: ignore[reportPrivateUsage]
 
     def _environments(self) -> list[LiveEnvironment]:
         pool: Any = self._environment_pool
@@ -126,11 +129,12 @@ class LiveTrainer(GRPOTrainer):
         self._sync_tool_dicts: Any = [_AnyTool(environment) for environment in environments]
         self._rolling = (prompt_ids, completion_ids)
         try:
-            return super()._tool_call_loop(prompts, prompt_ids, completion_ids, *rest, **named)
+            done = super()._tool_call_loop(prompts, prompt_ids, completion_ids, *rest, **named)
         finally:
             self._rolling = None
-            for environment in environments:
-                environment._close()  # pyright: ignore[reportPrivateUsage]
+        for environment in environments:
+            environment._finish()  # pyright: ignore[reportPrivateUsage]
+        return done
 
     def _generate_single_turn(self, prompt_ids: Tokens, *args: Any, **kwargs: Any) -> Any:
         """The next turn of each row; none where its episode is over."""

@@ -1,0 +1,99 @@
+r"""How the seeker's line recall grows with the number of training traces: trains, evaluates, draws the curve.
+
+    python benchmarks/scaling.py configs/train/scaling_20m.yaml configs/eval/seeker.yaml --counts 30 60 120 240 \
+        --out runs/scaling -p dataset=runs/scaling/dataset
+
+For each count, `gumshoe train` runs with `limit: COUNT` and `gumshoe eval` on what came of it. A count whose summary is
+there already is not run again. The curve (scaling.svg, scaling.png) shows line recall by split, with the intervals that
+the evaluation gives, and the other arms of the evaluation, such as the heuristics, as level lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+METRIC = "line_recall"
+
+
+def main() -> None:
+    """Runs what is missing, then draws."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("train", type=Path, help="config of the training runs")
+    parser.add_argument("eval", type=Path, help="config of the evaluations; {train} in it is the training run's folder")
+    parser.add_argument("--counts", type=int, nargs="+", default=[30, 60, 120, 240], help="numbers of traces")
+    parser.add_argument("--out", type=Path, default=Path("runs/scaling"), help="folder of everything (runs/scaling)")
+    parser.add_argument("--arm", default="trained", help="arm of the evaluation that is the model (trained)")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="for training")
+    parser.add_argument("-e", "--eval-param", action="append", default=[], metavar="KEY=VALUE", help="for evaluating")
+    arguments = parser.parse_args()
+    summaries: dict[int, dict[str, Any]] = {}
+    for count in arguments.counts:
+        folder = arguments.out / str(count)
+        summary = folder / "eval" / "summary.json"
+        if not summary.is_file():
+            run("train", arguments.train, f"out={folder / 'train'}", f"limit={count}", *arguments.param)
+            into = [f"out={folder / 'eval'}", f"vars.train={folder / 'train'}"]
+            run("eval", arguments.eval, *into, *arguments.eval_param)
+        summaries[count] = json.loads(summary.read_text(encoding="utf-8"))
+    for path in draw(summaries, arguments.arm, arguments.out):
+        print(path)
+
+
+def run(command: str, config: Path, *params: str) -> None:
+    """One `gumshoe` command; ends the whole when it fails."""
+    flags = [word for param in params for word in ("-p", param)]
+    subprocess.run([sys.executable, "-m", "gumshoe", command, str(config), *flags], check=True)
+
+
+def values(summary: dict[str, Any]) -> dict[tuple[str, str], dict[str, float]]:
+    """Value and interval of the metric by (arm, split)."""
+    return {
+        (arm["name"], split): found[METRIC]
+        for arm in summary["arms"]
+        for split, found in arm["groups"].items()
+        if split != "all" and found[METRIC]["value"] is not None
+    }
+
+
+def draw(summaries: dict[int, dict[str, Any]], arm: str, out: Path) -> list[Path]:
+    """The curve of the model, and the other arms at the level that the largest run saw."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    by_count = {count: values(summary) for count, summary in sorted(summaries.items())}
+    largest = by_count[max(by_count)]
+    colours = {split: f"C{index}" for index, split in enumerate(sorted({split for _, split in largest}))}
+    for split, colour in colours.items():
+        points = [(count, found[arm, split]) for count, found in by_count.items() if (arm, split) in found]
+        means = [point["value"] for _, point in points]
+        low = [point["value"] - point["low"] for _, point in points]
+        high = [point["high"] - point["value"] for _, point in points]
+        counts = [count for count, _ in points]
+        axes.errorbar(counts, means, yerr=[low, high], marker="o", capsize=3, color=colour, label=f"model, {split}")
+        for (name, where), found in largest.items():
+            if name != arm and where == split:
+                axes.axhline(found["value"], color=colour, linestyle=":", linewidth=1)
+                axes.annotate(f"{name}, {split}", (counts[0], found["value"]), fontsize=7, va="bottom")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(by_count), [str(count) for count in by_count])
+    axes.set_xlabel("training traces")
+    axes.set_ylabel("line recall")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    paths = [out / "scaling.svg", out / "scaling.png"]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    return paths
+
+
+if __name__ == "__main__":
+    main()
