@@ -31,7 +31,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env image clean
+.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env bench-train bench-synth image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
@@ -41,6 +41,8 @@ help:
 	@echo 'make lint         format, lint, types and layers, changing nothing'
 	@echo 'make format       put the code in form'
 	@echo 'make bench-env    how fast the environment is on this machine'
+	@echo 'make bench-synth  how fast bugs are made and verified on this machine'
+	@echo 'make bench-train  how fast training is beside a bare TRL script'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
 	@echo 'make install      only set up .venv'
 	@echo 'make clean        remove .venv, caches and builds; runs/ stays'
@@ -90,6 +92,12 @@ format: $(STAMP)
 
 bench-env: $(STAMP)
 	$(BIN)/python benchmarks/bench_env.py $(ARGS)
+
+bench-synth: $(STAMP)
+	$(BIN)/python benchmarks/bench_synth.py $(ARGS)
+
+bench-train: $(STAMP)
+	$(BIN)/python benchmarks/bench_train.py --prepare 10000 $(ARGS)
 
 image:
 	.ci/image.sh
