@@ -47,6 +47,13 @@ export function go(to: string | Address, replace = false): void {
   dispatchEvent(new Event('gumshoe-address'))
 }
 
+let list = '#/list'
+
+/** The list as it was left. */
+export function lastList(): string {
+  return list
+}
+
 export function useAddress(): Address {
   const [hash, setHash] = useState(location.hash)
   useEffect(() => {
@@ -56,7 +63,9 @@ export function useAddress(): Address {
       for (const event of ['hashchange', 'popstate', 'gumshoe-address']) removeEventListener(event, update)
     }
   }, [])
-  return parse(hash)
+  const address = parse(hash)
+  if (address.view === 'list') list = written(address)
+  return address
 }
 
 function split(text: string, at: string): [string, string] {

@@ -1,12 +1,12 @@
 /** The list: every episode as a row, to be sorted, filtered and searched. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { go, type Address } from './address'
+import { format, go, type Address } from './address'
 import { backend } from './backend'
 import { Distributions } from './distributions'
 import { describe, OPERATORS, readQuery, readTyped, same, writeQuery, type Filter, type Operator, type Query } from './filters'
 import { count, moment, money, seconds, short } from './format'
-import { Empty, episodeAddress, Legend, Outcome, Strip, useKeys, useWide, Wait } from './parts'
+import { Empty, Legend, Outcome, Strip, useKeys, useWide, Wait } from './parts'
 import type { Overview, Row } from './types'
 
 const PAGE = 100
@@ -205,7 +205,7 @@ function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query
     else if (key === 'End') choose((total ?? 1) - 1)
     else if (moves[key] !== undefined) choose(chosen + (moves[key] ?? 0))
     else if (key === 'Enter' && row && document.activeElement?.tagName !== 'BUTTON' && document.activeElement?.tagName !== 'SUMMARY' && document.activeElement?.tagName !== 'A')
-      go(episodeAddress(row))
+      go(format('episode', [row.key], { q: query.text }))
     else return false
     return true
   })
@@ -224,7 +224,7 @@ function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query
         {total === 0 && <Empty>Nothing meets these filters.</Empty>}
         <ol style={{ height: `${(total ?? 0) * height}px` }}>
           {indices.map((index) => (
-            <RowLine key={index} row={rowAt(index)} index={index} height={height} chosen={index === chosen} />
+            <RowLine key={index} row={rowAt(index)} index={index} height={height} chosen={index === chosen} search={query.text} />
           ))}
         </ol>
       </div>
@@ -259,12 +259,20 @@ function Head({ query, set }: { query: Query; set: (next: Partial<Query>) => voi
   )
 }
 
-function RowLine({ row, index, height, chosen }: { row: Row | undefined; index: number; height: number; chosen: boolean }) {
+interface LineProps {
+  row: Row | undefined
+  index: number
+  height: number
+  chosen: boolean
+  search: string
+}
+
+function RowLine({ row, index, height, chosen, search }: LineProps) {
   const style = { top: `${index * height}px`, height: `${height}px` }
   if (!row) return <li class="line pending" style={style} />
   return (
     <li style={style} class={chosen ? 'chosen' : ''}>
-      <a class="line" href={episodeAddress(row)} data-index={index} tabIndex={chosen ? 0 : -1}>
+      <a class="line" href={format('episode', [row.key], { q: search })} data-index={index} tabIndex={chosen ? 0 : -1}>
         <span class="c-outcome">
           <Outcome outcome={row.outcome} />
         </span>

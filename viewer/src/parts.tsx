@@ -144,30 +144,12 @@ export function episodeAddress(row: Pick<Row, 'key'>, step?: number | null): str
   return format('episode', [row.key], { step: step ?? null })
 }
 
-/** Tabs as the ARIA practices describe them: arrows move, one tab stop. */
+/** Tabs, each with its number as a key. The arrow keys stay with the steps. */
 export function Tabs({ tabs, chosen, onChoose }: { tabs: [string, string][]; chosen: string; onChoose: (name: string) => void }) {
-  const move = (event: KeyboardEvent) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
-    if (!by) return
-    event.preventDefault()
-    event.stopPropagation()
-    const place = tabs.findIndex(([name]) => name === chosen)
-    const next = tabs[(place + by + tabs.length) % tabs.length]
-    if (!next) return
-    onChoose(next[0])
-    ;(event.currentTarget as HTMLElement).querySelector<HTMLElement>(`[data-tab="${next[0]}"]`)?.focus()
-  }
   return (
-    <div class="tabs" role="tablist" onKeyDown={move}>
+    <div class="tabs" role="tablist">
       {tabs.map(([name, title], index) => (
-        <button
-          key={name}
-          role="tab"
-          data-tab={name}
-          aria-selected={name === chosen}
-          tabIndex={name === chosen ? 0 : -1}
-          onClick={() => onChoose(name)}
-        >
+        <button key={name} role="tab" aria-selected={name === chosen} onClick={() => onChoose(name)}>
           {title} <kbd aria-hidden="true">{index + 1}</kbd>
         </button>
       ))}

@@ -1,7 +1,7 @@
 /** The player: one episode step by step, or two of them side by side. */
 
 import { useEffect, useRef } from 'preact/hooks'
-import { changed, format, go, type Address } from './address'
+import { changed, format, go, lastList, type Address } from './address'
 import { backend } from './backend'
 import { count, money, percent, seconds, short } from './format'
 import { Empty, episodeAddress, Outcome, Strip, Tabs, useKeys, useLoaded, Wait } from './parts'
@@ -39,7 +39,7 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
     else if (number >= 1 && number <= tabs.length) setTab(tabs[number - 1]?.[0] ?? '')
     else if (pressed === '[' || pressed === ']') sideways(episode, pressed === ']' ? 1 : -1)
     else if (pressed === 'c') document.querySelector<HTMLElement>('.others summary')?.click()
-    else if (pressed === 'Escape') history.length > 1 ? history.back() : go('#/list')
+    else if (pressed === 'Escape') go(lastList())
     else return false
     return true
   })

@@ -1,0 +1,80 @@
+"""The page of an evaluation, as a user goes through it in a browser; and the looks of everything."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import open_library, quiet_page, serving
+from playwright.sync_api import Browser, Page, expect
+from view_samples import SEEK, make_trajectory, write_run
+
+
+def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:
+    page.goto(f"{site}/")
+    page.get_by_role("link", name="eval", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("How much does it see?")
+    page.get_by_label("Measure").select_option("solved")
+    bar = page.get_by_role("button", name=re.compile(r"^the seeker: 67%, from \d+% to \d+%, 6 tasks"))
+    bar.click()
+    behind = page.get_by_label("Tasks behind the bar")
+    expect(behind.locator("tbody tr")).to_have_count(6)
+    page.get_by_label("Tasks", exact=True).select_option("heldout")
+    expect(behind.locator("tbody tr")).to_have_count(3)
+    assert "group=heldout" in page.url
+    page.reload()
+    expect(behind.locator("tbody tr")).to_have_count(3)
+    behind.get_by_role("link", name="shop/tax-1").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
+
+
+def test_paired_differences_give_their_tasks_side_by_side(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/evaluation/eval?metric=line_recall")
+    page.get_by_role("button", name=re.compile(r"^the seeker against idle model: \+100%")).click()
+    behind = page.get_by_label("Tasks behind the bar")
+    expect(behind.locator("tr.better")).to_have_count(6)
+    expect(page.locator(".differences")).to_contain_text("6 better, 0 worse")
+    behind.get_by_role("link", name="side by side").first.click()
+    expect(page.get_by_label("Second episode").get_by_role("article", name="Step 0")).to_be_visible()
+
+
+def test_all_measures_choose_and_the_keyboard_closes(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/evaluation/eval")
+    page.get_by_role("row", name=re.compile("^Steps")).get_by_role("button").first.press("Enter")
+    expect(page.get_by_label("Tasks behind the bar")).to_contain_text("Steps: idle model")
+    page.locator("body").press("Escape")
+    expect(page.get_by_label("Tasks behind the bar")).to_have_count(0)
+
+
+def test_an_evaluation_that_is_being_played_says_so(browser: Browser, tmp_path: Path) -> None:
+    write_run(tmp_path / "eval" / "arms" / "one", [make_trajectory(0, SEEK)])
+    with open_library(tmp_path / "eval", cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            page.goto(f"{site}/#/evaluation/eval")
+            expect(page.get_by_text("its figures come when every arm is done")).to_be_visible()
+            write_run(tmp_path / "eval" / "arms" / "two", [make_trajectory(0, SEEK)])
+            expect(page.get_by_role("link", name=re.compile("^two"))).to_be_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_is_wider_than_the_screen_and_text_is_readable(
+    browser: Browser, site: str, width: int, dark: bool
+) -> None:
+    """Every view, in both schemes: no sideways scrolling, and ink that stands out from its ground."""
+    with quiet_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{site}/")
+        page.locator("a.line").first.wait_for()
+        key = page.locator("a.line").first.get_attribute("href")
+        for address in ("#/list", f"{key}?step=2", f"{key}?tab=pack", "#/evaluation/eval?arm=seeker"):
+            page.goto(f"{site}/{address}")
+            page.locator("a.line, .step, .plots").first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ink, ground = page.evaluate(
+            "['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number))"
+        )
+        assert abs(sum(ink) - sum(ground)) > 500
+        assert (sum(ground) < 100) == dark
+        page.keyboard.press("t")
+        expect(page.locator("html")).to_have_attribute("data-theme", "light" if dark else "dark")

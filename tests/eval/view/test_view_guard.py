@@ -1,0 +1,77 @@
+"""Who may ask: names, tokens, other sites; and what the answers forbid a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from conftest import serving
+
+from gumshoe.eval.view.guard import is_loopback
+from gumshoe.eval.view.library import Library
+
+
+@pytest.fixture(scope="module")
+def guarded(library: Library) -> Iterator[str]:
+    with serving(library, token="s3cret") as address:
+        yield address
+
+
+def test_a_strict_content_policy(site: str) -> None:
+    policy = httpx2.get(site).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    for path in ("/app.js", "/api/overview", "/nothing", "/api/episode/none"):
+        headers = httpx2.get(f"{site}{path}").headers
+        assert headers["content-security-policy"] == policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.1.2.3", ""])
+def test_another_name_gets_nothing(site: str, name: str) -> None:
+    assert httpx2.get(f"{site}/api/overview", headers={"host": name}).status_code == 421
+
+
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST:99", "127.0.0.1:1", "[::1]:80"])
+def test_names_of_this_machine_are_answered(site: str, name: str) -> None:
+    assert httpx2.get(f"{site}/api/overview", headers={"host": name}).status_code == 200
+
+
+def test_only_reading_and_no_other_site(site: str) -> None:
+    assert httpx2.post(f"{site}/api/overview").status_code == 405
+    crossing = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
+    assert httpx2.get(f"{site}/api/overview", headers=crossing).status_code == 403
+
+
+def test_without_the_token_there_is_nothing(guarded: str) -> None:
+    for path in ("/", "/app.js", "/api/overview", "/api/overview?token=wrong"):
+        assert httpx2.get(f"{guarded}{path}").status_code == 401
+    wrong = {"authorization": "Bearer wrong", "cookie": "gumshoe_token=wrong"}
+    assert httpx2.get(f"{guarded}/api/overview", headers=wrong).status_code == 401
+
+
+def test_the_token_opens_once_and_becomes_a_cookie(guarded: str) -> None:
+    with httpx2.Client() as client:
+        first = client.get(f"{guarded}//evil.example/?token=s3cret&x=1")
+        assert first.status_code == 303
+        assert first.headers["location"] == "/evil.example/?x=1"
+        assert "HttpOnly" in first.headers["set-cookie"]
+        assert "SameSite=strict" in first.headers["set-cookie"]
+        assert client.get(f"{guarded}/api/overview").status_code == 200
+    bearer = {"authorization": "Bearer s3cret"}
+    assert httpx2.get(f"{guarded}/api/overview", headers=bearer).status_code == 200
+
+
+def test_with_a_token_numeric_names_are_answered_and_others_not(guarded: str) -> None:
+    bearer = {"authorization": "Bearer s3cret"}
+    assert httpx2.get(f"{guarded}/", headers={**bearer, "host": "10.1.2.3"}).status_code == 200
+    assert httpx2.get(f"{guarded}/", headers={**bearer, "host": "evil.example"}).status_code == 421
+
+
+def test_what_is_loopback() -> None:
+    assert [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "box")] == [
+        *(True, True, True),
+        *(False, False, False),
+    ]

@@ -1,0 +1,144 @@
+"""Hostile text and hostile folders: nothing runs, nothing breaks, nothing outside is served."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+from conftest import open_library, quiet_page, serving
+from playwright.sync_api import Browser, expect
+from view_samples import SEEK, make_trajectory, write_run
+
+from gumshoe.eval.view.query import Query
+from gumshoe.eval.view.static import write_static
+
+SCRIPTS = (
+    "<script>window.ran = 1</script>",
+    "<img src=x onerror='window.ran = 1'>",
+    "\"><svg onload='window.ran = 1'>",
+    "javascript:window.ran=1",
+    "</script><script>window.ran = 1</script>",
+    "{{constructor.constructor('window.ran = 1')()}}",
+)
+ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J"
+TURNED = "safe\u202egnp.exe\u2066\u200b"
+CLIMBING = "../../../../etc/passwd"
+HOSTILE = "\n".join((*SCRIPTS, ESCAPES, TURNED, CLIMBING))
+
+
+@pytest.fixture
+def hostile_run(tmp_path: Path) -> Path:
+    """One episode with hostile text in every field that a model or a program writes, one with a line of 20 MB."""
+    made = make_trajectory(1, SEEK)
+    text = made.model_dump_json()
+    for harmless in ("shop/tax-1", "I read total.", "models/tiny", "cart.py 1-3 of 3 lines", "The total of", "prices"):
+        text = text.replace(harmless, json.dumps(HOSTILE)[1:-1])
+    run = write_run(tmp_path / "run", [make_trajectory(2, SEEK, text="x" * 20_000_000)])
+    with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
+        file.write(
+            f"{text}\nno JSON at all\n" + '{"id": 7, "steps": "none", "task": [], "scores": [1], "usage": null}\n'
+        )
+    return run
+
+
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
+    with open_library(hostile_run, cache=tmp_path / "cache") as library, serving(library) as site:
+        (source,) = library.overview()["sources"]
+        assert source["problem"] == "a broken line is left out"
+        key = next(row["key"] for row in library.page(Query())["rows"] if "script" in row["task"])
+        with quiet_page(browser) as page:
+            page.goto(site)
+            expect(page.get_by_role("status")).to_have_text("3 episodes")
+            for tab in ("code", "diff", "pack", "messages", "facts"):
+                page.goto(f"{site}/#/episode/{key}?step=2&tab={tab}")
+                expect(page.get_by_role("article", name="Step 2")).to_be_visible()
+            expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
+            expect(page.get_by_role("heading", level=1)).to_contain_text("␛[31mred␛]0;title␇␛[2J")
+            expect(page.get_by_role("heading", level=1)).to_contain_text("safe⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+200B⟩")
+            assert page.evaluate("window.ran") is None
+            assert page.locator("script").count() == 1
+            assert page.locator("a[href^=javascript]").count() == 0
+            assert "\u202e" not in page.content()
+
+
+def test_a_line_of_twenty_megabytes_is_cut_for_the_browser_alone(
+    browser: Browser, hostile_run: Path, tmp_path: Path
+) -> None:
+    with open_library(hostile_run, cache=tmp_path / "cache") as library, serving(library) as site:
+        rows = library.page(Query())["rows"]
+        key = next(row["key"] for row in rows if row["task"] == "shop/tax-2")
+        assert len(httpx2.get(f"{site}/api/raw/{key}", timeout=60).content) > 20_000_000
+        assert len(httpx2.get(f"{site}/api/episode/{key}", timeout=60).content) < 3_000_000
+        with quiet_page(browser) as page:
+            page.goto(f"{site}/#/episode/{key}")
+            expect(page.get_by_text("long texts are cut here")).to_be_visible()
+            page.get_by_role("button", name="Show all").first.click()
+            expect(page.get_by_text("characters are not shown").first).to_be_visible()
+
+
+def test_a_row_that_is_no_trajectory_says_so(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
+    with open_library(hostile_run, cache=tmp_path / "cache") as library, serving(library) as site:
+        key = next(row["key"] for row in library.page(Query())["rows"] if row["task"] == "")
+        answer = httpx2.get(f"{site}/api/episode/{key}")
+        assert answer.status_code == 422
+        assert "this is no trajectory" in answer.json()["error"]
+        assert httpx2.get(f"{site}/api/episode/none").status_code == 404
+
+
+def test_a_static_copy_of_hostile_text_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
+    with open_library(hostile_run, cache=tmp_path / "cache") as library:
+        write_static(library, tmp_path / "copy")
+        key = next(row["key"] for row in library.page(Query())["rows"] if "script" in row["task"])
+    with quiet_page(browser) as page:
+        page.goto(f"{(tmp_path / 'copy' / 'index.html').as_uri()}#/episode/{key}?step=1")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
+        assert page.evaluate("window.ran") is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/..%2f..%2fetc%2fpasswd",
+        "/api/raw/..%2f..%2fetc%2fpasswd",
+        "/api/episode/..%2f..%2fetc%2fpasswd",
+        "/api/evaluation/..%2f..",
+        "/sources.sha256",
+        "/server.py",
+    ],
+)
+def test_paths_that_climb_out_lead_nowhere(site: str, path: str) -> None:
+    answer = httpx2.get(f"{site}{path}")
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+
+
+def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    outside = write_run(tmp_path / "outside", [make_trajectory(0, SEEK)])
+    inside = tmp_path / "given"
+    (inside / "one").mkdir(parents=True)
+    (inside / "one" / "trajectories.jsonl").symlink_to(outside / "trajectories.jsonl")
+    (inside / "two").symlink_to(outside)
+    with open_library(inside, cache=tmp_path / "cache") as library:
+        (source,) = library.overview()["sources"]
+        assert source["slug"] == "one"
+        assert source["episodes"] == 0
+        assert "leads out of the folder" in source["problem"]
+
+
+def test_filters_are_data_and_never_sql(site: str) -> None:
+    for value in ("' OR 1=1 --", '"; DROP TABLE episodes; --', "\x00"):
+        filters = json.dumps([{"field": value, "op": "is", "value": value}])
+        answer = httpx2.get(f"{site}/api/episodes", params={"filters": filters, "sort": value, "q": f'{value}" OR *'})
+        assert answer.status_code == 200
+        assert answer.json()["total"] == 0
+    for broken in (
+        '[{"field": "steps", "op": "LIKE", "value": 1}]',
+        "{",
+        "[1]",
+        '[{"field":"a","op":"is","value":[]}]',
+    ):
+        assert httpx2.get(f"{site}/api/episodes", params={"filters": broken}).status_code == 400

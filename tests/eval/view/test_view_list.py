@@ -1,0 +1,171 @@
+"""The list, as a user goes through it in a browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import open_library, quiet_page, serving
+from playwright.sync_api import Browser, Locator, Page, expect
+from view_samples import SEEK, make_trajectory, write_journal, write_run
+
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.store import RunFolder
+
+ALL = "92 episodes"
+
+
+def rows(page: Page) -> Locator:
+    return page.locator("a.line")
+
+
+def total(page: Page, text: str) -> None:
+    expect(page.get_by_role("status")).to_have_text(text)
+
+
+@pytest.fixture
+def listed(page: Page, site: str) -> Page:
+    page.goto(f"{site}/")
+    total(page, ALL)
+    return page
+
+
+def test_a_row_says_what_there_is_to_know(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/list?f=policy|is|openai tiny&f=source|is|traces&sort=steps")
+    row = rows(page).first
+    expect(row).to_contain_text("not resolved")
+    expect(row).to_contain_text("shop/tax-0")
+    expect(row).to_contain_text("openai tiny")
+    expect(row.locator(".c-steps")).to_have_text("6")
+    expect(row.locator(".c-tokens")).to_have_text("1,120")
+    expect(row.locator(".c-cost")).to_have_text("$0.0100")
+    expect(row.locator(".c-seconds")).to_have_text("5.5 s")
+    expect(row.locator(".c-created")).to_have_text("2026-01-01 10:00")
+    strip = row.get_by_role("img")
+    expect(strip).to_have_accessible_name("verify ×1, seek ×2, edit ×1, verify ×1, submit ×1")
+    assert strip.locator("rect.d-edit").evaluate("one => getComputedStyle(one).fill") == "rgb(230, 159, 0)"
+
+
+def test_sorting_goes_both_ways_and_into_the_address(listed: Page) -> None:
+    listed.get_by_role("button", name="Sort by cost").click()
+    expect(listed.get_by_role("button", name="Sort by cost, descending")).to_be_visible()
+    expect(rows(listed).first.locator(".c-cost")).to_have_text("$0.3000")
+    listed.get_by_role("button", name="Sort by cost, descending").click()
+    expect(rows(listed).first.locator(".c-cost")).to_have_text("$0.0100")
+    assert listed.url.endswith("sort=cost")
+
+
+def test_any_field_filters(listed: Page) -> None:
+    listed.get_by_label("Field").select_option("tag.split")
+    listed.get_by_label("Value").fill("heldout")
+    listed.get_by_role("button", name="Filter", exact=True).click()
+    expect(listed.get_by_role("button", name="tag.split is heldout")).to_be_visible()
+    total(listed, "44 episodes")
+    listed.get_by_role("searchbox").fill('steps<=4 policy:"idle tiny"')
+    listed.get_by_role("searchbox").press("Enter")
+    total(listed, "3 episodes")
+    listed.get_by_role("button", name=re.compile("^policy is")).click()
+    total(listed, "15 episodes")
+    listed.reload()
+    total(listed, "15 episodes")
+    listed.get_by_role("button", name="Clear all").click()
+    total(listed, ALL)
+
+
+def test_search_finds_what_was_said_and_seen(listed: Page) -> None:
+    listed.keyboard.press("/")
+    listed.keyboard.type("needle haystack")
+    total(listed, "2 episodes")
+    rows(listed).first.click()
+    expect(listed.get_by_role("heading", level=1)).to_have_text("shop/tax-0")
+
+
+def test_bars_and_brushes_filter_and_follow_the_other_filters(listed: Page) -> None:
+    listed.locator("figure[data-field=outcome]").get_by_role("button", name=re.compile("^not resolved")).click()
+    total(listed, "28 episodes")
+    kept = listed.locator("figure[data-field=outcome]").get_by_role("button", name=re.compile("^resolved"))
+    expect(kept.locator(".number")).to_have_text("58")
+    other = listed.locator("figure[data-field=policy]").get_by_role("button", name=re.compile("^idle"))
+    expect(other.locator(".number")).to_have_text("6")
+    box = listed.locator("figure[data-field=steps] svg").bounding_box()
+    assert box is not None
+    listed.mouse.move(box["x"] + 2, box["y"] + 20)
+    listed.mouse.down()
+    listed.mouse.move(box["x"] + box["width"] / 8, box["y"] + 20)
+    listed.mouse.up()
+    expect(listed.get_by_role("button", name=re.compile("^steps < 4"))).to_be_visible()
+    total(listed, "8 episodes")
+
+
+def test_a_range_can_be_typed(listed: Page) -> None:
+    listed.get_by_label("tokens at least").fill("1140")
+    listed.get_by_label("tokens at least").press("Enter")
+    expect(listed.get_by_role("button", name="tokens ≥ 1140")).to_be_visible()
+    total(listed, "27 episodes")
+
+
+def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> None:
+    listed.keyboard.press("j")
+    listed.keyboard.press("ArrowDown")
+    expect(listed.locator("li.chosen a")).to_be_focused()
+    chosen = listed.locator("li.chosen a").get_attribute("href")
+    listed.keyboard.press("Enter")
+    expect(listed.get_by_role("heading", level=2)).to_contain_text("Step 0")
+    assert chosen is not None
+    assert listed.url.endswith(chosen)
+    listed.keyboard.press("Escape")
+    total(listed, ALL)
+    expect(listed.locator("li.chosen a")).to_have_attribute("href", chosen)
+    listed.keyboard.press("End")
+    expect(listed.locator("li.chosen a")).to_have_attribute("data-index", "91")
+    listed.keyboard.press("?")
+    expect(listed.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_a_long_list_is_paged_and_scrolls(browser: Browser, tmp_path: Path) -> None:
+    write_run(tmp_path / "long", [make_trajectory(number, SEEK, policy=f"p{number}") for number in range(700)])
+    with open_library(tmp_path / "long", cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            asked: list[str] = []
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto(f"{site}/#/list?sort=cost")
+            total(page, "700 episodes")
+            assert rows(page).count() < 80
+            assert sum("api/episodes" in url for url in asked) == 1
+            page.locator(".scroller").evaluate("box => { box.scrollTop = box.scrollHeight }")
+            expect(page.locator("[data-index='699']")).to_contain_text("shop/tax-699")
+            assert rows(page).count() < 80
+
+
+def test_a_run_in_progress_updates_by_itself(browser: Browser, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [make_trajectory(0)])
+    write_journal(run, "tax-7", SEEK[:1])
+    (run / "state.json").write_text('{"planned": 5}', encoding="utf-8")
+    with open_library(run, cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            page.goto(site)
+            total(page, "2 episodes")
+            expect(rows(page).first).to_contain_text("running")
+            rows(page).first.click()
+            expect(page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Step 0"))).to_have_count(1)
+            write_journal(run, "tax-7", SEEK)
+            expect(page.get_by_role("button", name=re.compile("Step 2: seek"))).to_be_visible()
+            page.goto(f"{site}/#/list")
+            (run / "journal" / "tax-7.jsonl").unlink()
+            with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
+                file.write(f"{make_trajectory(7, created='2026-02-01T00:00:00Z').model_dump_json()}\n")
+            expect(rows(page).first).to_contain_text("shop/tax-7")
+            expect(rows(page).first).to_contain_text("resolved")
+            total(page, "2 episodes")
+
+
+def test_the_folder_of_a_working_process_is_said_to_be_live(tmp_path: Path) -> None:
+    config = CollectConfig.model_validate(
+        {"out": str(tmp_path), "tasks": {"source": "casebook"}, "policy": {"kind": "teacher"}}
+    )
+    with RunFolder(tmp_path / "run", config) as folder:
+        folder.plan(4)
+        with open_library(tmp_path / "run", cache=tmp_path / "cache") as library:
+            (source,) = library.overview()["sources"]
+            assert (source["live"], source["planned"]) == (True, 4)

@@ -1,0 +1,164 @@
+"""The player, the pack and two episodes side by side, as a user goes through them in a browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.query import Query
+
+
+def key_of(library: Library, source: str, task: str = "shop/tax-1", policy: str = "openai tiny") -> str:
+    for row in library.page(Query(limit=500))["rows"]:
+        if (row["source"], row["task"], row["policy"]) == (source, task, policy):
+            return row["key"]
+    raise AssertionError(source)
+
+
+@pytest.fixture
+def played(page: Page, site: str, library: Library) -> Page:
+    page.goto(f"{site}/#/episode/{key_of(library, 'traces')}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop/tax-1")
+    return page
+
+
+def tab(page: Page, name: str) -> Locator:
+    page.get_by_role("tab", name=re.compile(f"^{name}")).click()
+    return page.get_by_role("tabpanel")
+
+
+def test_a_step_shows_what_it_saw_decided_called_and_got(played: Page) -> None:
+    expect(played.get_by_text("What it was told")).to_be_visible()
+    played.keyboard.press("ArrowRight")
+    played.keyboard.press("l")
+    step = played.get_by_role("article", name="Step 2")
+    expect(step).to_contain_text("Which tax is there?")
+    expect(step.get_by_text("50% sure")).to_be_visible()
+    expect(step.locator(".call")).to_contain_text("b cart.py:2, prices")
+    expect(step.locator(".came")).to_contain_text("prices = [3, 4]")
+    expect(step.locator(".costs")).to_have_text(re.compile("500 ms|0.5 s"))
+    expect(step.locator(".costs")).to_contain_text("300 in, 20 out, 50 cached")
+    step.get_by_text("What it had just seen: step 1").click()
+    expect(step.locator(".saw")).to_contain_text("cart.py 1-3 of 3 lines")
+    assert played.url.endswith("step=2")
+    played.reload()
+    expect(played.get_by_role("article", name="Step 2")).to_be_visible()
+    played.keyboard.press("End")
+    expect(played.get_by_role("article", name="Step 5")).to_contain_text("bad arguments")
+    played.keyboard.press("Home")
+    expect(played.get_by_role("article", name="Step 0")).to_be_visible()
+    played.get_by_role("button", name=re.compile("^Step 3: edit")).click()
+    expect(played.get_by_role("article", name="Step 3")).to_be_visible()
+
+
+def test_the_debugger_stands_beside_the_code(played: Page) -> None:
+    for _ in range(2):
+        played.keyboard.press("ArrowRight")
+    pane = tab(played, "Code")
+    line = pane.locator(".code-line.now")
+    expect(line).to_contain_text("tax = 1")
+    expect(line.locator(".no")).to_have_text("2")
+    expect(line.get_by_label("breakpoint")).to_be_visible()
+    expect(pane.locator(".tok-keyword").first).to_have_text("def")
+    expect(pane.locator(".debugger")).to_contain_text("cart.py:2 if prices hit 1×")
+    expect(pane.locator(".frames li.here")).to_contain_text("total cart.py:2")
+    expect(pane.locator(".frames li.here .locals")).to_contain_text("[3, 4]")
+
+
+def test_the_diff_grows_and_the_code_follows_it(played: Page) -> None:
+    pane = tab(played, "Diff")
+    expect(pane).to_contain_text("Nothing has been changed")
+    for _ in range(3):
+        played.keyboard.press("ArrowRight")
+    expect(pane.locator(".plus")).to_have_text("+    tax = 2")
+    expect(tab(played, "Code").locator(".code-line.fresh")).to_contain_text("tax = 2")
+    played.keyboard.press("End")
+    played.keyboard.press("2")
+    expect(pane).to_contain_text("The patch that is left")
+
+
+def test_the_messages_are_those_that_the_model_got(played: Page) -> None:
+    for _ in range(3):
+        played.keyboard.press("ArrowRight")
+    pane = tab(played, "Messages")
+    expect(pane).to_contain_text("8 messages, 6 tools")
+    left_out = pane.locator(".message.tool").first
+    expect(left_out).to_contain_text("[step 0] [left out: 40 characters]")
+    expect(pane.locator(".message.tool").nth(1)).to_contain_text("cart.py 1-3 of 3 lines")
+    pane.get_by_text("Tools", exact=True).click()
+    expect(pane).to_contain_text("The tool rewrite.")
+
+
+def test_the_facts_and_the_stored_json(played: Page, site: str, library: Library) -> None:
+    pane = tab(played, "Facts")
+    expect(pane).to_contain_text("shop/tax-1")
+    expect(pane).to_contain_text("tests run")
+    with played.expect_download() as download:
+        pane.get_by_role("link", name="The stored JSON").click()
+    assert download.value.suggested_filename == "trajectory.json"
+
+
+def test_the_pack_beside_the_gold_patch(page: Page, site: str, library: Library) -> None:
+    page.goto(f"{site}/#/episode/{key_of(library, 'eval.seeker')}?tab=pack")
+    pane = page.get_by_role("tabpanel")
+    expect(pane.locator(".locations li.good")).to_have_text(re.compile("✓ hit cart.py:2 total"))
+    expect(pane.locator(".locations li.bad")).to_have_text(re.compile("✗ miss test_cart.py:1–3"))
+    expect(pane.locator(".gold .plus")).to_have_text("+    tax = 2")
+    grounded = pane.locator(".findings li.good")
+    expect(grounded).to_contain_text("✓ grounded the prices are known")
+    expect(pane.locator(".findings li.bad")).to_contain_text("✗ not grounded the tax was seen")
+    good, bad = (
+        pane.locator(f".findings li.{kind}").evaluate("one => getComputedStyle(one).borderLeftColor")
+        for kind in ("good", "bad")
+    )
+    assert (good, bad) == ("rgb(0, 105, 76)", "rgb(178, 58, 0)")
+    grounded.get_by_role("button", name="Step 2").click()
+    expect(page.locator("mark.grounded")).to_have_text("prices = [3, 4]")
+    solver = pane.locator(".solver")
+    expect(solver).to_contain_text("✓ solved the seeker (this pack)")
+    expect(solver).to_contain_text("✗ not solved solver alone")
+
+
+def test_two_episodes_of_a_task_side_by_side(played: Page) -> None:
+    played.keyboard.press("ArrowRight")
+    played.keyboard.press("c")
+    played.locator(".others li").filter(has_text="eval.seeker").get_by_role("link", name="side by side").click()
+    first, second = played.get_by_label("First episode"), played.get_by_label("Second episode")
+    expect(first.get_by_role("article", name="Step 1")).to_be_visible()
+    expect(second.get_by_role("article", name="Step 1")).to_be_visible()
+    for _ in range(3):
+        played.keyboard.press("ArrowRight")
+    expect(first.get_by_role("article", name="Step 4")).to_be_visible()
+    expect(second).to_contain_text("It ended after step 3: reported.")
+    assert "step=4" in played.url
+    played.keyboard.press("Escape")
+    expect(played.get_by_role("article", name="Step 4")).to_be_visible()
+
+
+def test_tabs_and_neighbours_by_keyboard(played: Page) -> None:
+    played.keyboard.press("4")
+    expect(played.get_by_role("tab", name=re.compile("Messages"))).to_have_attribute("aria-selected", "true")
+    played.keyboard.press("ArrowRight")
+    expect(played.get_by_role("article", name="Step 1")).to_be_visible()
+    before = played.url
+    played.keyboard.press("[")
+    expect(played).not_to_have_url(before)
+    played.keyboard.press("Escape")
+    expect(played.get_by_role("status")).to_be_visible()
+
+
+def test_a_dataset_row_shows_whose_messages_train(page: Page, site: str, library: Library) -> None:
+    key = key_of(library, "dataset", "shop/tax-2")
+    page.goto(f"{site}/#/episode/{key}?tab=mask")
+    pane = page.get_by_role("tabpanel")
+    expect(pane.locator("mark.trained").first).to_contain_text("[verify 0.3] I run the tests.")
+    expect(pane).to_contain_text("--model FOLDER")
+    expect(page.get_by_role("article", name="Step 0")).to_contain_text("I run the tests.")
+
+
+def test_what_is_not_there_says_so(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/nowhere")
+    expect(page.get_by_text("There is no such page.")).to_be_visible()

@@ -1,0 +1,73 @@
+"""The copy as files, opened as with a double click, gives the same answers as the server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import quiet_page
+from playwright.sync_api import Browser, Page, expect
+
+from gumshoe.errors import ConfigError
+from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.static import write_static
+
+
+@pytest.fixture(scope="module")
+def copy(library: Library, tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("copies") / "copy"
+    assert write_static(library, out) == 92
+    return (out / "index.html").as_uri()
+
+
+ADDRESSES = (
+    "#/list",
+    "#/list?f=outcome|is|not resolved&sort=cost",
+    "#/list?f=steps|>=|4&f=tag.split|not|train&q=total prices",
+    '#/list?q="needle in the" haystack',
+    "#/list?f=score.resolved|is|1&f=seconds|<|5.4&f=task|has|TAX-1",
+    "#/list?f=view|unknown|&sort=-tokens&f=tokens|>|1130",
+)
+
+
+def shown(page: Page, address: str) -> list[object]:
+    page.goto("about:blank")
+    page.goto(address)
+    expect(page.get_by_role("status")).not_to_have_text("Counting …")
+    page.locator(".distributions figure").first.wait_for()
+    rows = page.locator("a.line").evaluate_all("all => all.slice(0, 8).map(one => one.getAttribute('href'))")
+    bars = page.locator(".values").evaluate_all("all => all.map(one => one.innerText)")
+    histograms = page.locator(".numbers").evaluate_all(
+        "all => all.map(one => [...one.querySelectorAll('.some')].map(bar => bar.getAttribute('height')))"
+    )
+    return [page.get_by_role("status").inner_text(), rows, bars, histograms]
+
+
+def test_the_list_of_the_copy_is_the_list_of_the_server(browser: Browser, copy: str, site: str) -> None:
+    with quiet_page(browser) as page:
+        for address in ADDRESSES:
+            assert shown(page, f"{copy}{address}") == shown(page, f"{site}/{address}"), address
+
+
+def test_the_copy_plays_and_compares_and_evaluates(browser: Browser, copy: str) -> None:
+    with quiet_page(browser) as page:
+        page.goto(f"{copy}#/list?f=source|is|eval.seeker&sort=task")
+        page.locator("a.line").first.click()
+        expect(page.get_by_role("article", name="Step 0")).to_be_visible()
+        page.keyboard.press("3")
+        expect(page.get_by_role("tabpanel")).to_contain_text("✓ grounded")
+        page.goto(f"{copy}#/evaluation/eval")
+        page.get_by_role("button", name=re.compile("^the seeker: ")).click()
+        expect(page.get_by_label("Tasks behind the bar")).to_be_visible()
+        page.goto(f"{copy}#/episode/nothing")
+        expect(page.get_by_role("alert")).to_contain_text("There is no episode nothing in this copy.")
+
+
+def test_a_folder_with_other_things_is_left_alone(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="holds something else"):
+        write_static(library, tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_static(library, tmp_path / "mine.txt" / "below")
