@@ -20,6 +20,7 @@ from gumshoe.env.synth.difficulty import difficulty
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.pool import VerifierPool
 from gumshoe.env.synth.projects import Project, adopt, find_projects, sources_of
+from gumshoe.env.synth.rows import write_rows
 from gumshoe.env.synth.splits import assign_splits, heldout_names
 from gumshoe.env.synth.statement import problem_statement
 from gumshoe.env.synth.verify import ENTRYPOINT, Verdict
@@ -190,9 +191,10 @@ def _turns(groups: list[list[tuple[Task, Oracle]]]) -> list[tuple[Task, Oracle]]
 
 
 def write_result(result: Result, config: SynthConfig) -> Path:
-    """Writes the task set, with the projects that are not bundled, into `config.out`."""
+    """Writes the task set, its rows and the projects that are not bundled into `config.out`."""
     folder = Path(config.out)
     for project in find_projects(config.projects):
         adopt(project, folder)
     write_taskset(folder, result.tasks)
+    write_rows(folder, result.tasks)
     return folder

@@ -4,7 +4,7 @@ The image holds the working repository in /testbed. The bug is put in and become
 that its history does not tell the answer. In the regime `debug` the failing tests are there and read-only; in `issue`
 the files that hold them are taken away first, as SWE-smith's own branches do, and only a grader puts them back.
 
-Rows that `gumshoe synth --rows` wrote can be read too: they name a project folder instead of an image.
+The rows.jsonl that `gumshoe synth` writes can be read too: its rows name a project folder instead of an image.
 """
 
 from __future__ import annotations

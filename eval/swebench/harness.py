@@ -85,7 +85,6 @@ def run_harness(
         SandboxError: no daemon answers, or the harness ended without a report.
         TaskError: a prediction is for no row, or a row lacks what the harness needs.
     """
-    _check_tools()
     ready = [harness_row(row) for row in rows]
     unknown = {prediction.instance_id for prediction in predictions} - {row["instance_id"] for row in ready}
     if unknown:
@@ -93,6 +92,7 @@ def run_harness(
     run_id = run_id or _run_id(ready, predictions)
     if not run_id or "/" in run_id or run_id.startswith("."):
         raise ConfigError(f"run id {run_id!r} cannot be the name of a folder")
+    _check_tools()
     place = folder.resolve() / run_id
     place.mkdir(parents=True, exist_ok=True)
     _write_rows(place / "rows.jsonl", ready)

@@ -98,6 +98,21 @@ def test_the_gold_patch_gives_the_clean_file_back(casebook: Result, tmp_path: Pa
             assert text == Path(str(task.workspace.path), path).read_text()
 
 
+def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: Result, tmp_path: Path) -> None:
+    folder = write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
+    by_rows = load_tasks(f"swesmith:{folder / 'rows.jsonl'}")
+    by_set = load_tasks(str(folder))
+    for (row, told), (task, oracle) in zip(by_rows, by_set, strict=True):
+        assert row.id == task.id.replace("/", ".")
+        assert row.workspace == task.workspace
+        assert (row.problem_statement, row.regime) == (task.problem_statement, "debug")
+        assert row.tags["operator"] == task.tags["operator"]
+        assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
+    assert [result.problems for result in check_tasks(by_rows[:1], LOCAL)] == [()]
+    with pytest.raises(TaskError, match="for the regime debug only"):
+        load_tasks("swesmith", path=folder / "rows.jsonl", regime="issue")
+
+
 def test_made_bugs_pass_the_check(casebook: Result, tmp_path: Path) -> None:
     write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
     sample = load_tasks(str(tmp_path / "set"), limit=8)
@@ -107,7 +122,7 @@ def test_made_bugs_pass_the_check(casebook: Result, tmp_path: Path) -> None:
 def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path) -> None:
     def written(name: str, config: SynthConfig) -> bytes:
         folder = write_result(make_bugs(config), config.model_copy(update={"out": str(tmp_path / name)}))
-        return (folder / "tasks.jsonl").read_bytes() + (folder / "oracles.jsonl").read_bytes()
+        return b"".join((folder / f"{part}.jsonl").read_bytes() for part in ("tasks", "oracles", "rows"))
 
     first = written("a", SMALL)
     assert first == written("b", SMALL.model_copy(update={"workers": 5, "batch": 2}))

@@ -1,0 +1,49 @@
+"""Made bugs as rows of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
+
+`gumshoe tasks ... swesmith:FOLDER/rows.jsonl` reads them again; so does whatever reads SWE-smith's rows. In place of an
+image, `project` names the clean project as a task set does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jsonlines
+
+from gumshoe.env.tasks.reverse import reverse_patch
+from gumshoe.records import Oracle, Task
+
+__all__ = ["ROWS", "smith_row", "write_rows"]
+
+ROWS = "rows.jsonl"
+
+
+def smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
+    """The row of one made bug, as `make_bugs` gives it."""
+    return {
+        "instance_id": task.id.replace("/", "."),
+        "repo": task.tags["project"],
+        "patch": reverse_patch(oracle.gold_patch),
+        "FAIL_TO_PASS": list(oracle.fail_to_pass),
+        "PASS_TO_PASS": list(oracle.pass_to_pass),
+        "image_name": "",
+        "problem_statement": task.problem_statement,
+        "strategy": task.tags["operator"],
+        "project": task.workspace.path,
+    }
+
+
+def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> Path:
+    """Writes rows.jsonl into a folder, beside and then renamed. Equal tasks give equal bytes."""
+    path = folder / ROWS
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with jsonlines.open(beside, "w", compact=True) as writer:
+            writer.write_all(smith_row(task, oracle) for task, oracle in tasks)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path

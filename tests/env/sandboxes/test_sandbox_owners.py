@@ -1,0 +1,84 @@
+"""What dead processes left behind is removed, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env.sandboxes.owners import identity, lives, make_folder, reap_folders
+
+MAKE_AND_DIE = """
+import os
+from gumshoe.env.sandboxes.owners import make_folder
+folder = make_folder()
+(folder / "sub").mkdir()
+(folder / "sub" / "file").write_text("x")
+print(folder, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place for temporary folders, of this process and its children."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def orphan() -> Path:
+    done = subprocess.run([sys.executable, "-c", MAKE_AND_DIE], capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip())
+
+
+def test_only_folders_of_the_dead_are_removed(temporary: Path) -> None:
+    left, own = orphan(), make_folder()
+    assert left.parent == own.parent == temporary
+    world, pid, started = left.name.split("-")[1:4]
+    elsewhere = temporary / f"gumshoe-{'0' * 8}-{pid}-{started}-abc"
+    elsewhere.mkdir()
+    (temporary / "gumshoe-notes").mkdir()
+    (temporary / f"gumshoe-{world}-{pid}-{started}-file").touch()
+    (temporary / f"gumshoe-{world}-{pid}-{started}-link").symlink_to(own)
+    kept = set(temporary.iterdir()) - {left}
+    assert reap_folders() == [left.name]
+    assert set(temporary.iterdir()) == kept
+    assert reap_folders() == []
+
+
+def test_the_doctor_reaps_folders(temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left = orphan()
+    main(["doctor", "--reap"])
+    assert f"removed 1 temporary folders of dead runs: {left.name}" in capsys.readouterr().out
+    assert not left.exists()
+
+
+def test_the_doctor_reaps_folders_where_no_daemon_answers(temporary: Path) -> None:
+    left = orphan()
+    env = {**os.environ, "DOCKER_HOST": f"unix://{temporary}/no.sock"}
+    argv = [sys.executable, "-m", "gumshoe", "doctor", "--reap"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert "no containers removed: no Docker daemon answers" in done.stdout
+    assert not left.exists()
+
+
+def test_a_run_reaps_what_an_earlier_one_left(temporary: Path) -> None:
+    left = orphan()
+    code = "from gumshoe.env.config import SandboxConfig\nfrom gumshoe.env.sandboxes.local import LocalBackend\n"
+    subprocess.run([sys.executable, "-c", f"{code}LocalBackend(SandboxConfig()).close()"], check=True)
+    assert not left.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_process_is_known_by_more_than_its_number() -> None:
+    me = identity(os.getpid())
+    assert lives(me)
+    boot, pid, started = me.split("/")
+    for other in (f"{boot}/{pid}/{int(started) + 1}", f"x/{pid}/{started}", f"{boot}/x/{started}", "", "//"):
+        assert not lives(other)

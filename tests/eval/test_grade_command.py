@@ -1,0 +1,149 @@
+"""What `gumshoe grade` reads, refuses and completes, before anything is run. How it grades: test_grading_parity."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env.patch import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.errors import ConfigError, DatasetError, TaskError
+from gumshoe.eval.swebench import Prediction, read_predictions, run_harness, write_predictions
+from gumshoe.eval.swebench.rows import harness_row
+from gumshoe.records import Oracle, Task, WorkspaceSpec
+
+ONE = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch="p")
+OLD, NEW = b"def test_a():\n    assert 0\n", b"def test_a():\n    assert 1\n"
+ROW: dict[str, Any] = {
+    "repo": "owner/shop",
+    "instance_id": "owner__shop-1",
+    "base_commit": "HEAD",
+    "test_patch": make_patch({"tests/test_a.py": (OLD, NEW), "tests/new one.py": (None, b"x = 1\n")}),
+    "FAIL_TO_PASS": "[]",
+    "PASS_TO_PASS": "[]",
+}
+
+
+@pytest.mark.parametrize("name", ["preds.jsonl", "list.json", "mapping.json"])
+def test_predictions_are_read_in_every_form(name: str, tmp_path: Path) -> None:
+    rows = [{**ONE.model_dump(), "cost": 3}, {"instance_id": "b", "model_name_or_path": "m", "model_patch": None}]
+    path = tmp_path / name
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    else:
+        path.write_text(json.dumps(rows if name == "list.json" else {row["instance_id"]: row for row in rows}))
+    assert read_predictions(path) == [ONE, Prediction(instance_id="b", model_name_or_path="m")]
+
+
+def test_predictions_are_written_as_the_harness_reads_them(tmp_path: Path) -> None:
+    write_predictions(tmp_path / "a" / "preds.jsonl", [ONE])
+    assert json.loads((tmp_path / "a" / "preds.jsonl").read_text()) == ONE.model_dump()
+    assert read_predictions(tmp_path / "a" / "preds.jsonl") == [ONE]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("p.jsonl", "", "holds no predictions"),
+        ("p.jsonl", "{oops", "cannot be read"),
+        ("p.jsonl", "[1]", "prediction 1 is not a mapping"),
+        ("p.jsonl", '{"instance_id": "a"}', "prediction 1: model_name_or_path: Field required"),
+        ("p.jsonl", f"{ONE.model_dump_json()}\n{ONE.model_dump_json()}", "two predictions for owner__shop-1"),
+        ("p.json", "3", "must hold a list of predictions"),
+        ("p.txt", "", "a .jsonl or .json file"),
+    ],
+)
+def test_predictions_that_are_not_in_order_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        read_predictions(tmp_path / name)
+
+
+def test_a_row_of_the_5x_schema_is_taken_as_it_is() -> None:
+    row = {**ROW, "image": "i", "log_parser": "p", "eval_type": "pass_and_fail", "eval_script": "#!/bin/bash\n"}
+    assert harness_row(row) == row
+
+
+def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) -> None:
+    """The script is run here on a repository of its own: it leaves the tests as the commit has them."""
+    row = harness_row(ROW)
+    assert row["image"] == "swebench/sweb.eval.x86_64.owner_1776_shop-1:latest"
+    assert (row["log_parser"], row["eval_type"]) == ("parse_log_pytest", "pass_and_fail")
+    repo = tmp_path / "repo"
+    (repo / "tests").mkdir(parents=True)
+    (repo / "tests" / "test_a.py").write_bytes(OLD)
+    commit = "git init -q && git add -A && git -c user.name=t -c user.email=t@t commit -qm base"
+    subprocess.run(["bash", "-c", commit], cwd=repo, check=True)
+    (repo / "tests" / "test_a.py").write_text("# made easy\n")
+    (repo / "tests" / "new one.py").write_text("# there already\n")
+    script = row["eval_script"].replace("cd /testbed", f"cd '{repo}'").replace("git config --global", "git config")
+    shown = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, check=True)
+    assert "PASSED tests/test_a.py::test_a" in shown.stdout
+    assert (repo / "tests" / "test_a.py").read_bytes() == OLD
+    assert not (repo / "tests" / "new one.py").exists()
+
+
+def test_a_classic_row_of_a_repository_with_a_way_of_its_own_is_refused() -> None:
+    with pytest.raises(TaskError, match=r"task owner__shop-1: column image is missing: the harness 5\.x needs it"):
+        harness_row({**ROW, "repo": "django/django"})
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="task owner__shop-1: there is a prediction for it, but no row"):
+        run_harness([], [ONE], tmp_path)
+    with pytest.raises(ConfigError, match="cannot be the name of a folder"):
+        run_harness([ROW], [ONE], tmp_path, run_id="../elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gone.jsonl"], "no file gone.jsonl"),
+        (["{preds}", "--workers", "0"], "--workers must be at least 1"),
+        (["{preds}", "--tasks", "casebook"], "--tasks goes with --ours"),
+        (["{preds}", "--dataset", "gone.jsonl"], "no file gone.jsonl"),
+        (["{preds}", "--ours", "--tasks", "casebook"], "casebook has no task 'owner__shop-1'"),
+    ],
+)
+def test_a_wrong_command_line_ends_in_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_predictions(tmp_path / "preds.jsonl", [ONE])
+    assert main(["grade", *(word.format(preds=tmp_path / "preds.jsonl") for word in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tasks that come as folders need no container; a patch that does not apply names its task."""
+    repo = tmp_path / "a repo"
+    repo.mkdir()
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (repo / "test_calc.py").write_text("from calc import add\n\ndef test_add():\n    assert add(2, 2) == 4\n")
+    task = Task(
+        id="calc",
+        source="test",
+        problem_statement="",
+        workspace=WorkspaceSpec(path=str(repo)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+    )
+    gold = make_patch({"calc.py": (b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n")})
+    oracle = Oracle(task_id="calc", gold_patch=gold, fail_to_pass=("test_calc.py::test_add",))
+    tasks = [(task, oracle), (task.model_copy(update={"id": "other"}), oracle.model_copy(update={"task_id": "other"}))]
+    write_taskset(tmp_path / "set", tasks)
+    answers = {"calc": gold, "other": make_patch({"calc.py": (b"a\n", b"b\n")})}
+    predictions = [
+        Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in answers.items()
+    ]
+    write_predictions(tmp_path / "preds.jsonl", predictions)
+    command = ["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", str(tmp_path / "set"), "--json"]
+    assert main(command) == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["outcomes"] == {"calc": "resolved", "other": "error"}
+    assert "task other: the patch does not apply: calc.py:1" in shown["other"]
