@@ -23,7 +23,15 @@ from gumshoe.collect.policies.openai import OpenAIPolicy
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.backends import Installed, choose_backend, environment, look_for, serve_command
+from gumshoe.eval.serve.backends import (
+    Installed,
+    choose_backend,
+    container_command,
+    environment,
+    look_for,
+    look_in_image,
+    serve_command,
+)
 from gumshoe.eval.serve.model_folder import check_model_folder, lay_out_for_transformers
 from gumshoe.records import Message, ToolCall, ToolSchema
 
@@ -269,6 +277,18 @@ def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) ->
     assert on_gpu[-2:] == ["--dtype", "auto"]
 
 
+def test_an_image_is_run_with_the_model_at_its_own_path(tmp_path: Path) -> None:
+    config = ServeConfig(image="vllm/vllm-openai:v1", arguments=("--seed", "1"))
+    command, _ = serve_command("vllm", config, installed("1", gpu=True), model=tmp_path, port=5)
+    argv = container_command(config, installed("1", gpu=True), command, tmp_path)
+    text = " ".join(argv)
+    assert text.startswith(f"docker run --rm --init --network host --ipc host -v {tmp_path}:{tmp_path}:ro --gpus all")
+    assert "--entrypoint python3 vllm/vllm-openai:v1 -m vllm.entrypoints.openai.api_server" in text
+    assert text.endswith("--seed 1")
+    assert "--gpus" not in container_command(config, installed("1"), command, tmp_path)
+    assert look_in_image("an-image").vllm
+
+
 def test_the_server_is_kept_off_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HOME", raising=False)
     variables = environment("vllm", ServeConfig(threads=2), installed("0.32"), model=tmp_path, scratch=tmp_path)
@@ -338,6 +358,33 @@ def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., Mo
     yield make
     for server in made:
         server.close()
+
+
+@pytest.mark.needs("docker")
+def test_a_server_in_a_container_is_served_and_stopped(micro_model: Path, tmp_path: Path) -> None:
+    """The image has a small server where vLLM's is; everything else is as with vLLM's own image."""
+    package = tmp_path / "vllm" / "entrypoints" / "openai"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent, package.parent.parent):
+        (folder / "__init__.py").touch()
+    (package / "api_server.py").write_text(FAKE)
+    (tmp_path / "Dockerfile").write_text(
+        "FROM gumshoe-python:latest\nUSER root\nCOPY vllm /site/vllm\nENV PYTHONPATH=/site\n"
+    )
+    image = "gumshoe-test-serve:latest"
+    import docker
+
+    client = docker.from_env()
+    try:
+        client.images.build(path=str(tmp_path), tag=image, rm=True)
+        with ModelServer(micro_model, ServeConfig(image=image, startup_s=60), log=tmp_path / "log") as server:
+            assert server.command[:3] == ["docker", "run", "--rm"]
+            assert get(server)
+        assert until(lambda: not client.containers.list(filters={"ancestor": image}))
+        assert get(server) == ""
+        client.images.remove(image, force=True)
+    finally:
+        client.close()
 
 
 def get(server: ModelServer, path: str = "/health") -> str:
