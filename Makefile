@@ -31,7 +31,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env bench-train bench-synth image clean
+.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env bench-collect soak bench-train bench-synth image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
@@ -41,6 +41,8 @@ help:
 	@echo 'make lint         format, lint, types and layers, changing nothing'
 	@echo 'make format       put the code in form'
 	@echo 'make bench-env    how fast the environment is on this machine'
+	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
+	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
 	@echo 'make bench-synth  how fast bugs are made and verified on this machine'
 	@echo 'make bench-train  how fast training is beside a bare TRL script'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
@@ -92,6 +94,12 @@ format: $(STAMP)
 
 bench-env: $(STAMP)
 	$(BIN)/python benchmarks/bench_env.py $(ARGS)
+
+bench-collect: $(STAMP)
+	$(BIN)/python benchmarks/bench_collect.py $(ARGS)
+
+soak: $(STAMP)
+	$(BIN)/python benchmarks/soak.py $(ARGS)
 
 bench-synth: $(STAMP)
 	$(BIN)/python benchmarks/bench_synth.py $(ARGS)

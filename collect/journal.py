@@ -67,10 +67,15 @@ class Journal:
     def decide(self, completion: Completion) -> None:
         """Puts a new completion on disk. Returns only when it is there."""
         self._append({"completion": completion.model_dump(mode="json")})
+        os.fsync(self._file.fileno())
         self._turns.append((completion, None))
 
     def observe(self, observations: Sequence[Observation]) -> None:
-        """Checks or records what came back in this turn. Raises Diverged."""
+        """Checks or records what came back in this turn. Raises Diverged.
+
+        What is recorded survives this process. It is on the disk with the next completion: until then, only a machine
+        that fails loses it, and with it no more than the check of one turn.
+        """
         completion, known = self._turns[self._next]
         seen = [observation.text for observation in observations]
         if known is None:
@@ -98,7 +103,6 @@ class Journal:
     def _append(self, entry: dict[str, Any]) -> None:
         self._file.write(json.dumps(entry).encode() + b"\n")
         self._file.flush()
-        os.fsync(self._file.fileno())
 
 
 Turn = tuple[Completion, list[str] | None]
