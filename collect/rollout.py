@@ -21,6 +21,7 @@ from gumshoe.collect.journal import Journal
 from gumshoe.collect.observed import tool_message
 from gumshoe.collect.places import Here, Place
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.grading import grade, without_tests
 from gumshoe.errors import ContextOverflow
 from gumshoe.protocols import Policy
 from gumshoe.records import (
@@ -105,6 +106,8 @@ class Rollout:
         self._journal = journal
         self._control = control or Control()
         self._worker = worker
+        self._here = place is None or isinstance(place, Here)
+        self._sandbox = sandbox
         self._env = (place or Here()).environment(self._task, agent.tools, sandbox, trusted=policy.trusted)
         self._messages: list[Message] = []
         self._steps: list[Step] = []
@@ -258,7 +261,7 @@ class Rollout:
 
     def _trajectory(self) -> Trajectory:
         assert self._stop is not None
-        patch = self._env.patch()
+        patch = self._final_patch()
         return Trajectory(
             id=self._episode.id,
             task=task_ref(self._episode.task),
@@ -275,15 +278,30 @@ class Rollout:
         )
 
     def _scores(self, patch: str) -> tuple[Score, ...]:
-        """Whether the tests pass now. An agent that cannot edit is not scored; nor is a task whose tests are hidden."""
+        """Whether the tests pass now. An agent that cannot edit is not scored."""
         if self._task.regime != "debug":
-            return (Score(name="resolved", value=None, explanation="the tests are hidden from this workspace"),)
+            return (self._graded(patch),)
         if self._stop is StopReason.SUBMITTED:
             return (Score(name="resolved", value=self._reward, explanation="tests run at submit"),)
         if "rewrite" not in self._opening.decisions and not patch:
             return ()
         passed = bool(patch) and self._env.tests_pass()
         return (Score(name="resolved", value=float(passed), explanation="tests run at the end of the episode"),)
+
+    def _final_patch(self) -> str:
+        """What the agent has changed, without the files of tests that it does not know."""
+        patch, oracle = self._env.patch(), self._episode.oracle
+        return patch if self._task.regime == "debug" or oracle is None else without_tests(patch, oracle)
+
+    def _graded(self, patch: str) -> Score:
+        """What the hidden tests say, in a sandbox of their own; the names of the tests are not told."""
+        oracle = self._episode.oracle
+        if oracle is None or not self._here or "rewrite" not in self._opening.decisions:
+            return Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
+        found = grade(self._task, oracle, patch, self._sandbox)
+        if found.outcome == "error":
+            return Score(name="resolved", value=None, explanation=found.explanation)
+        return Score(name="resolved", value=float(found.resolved), explanation=f"hidden tests: {found.outcome}")
 
     def _provenance(self) -> Provenance:
         return Provenance(

@@ -229,6 +229,7 @@ class Runner:
     def _failed(self, episode: Episode, error: GumshoeError) -> None:
         log.warning("%s failed: %s: %s", episode.id, type(error).__name__, error)
         self._folder.add_failure(episode.id, type(error).__name__, str(error))
+        self._control.fail()
         with self._guard:
             self._failed_in_a_row += 1
             hopeless = self._failed_in_a_row >= self._patience and self._done == 0
@@ -246,12 +247,16 @@ def _outcome(trajectory: Trajectory) -> str:
 
 def _chosen(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
     options: dict[str, Any] = dict(config.options)
-    tasks = list(load_tasks(config.source, ids=config.ids or None, tags=config.tags, **options))
+    tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=_pass_over, **options)
     if not tasks:
         raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: loosen them")
     if config.shuffle:
         random.Random(seed).shuffle(tasks)
     return tasks if config.limit is None else tasks[: config.limit]
+
+
+def _pass_over(error: TaskError) -> None:
+    log.warning("passed over: %s", error)
 
 
 def _seed(run_seed: int, task_id: str, sample: int) -> int:

@@ -1,0 +1,84 @@
+"""Episodes of the regime `issue`: the tests that decide are nowhere in the agent's world, and decide all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.rollout import Episode, Rollout
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.patch import make_patch
+from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+
+BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
+HIDDEN = b"from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
+FIX: dict[str, Any] = {"path": "calc.py", "start": 2, "code": "    return a + b"}
+MINE: dict[str, Any] = {"path": "test_calc.py", "start": 1, "code": "def test_mine():\n    pass"}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Task, Oracle]:
+    (tmp_path / "calc.py").write_bytes(BUGGY)
+    (tmp_path / "test_calc.py").write_bytes(b"\n")
+    task = Task(
+        id="calc",
+        source="test",
+        problem_statement="add is wrong",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        regime="issue",
+    )
+    oracle = Oracle(
+        task_id="calc",
+        gold_patch=make_patch({"calc.py": (BUGGY, CLEAN)}),
+        test_patch=make_patch({"test_calc.py": (b"\n", HIDDEN)}),
+        fail_to_pass=("test_calc.py::test_add",),
+    )
+    return task, oracle
+
+
+def played(pair: tuple[Task, Oracle | None], *rewrites: dict[str, Any]) -> Trajectory:
+    calls = [("rewrite", arguments) for arguments in rewrites] + [("submit", {})]
+    script = [
+        Completion(text="", tool_calls=(ToolCall(id=str(number), name=name, arguments=arguments),))
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    episode = Episode(*pair, sample=0, seed=0)
+    agent = make_agent(AgentConfig())
+    return Rollout(episode, agent, ScriptedPolicy(script), sandbox=SandboxConfig(kind="local")).run()
+
+
+def resolved(trajectory: Trajectory) -> float | None:
+    (score,) = trajectory.scores
+    assert "test_add" not in trajectory.model_dump_json()
+    return score.value
+
+
+def test_the_hidden_tests_decide_and_the_patch_holds_none_of_their_files(pair: tuple[Task, Oracle]) -> None:
+    trajectory = played(pair, FIX, MINE)
+    assert trajectory.task.regime == "issue"
+    assert trajectory.patch == make_patch({"calc.py": (BUGGY, CLEAN)})
+    assert resolved(trajectory) == 1.0
+
+
+def test_tests_of_ones_own_do_not_help(pair: tuple[Task, Oracle]) -> None:
+    assert resolved(played(pair, MINE)) == 0.0
+
+
+def test_without_an_oracle_nothing_is_said(pair: tuple[Task, Oracle]) -> None:
+    trajectory = played((pair[0], None), FIX)
+    assert trajectory.scores[0].value is None
+    assert trajectory.patch
+
+
+def test_what_cannot_be_graded_is_not_a_failure_of_the_agent(pair: tuple[Task, Oracle]) -> None:
+    task, oracle = pair
+    drifted = oracle.model_copy(update={"test_patch": make_patch({"test_calc.py": (b"other\n", HIDDEN)})})
+    (score,) = played((task, drifted), FIX).scores
+    assert score.value is None
+    assert score.explanation.startswith("task calc: its test patch")
