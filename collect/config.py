@@ -58,6 +58,7 @@ class LimitsConfig(Config):
 class BudgetConfig(Config):
     """How much the whole run may use. Reaching it stops cleanly; a larger one resumes the run."""
 
+    steps: int | None = Field(default=None, ge=1, description="turns of all episodes")
     tokens: int | None = Field(default=None, ge=1, description="tokens of all episodes, prompt and completion")
     cost_usd: float | None = Field(default=None, gt=0, description="money of all episodes; needs policy.prices")
     wall_s: float | None = Field(default=None, gt=0, description="seconds since this process began")

@@ -32,7 +32,9 @@ class Control:
         self._spent = Usage()
         self._finish = threading.Event()
         self._abort = threading.Event()
+        self._steps_before = 0
         self.steps = 0
+        self.failures = 0
         self.doing: dict[str, str] = {}
 
     @property
@@ -60,6 +62,8 @@ class Control:
     def exhausted(self) -> str | None:
         """Which part of the budget is used up; None while all of it lasts."""
         spent = self.spent
+        if self._budget.steps is not None and self._steps_before + self.steps >= self._budget.steps:
+            return "steps"
         if self._budget.tokens is not None and spent.prompt_tokens + spent.completion_tokens >= self._budget.tokens:
             return "tokens"
         if self._budget.cost_usd is not None and (spent.cost_usd or 0.0) >= self._budget.cost_usd:
@@ -67,6 +71,17 @@ class Control:
         if self._budget.wall_s is not None and self.elapsed_s >= self._budget.wall_s:
             return "wall_s"
         return None
+
+    def resume(self, usage: Usage, steps: int) -> None:
+        """Counts an episode that an earlier process has finished against the budget, not against this one's speed."""
+        with self._guard:
+            self._spent = self._spent + usage
+            self._steps_before += steps
+
+    def fail(self) -> None:
+        """Counts one failure of the infrastructure."""
+        with self._guard:
+            self.failures += 1
 
     def spend(self, usage: Usage) -> None:
         """Counts one completion."""

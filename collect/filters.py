@@ -9,7 +9,8 @@
 | seek_first     | no look for information before the first edit                                    |
 | grounded=X     | a report whose share of grounded findings is below X (default 1)                 |
 | leakage        | a call that reaches for git's history, hidden tests or the answer                |
-| duplicates=N   | all but the first N episodes that make the same patch in the same project         |
+| duplicates=N   | all but the first N episodes that change the same lines in the same way, wherever in |
+|                | the project they stand, white space aside (default 1)                            |
 | pass_rate=A..B | tasks whose share of resolved episodes is not from A to B                        |
 | exclude=PATH   | projects that a task set, or a text file with one name a line, names             |
 """
@@ -32,7 +33,8 @@ __all__ = ["Rule", "first_objection", "make_rule", "rule_names", "succeeded"]
 
 LEAKS = re.compile(
     r"(?:^|[\s/'\"])\.git(?:/|\b(?!ignore|attributes))|\bgit(?:\s+-\S+(?:\s+[^\s-]\S*)??)*\s+(?:log|show|reflog|stash|fetch|pull|blame|"
-    r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch"
+    r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
+    r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
 INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "pdb", "bash"})
 
@@ -167,12 +169,22 @@ def _duplicates(text: str, setting: str) -> Rule:
     seen: Counter[tuple[str, str]] = Counter()
 
     def keeps(trajectory: Trajectory) -> bool:
-        same = trajectory.patch or "\n".join(call_key(call) for step in trajectory.steps for call in step.tool_calls)
+        same = (
+            _gist(trajectory.patch)
+            or trajectory.patch
+            or "\n".join(call_key(call) for step in trajectory.steps for call in step.tool_calls)
+        )
         key = (project_of(trajectory), same)
         seen[key] += 1
         return seen[key] <= most
 
     return Rule(text, keeps)
+
+
+def _gist(patch: str) -> str:
+    """The lines that a patch takes away and puts in, white space collapsed, without where that is."""
+    changed = (line for line in patch.splitlines() if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"})
+    return "\n".join(sorted(f"{line[0]}{' '.join(line[1:].split())}" for line in changed))
 
 
 def _pass_rate(text: str, setting: str) -> Rule:

@@ -20,7 +20,7 @@ PLAIN_EVERY_S = 10.0
 
 
 class ProgressShow:
-    """Shows done, resolved, steps and tokens a second, money, time left and what each worker does.
+    """Shows done, resolved, failed, steps and tokens a second, money, time left and what each worker does.
 
     Args:
         planned: episodes of the run.
@@ -75,7 +75,7 @@ class ProgressShow:
             self._live.update(self._render(), refresh=True)
         elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
-            self._console.print(f"{self._done}/{self._planned} {self.line()}", soft_wrap=True)
+            self._console.print(f"{self._done}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
 
     def line(self) -> str:
         """The counts in one line."""
@@ -84,6 +84,8 @@ class ProgressShow:
         parts = [f"{(self._done - self._before) / elapsed * 60:.1f} episodes/min"]
         if self._scored:
             parts.append(f"{self._resolved} of {self._scored} resolved")
+        if self._control.failures:
+            parts.append(f"failed tries: {self._control.failures}")
         parts.append(f"{self._control.steps / elapsed:.1f} steps/s")
         tokens = spent.prompt_tokens + spent.completion_tokens
         if tokens:
@@ -91,6 +93,14 @@ class ProgressShow:
         if spent.cost_usd is not None:
             parts.append(f"${spent.cost_usd:.2f}")
         return ", ".join(parts)
+
+    def _left(self) -> str:
+        """The time left at the speed so far; nothing before there is a speed."""
+        now = self._done - self._before
+        if not now:
+            return ""
+        seconds = round(self._control.elapsed_s / now * (self._planned - self._done))
+        return f", {seconds // 60} min {seconds % 60} s left"
 
     def _render(self) -> Group:
         self._bar.update(self._task, completed=self._done)

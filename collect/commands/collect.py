@@ -78,7 +78,7 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         folder.plan(len(episodes))
         control = Control(config.budget)
         for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():
-            control.spend(trajectory.usage)
+            control.resume(trajectory.usage, len(trajectory.steps))
         before = sum(episode.id in folder.finished for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
         if step or isinstance(config.policy, HumanConfig):
@@ -109,7 +109,8 @@ def _stepping(control: Control) -> Callable[[Policy], Policy]:
 
 
 def _limits_whole_run(config: CollectConfig) -> bool:
-    return config.budget.tokens is not None or config.budget.cost_usd is not None
+    budget = config.budget
+    return any(part is not None for part in (budget.steps, budget.tokens, budget.cost_usd))
 
 
 @contextmanager

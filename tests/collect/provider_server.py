@@ -161,6 +161,24 @@ def stall(seconds: float) -> Answer:
     return answer
 
 
+def stall_midway(seconds: float, *deltas: dict[str, Any]) -> Answer:
+    """Begins an answer in pieces, then says nothing for a while."""
+
+    def answer(handler: Handler, body: dict[str, Any]) -> None:
+        head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.end_headers()
+        for delta in deltas:
+            event = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+            handler.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        handler.wfile.flush()
+        time.sleep(seconds)
+        handler.close_connection = True
+
+    return answer
+
+
 def stream(*deltas: dict[str, Any], finish: str | None = "tool_calls", done: bool = True) -> Answer:
     """An answer in pieces, as server-sent events."""
 

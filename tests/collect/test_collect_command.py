@@ -52,10 +52,10 @@ def stories(run: Path) -> dict[str, list[str]]:
 
 
 def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(40)
+    config = config_file(16)
     run, smooth = tmp_path / "run", tmp_path / "smooth"
     kill_after = random.Random(7)
-    for _ in range(4):
+    for _ in range(3):
         process = start(config)
         before = lines(run / "trajectories.jsonl")
         wait_for(lambda: lines(run / "trajectories.jsonl") > before, process)  # noqa: B023 - used in this round only
@@ -64,16 +64,16 @@ def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(config_fil
         process.communicate()
     code, out, err = finish(config)
     assert code == 0, err
-    assert "40 of 40 episodes" in out
+    assert "16 of 16 episodes" in out
     assert finish(config, "-p", f"out={smooth}")[0] == 0
     found = list(read_trajectories(run))
-    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(40)}
+    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(16)}
     assert all(trajectory.resolved for trajectory in found)
     assert stories(run) == stories(smooth)
     assert list((run / "journal").iterdir()) == []
     assert "replays" in (run / "run.log").read_text()
     assert list(read_failures(run)) == []
-    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 40)
+    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 16)
 
 
 def test_ctrl_c_finishes_what_is_at_hand_and_twice_stops(config_file: Make, tmp_path: Path) -> None:

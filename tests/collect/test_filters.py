@@ -161,3 +161,14 @@ def test_the_command_writes_a_run_and_its_account(tmp_path: Path, config: Callab
     assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "steps=2": 1}
     again = subprocess.run([*argv, "--rule", "resolved"], capture_output=True, text=True, check=False)
     assert (again.returncode, "there already" in again.stderr) == (2, True)
+
+
+def test_near_duplicates_make_the_same_change_elsewhere() -> None:
+    def patched(text: str) -> Trajectory:
+        return trajectory(patch=text)
+
+    rule = make_rule("duplicates")
+    first = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n-    a = 1\n+    a = 2\n b\n"
+    moved = "--- a/y.py\n+++ b/y.py\n@@ -9,2 +9,2 @@\n-  a =  1\n+  a = 2\n c\n"
+    other = first.replace("a = 2", "a = 3")
+    assert [rule.keeps(patched(text)) for text in (first, moved, other, first)] == [True, False, True, False]

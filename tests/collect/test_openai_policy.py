@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-from provider_server import Answer, Provider, chat, fault, hang_up, provider, raw, stall, stream
+from provider_server import Answer, Provider, chat, fault, hang_up, provider, raw, stall, stall_midway, stream
 
 from gumshoe.collect.config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.collect.policies.openai import OpenAIPolicy
@@ -131,12 +131,12 @@ def test_a_storm_of_429_is_waited_out_and_retry_after_honoured() -> None:
         raw(b"<html>maintenance</html>", "text/html"),
         raw(b'"just a text"'),
         raw(b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'),
-        stall(0.6),
+        stall(3),
     ],
     ids=["500", "hang-up", "hang-up-midway", "truncated-json", "wrong-content-type", "not-an-object", "empty", "stall"],
 )
 def test_what_may_pass_is_tried_again(broken: Answer) -> None:
-    completion, server = ask(broken, chat("ok"), timeout_s=0.3)
+    completion, server = ask(broken, chat("ok"), timeout_s=1.0)
     assert completion.text == "ok"
     assert len(server.requests) == 2
 
@@ -220,11 +220,12 @@ def test_calls_in_pieces_are_put_together() -> None:
         raw(b'data: {"id": "c", "choi', "text/event-stream"),
         raw(b'data: {"error": {"message": "overloaded"}}\n\n', "text/event-stream"),
         hang_up(b'data: {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}\n\n'),
+        stall_midway(3, *PIECES[:2]),
     ],
-    ids=["ends-early", "torn-event", "error-event", "hang-up"],
+    ids=["ends-early", "torn-event", "error-event", "hang-up", "stall"],
 )
 def test_a_broken_stream_is_tried_again(broken: Answer) -> None:
-    completion, server = ask(broken, stream(*PIECES), stream=True)
+    completion, server = ask(broken, stream(*PIECES), stream=True, timeout_s=1.0)
     assert len(completion.tool_calls) == 2
     assert len(server.requests) == 2
 

@@ -97,6 +97,15 @@ def test_the_runs_budget_stops_cleanly_and_a_larger_one_goes_on(config: Make) ->
     assert len({found.id for found in read_trajectories(Path(small.out))}) == 4
 
 
+def test_turns_are_a_budget_too(config: Make) -> None:
+    with provider(SUBMIT) as server:
+        made = served(config, server.url, 4, workers=1, budget={"steps": 2})
+        result = collect(made)
+        assert (result.finished, result.stopped) == (2, "the budget of steps is used up")
+        assert collect(made).now == 0
+        assert collect(served(config, server.url, 4, workers=1, budget={"steps": 3})).now == 1
+
+
 def test_money_is_a_budget_too(config: Make) -> None:
     with provider(SUBMIT) as server:
         prices = {"prompt": 10_000, "completion": 0}
@@ -159,6 +168,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     control = Control()
     control.spend(Usage(prompt_tokens=10, cost_usd=0.25))
     control.step("worker 1", "shop/1 step 3: eval")
+    control.fail()
     done = trajectory(scores=(Score(name="resolved", value=1.0),))
     plain = io.StringIO()
     with ProgressShow(4, 1, control, plain) as show:
@@ -167,6 +177,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     assert plain.getvalue() == ""
     assert "1 of 1 resolved" in show.line()
     assert "$0.25" in show.line()
+    assert "failed tries: 1" in show.line()
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
     with ProgressShow(4, 1, control, console=console) as show:

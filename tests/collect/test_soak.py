@@ -1,0 +1,21 @@
+"""The soak in its small form: killed and resumed, nothing is lost, doubled or left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_small_soak_holds(root: Path, tmp_path: Path) -> None:
+    sizes = ["--episodes", "24", "--workers", "4", "--pool", "4", "--kills", "2", "--sandbox", "bubblewrap"]
+    argv = [sys.executable, str(root / "benchmarks" / "soak.py"), "--folder", str(tmp_path / "soak"), *sizes]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads((tmp_path / "soak" / "result.json").read_text(encoding="utf-8"))
+    assert (facts["trajectories"], facts["kills"], facts["lost"], facts["twice"]) == (24, 2, 0, 0)
+    assert facts["processes left"] == facts["temporary files left"] == []
