@@ -31,7 +31,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env bench-collect soak bench-train bench-synth image clean
+.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
@@ -43,6 +43,9 @@ help:
 	@echo 'make bench-env    how fast the environment is on this machine'
 	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
 	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
+	@echo 'make bench-view   how soon the viewer shows something, with 100 and with 10,000 episodes'
+	@echo 'make viewer       build the front end of gumshoe view again (needs Node.js 20 or newer)'
+	@echo 'make viewer-test  check and test the front end (needs Node.js 20 or newer)'
 	@echo 'make bench-synth  how fast bugs are made and verified on this machine'
 	@echo 'make bench-train  how fast training is beside a bare TRL script'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
@@ -100,6 +103,19 @@ bench-collect: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python benchmarks/soak.py $(ARGS)
+
+bench-view: $(STAMP)
+	$(BIN)/python benchmarks/bench_view.py $(ARGS)
+
+viewer/node_modules: viewer/package-lock.json
+	cd viewer && npm ci --no-audit --no-fund
+	@touch $@
+
+viewer: viewer/node_modules
+	cd viewer && npm run check && npm run build
+
+viewer-test: viewer/node_modules
+	cd viewer && npm run check && npm test
 
 bench-synth: $(STAMP)
 	$(BIN)/python benchmarks/bench_synth.py $(ARGS)

@@ -7,7 +7,8 @@ import { count, percent, short } from './format'
 import { Empty, episodeAddress, useKeys, useLoaded, Wait } from './parts'
 import type { Arm, Comparison, Evaluation, Measured, Overview, Result } from './types'
 
-const UNBOUNDED = new Set(['steps', 'tokens', 'tries', 'cost', 'seconds'])
+/** Measures that are no shares of one. */
+const UNBOUNDED = /(^|_)(steps|tokens|cost|seconds|rank|tries|repeats)$/
 const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'first_right', 'valid_calls', 'grounding']
 
 interface Choice {
@@ -129,12 +130,12 @@ export function titled(name: string): string {
 }
 
 function written(metric: string, value: number | null): string {
-  return UNBOUNDED.has(metric) ? short(value) : percent(value)
+  return UNBOUNDED.test(metric) ? short(value) : percent(value)
 }
 
 function Bars({ arms, choice, onChoose }: { arms: Arm[]; choice: Choice; onChoose: (arm: string) => void }) {
   const measures = arms.map((arm) => arm.groups[choice.group]?.[choice.metric] ?? null)
-  const most = UNBOUNDED.has(choice.metric) ? Math.max(...measures.map((one) => one?.high ?? 0), 1e-9) : 1
+  const most = UNBOUNDED.test(choice.metric) ? Math.max(...measures.map((one) => one?.high ?? 0), 1e-9) : 1
   return (
     <ul class="arms">
       {arms.map((arm, index) => {

@@ -48,7 +48,10 @@ TOOLS = tuple(
     for name in ("eval", "view", "pdb", "rewrite", "report", "submit")
 )
 VIEW = "cart.py 1-3 of 3 lines\n 1 def total(prices):\n 2     tax = 1\n 3     return sum(prices) * tax"
-STOP = "breakpoint 1 at cart.py:2\n> cart.py:2 in total (breakpoint 1)\n  1 def total(prices):\n->2     tax = 1\nprices = [3, 4]"
+STOP = (
+    "breakpoint 1 at cart.py:2\n> cart.py:2 in total (breakpoint 1)\n"
+    "  1 def total(prices):\n->2     tax = 1\nprices = [3, 4]"
+)
 DEBUGGER = {
     "state": "stopped",
     "stop": {
