@@ -51,6 +51,9 @@ SUMMARY_METRICS = (
 )
 """What is averaged. Seconds are kept with each result, and in timing.json: they are no property of the policy alone."""
 
+AMOUNTS = ("first_rank", "first_debugger", "brier", "steps", "tokens", "cost")
+"""What is no share, even where it happens to be 0 or 1 everywhere; nor is what a solver spends."""
+
 COMPARED_METRICS = ("valid_calls", "file_recall", "function_recall", "line_recall", "line_f1", "first_right")
 OUTCOMES = ("solved", "official")
 """Whether the bug is repaired in the end: by our grader, by the official harness."""
@@ -182,7 +185,9 @@ def in_group(results: Iterable[Result], group: str) -> list[Result]:
 def measure(results: Sequence[Result], metric: str, *, seed: int, resamples: int) -> Measured:
     """The mean of a metric over the tasks where it could be measured, each task weighing the same."""
     values = list(_by_task(results, metric).values())
-    return _measured(stats.mean_estimate(values, seed=seed, resamples=resamples))
+    amount = metric in AMOUNTS or metric.startswith("solver_")
+    estimate = stats.bootstrap_mean if amount else stats.mean_estimate
+    return _measured(estimate(values, seed=seed, resamples=resamples))
 
 
 def measures(results: Sequence[Result], *, seed: int, resamples: int) -> dict[str, dict[str, Measured]]:

@@ -93,7 +93,7 @@ def write_cell(found: Measured, metric: Metric) -> Cell:
     low, high = found.low or 0.0, found.high
     if metric.share:
         return Cell(percent(found.value), f"{low * 100:.0f} to {(high or 0.0) * 100:.0f}", found.value)
-    digits = 0 if found.value >= 100 else 1 if found.value >= 1 else 4 if found.value < 0.1 else 2
+    digits = 0 if found.value >= 100 else 1 if found.value >= 10 else 2 if found.value >= 0.1 else 4
     upper = "no bound" if high is None else f"{high:,.{digits}f}"
     return Cell(f"{found.value:,.{digits}f}", f"{low:,.{digits}f} to {upper}", None)
 

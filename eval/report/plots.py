@@ -13,7 +13,9 @@ from gumshoe.eval.results import ALL, ArmSummary, Summary
 __all__ = ["Curve", "Plot", "Point", "calibration_plot", "cost_plot"]
 
 WIDTH, HEIGHT = 560.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 18.0, 14.0, 44.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 18.0, 22.0, 44.0
+LETTER, LINE = 6.6, 13.0
+"""About what a letter and a line of a label take."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Point:
     label: str
     anchor: str
     title: str
+    label_y: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,8 @@ def _spent(arm: ArmSummary, name: str) -> float | None:
 def _cost_plot(spent: Sequence[tuple[int, ArmSummary, float]], title: str) -> Plot:
     ticks = nice_ticks(0.0, max(value for _, _, value in spent))
     largest = ticks[-1]
-    curves: list[Curve] = []
-    for number, arm, value in spent:
-        solved = measured(arm, ALL, "solved")
-        share = solved.value or 0.0
-        low, high = solved.low or 0.0, solved.high if solved.high is not None else share
-        x = _x(value / largest)
-        said = f"{arm.title}: {share * 100:.0f}% [{low * 100:.0f} to {high * 100:.0f}] at {value:,.4g} {title}"
-        anchor = "end" if x > WIDTH * 0.7 else "start"
-        curves.append(Curve(arm.title, number, (Point(x, _y(share), _y(low), _y(high), 6.0, arm.title, anchor, said),)))
+    points = [_cost_point(arm, value, value / largest, title) for _, arm, value in spent]
+    curves = [Curve(arm.title, number, (point,)) for (number, arm, _), point in zip(spent, _apart(points), strict=True)]
     return _plot(
         "What it costs, and what it repairs",
         title,
@@ -97,6 +93,31 @@ def _cost_plot(spent: Sequence[tuple[int, ArmSummary, float]], title: str) -> Pl
         tuple(Tick(_x(tick / largest), f"{tick:,g}") for tick in ticks),
         curves,
     )
+
+
+def _cost_point(arm: ArmSummary, value: float, share: float, title: str) -> Point:
+    solved = measured(arm, ALL, "solved")
+    right = solved.value or 0.0
+    low, high = solved.low or 0.0, solved.high if solved.high is not None else right
+    said = f"{arm.title}: {right * 100:.0f}% [{low * 100:.0f} to {high * 100:.0f}] at {value:,.4g} {title}"
+    x = _x(share)
+    anchor = "end" if x > WIDTH * 0.7 else "start"
+    return Point(x, _y(right), _y(low), _y(high), 6.0, arm.title, anchor, said)
+
+
+def _apart(points: Sequence[Point]) -> list[Point]:
+    """The points with their labels beside them, moved down as far as it takes not to write over another."""
+    taken: list[tuple[float, float, float]] = []
+    placed: dict[int, Point] = {}
+    for number, point in sorted(enumerate(points), key=lambda pair: (pair[1].y, pair[1].x)):
+        width = LETTER * min(len(point.label), 24)
+        left = point.x + 10 if point.anchor == "start" else point.x - 10 - width
+        y = point.y - 8
+        while any(abs(y - other) < LINE and left < end and start < left + width for start, end, other in taken):
+            y += 3
+        taken.append((left, left + width, y))
+        placed[number] = dataclasses.replace(point, label_y=round(y, 2))
+    return [placed[number] for number in range(len(points))]
 
 
 def calibration_plot(summary: Summary) -> Plot | None:

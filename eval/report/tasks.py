@@ -153,7 +153,11 @@ def _facts(arm: ArmSummary, result: Result) -> tuple[str, ...]:
     """What stands in the arm's line before it is opened."""
     wanted = ("line_recall", "line_precision", "valid_calls", "grounding", "replayed", "steps")
     metrics = [] if arm.policy.kind == SOLVER else [metric for metric in METRICS if metric.name in wanted]
-    said = [f"{metric.title.lower()} {_single(result, metric)}" for metric in metrics]
+    said = [
+        f"{metric.title.lower()} {_single(result, metric)}"
+        for metric in metrics
+        if metric.name != "replayed" or result.scores.get("replayed") is not None
+    ]
     solver = (("solver_steps", "solver steps"), ("solver_tokens", "solver tokens"))
     said += [f"{title} {value:,.0f}" for name, title in solver if (value := result.scores.get(name)) is not None]
     return tuple(said)
