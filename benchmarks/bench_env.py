@@ -1,7 +1,9 @@
 """How fast the environment is, on this machine, in one run: `make bench-env`.
 
 Every figure of a backend stands beside two baselines of the same run: a `docker exec` round trip, which is what one
-call costs where each is an exec of its own, and a bare shell that stays open on an exec socket.
+call costs where each is an exec of its own, and a bare shell that stays open on an exec socket. What is compared is
+measured in turns, so that whatever else the machine does weighs on both sides alike. The goals are printed with what
+was reached; `--strict` makes a missed one the exit code 1.
 
     python benchmarks/bench_env.py --repeats 50 --json bench-env.json
 """
@@ -10,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +29,50 @@ from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Task, ToolCall
 
 Times = list[float]
 BACKENDS = ("docker", "bubblewrap", "local")
-TOOLS = ("listdir", "view", "grep", "eval", "pdb", "bash", "rewrite", "submit")
-FILE = "buildplan/graph.py"
-LINE = 55
+TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "bash", "rewrite", "report", "submit")
+QUICK = ("view", "listdir", "grep", "bash true", "pdb p")
+FILE, LINE, FIX = "buildplan/graph.py", 55, "        return list(self._orders[target])"
 ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+REPORT: dict[str, Any] = {
+    "locations": [{"path": FILE, "start": LINE, "end": LINE, "why": "here"}],
+    "findings": [],
+    "hypothesis": "a shared list",
+}
 
 
-def timed(repeats: int, work: Callable[[], object]) -> Times:
-    """Seconds of each of `repeats` calls, after one that is not counted."""
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted of one figure."""
+
+    name: str
+    reached: float
+    wanted: float
+    at_least: bool
+
+    @property
+    def met(self) -> bool:
+        """Whether the figure is good enough."""
+        return self.reached >= self.wanted if self.at_least else self.reached <= self.wanted
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    began = time.perf_counter()
     work()
-    times: Times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return times
+    return time.perf_counter() - began
+
+
+def in_turns(repeats: int, **works: Callable[[], object]) -> dict[str, Times]:
+    """Seconds of `repeats` calls of each, one after the other, after a round that is not counted."""
+    rounds = [{name: timed(work) for name, work in works.items()} for _ in range(repeats + 1)]
+    return {name: [each[name] for each in rounds[1:]] for name in works}
 
 
 def summary(times: Sequence[float]) -> dict[str, float]:
@@ -58,51 +83,31 @@ def summary(times: Sequence[float]) -> dict[str, float]:
 
 
 @contextmanager
-def container(image: str) -> Generator[Any]:
-    """A bare container without network."""
+def baselines(image: str) -> Generator[dict[str, Callable[[], object]]]:
+    """`true` in a bare container: as an exec of its own, and in a shell that stays open on an exec socket."""
     client = docker.from_env()
-    made = client.containers.run(image, ["sleep", "3600"], detach=True, network_mode="none", init=True)
+    box: Any = client.containers.run(image, ["sleep", "3600"], detach=True, network_mode="none", init=True)
     try:
-        yield made
+        stream: Any = client.api.exec_start(_shell(client, box), socket=True, tty=True)
+        with closing(stream):
+            shell = pexpect.fdpexpect.fdspawn(stream.fileno(), timeout=10, encoding="utf-8")
+            shell.delaybeforesend = None
+            shell.send("stty -echo; PS1=\n")
+            numbers = iter(range(10**9))
+
+            def ask() -> None:
+                number = next(numbers)
+                shell.send(f"true; echo end-{number}-$?\n")
+                shell.expect_exact(f"end-{number}-0")
+
+            yield {"docker exec": lambda: box.exec_run(["true"]), "bare shell": ask}
     finally:
-        made.remove(force=True)
+        box.remove(force=True)
         client.close()
 
 
-def docker_exec(image: str, repeats: int) -> Times:
-    """`true` as an exec of its own."""
-    with container(image) as box:
-        return timed(repeats, lambda: box.exec_run(["true"]))
-
-
-def bare_shell(image: str, repeats: int) -> Times:
-    """`true` in a shell that stays open on an exec socket."""
-    with container(image) as box:
-        api = box.client.api
-        started = api.exec_create(box.id, ["sh"], stdin=True, tty=True)
-        stream = api.exec_start(started["Id"], socket=True, tty=True)
-        shell = pexpect.fdpexpect.fdspawn(stream.fileno(), timeout=10, encoding="utf-8")
-        shell.delaybeforesend = None
-        shell.send("stty -echo; PS1=\n")
-        numbers = iter(range(10**9))
-
-        def work() -> None:
-            number = next(numbers)
-            shell.send(f"true; echo end-{number}-$?\n")
-            shell.expect_exact(f"end-{number}-0")
-
-        times = timed(repeats, work)
-        stream.close()
-        return times
-
-
-def bare_tests(task: Task, config: SandboxConfig, repeats: int) -> Times:
-    """The task's test command, run in the sandbox by itself."""
-    sandbox = open_sandbox(task, config, trusted=True)
-    try:
-        return timed(repeats, lambda: sandbox.run(task.entrypoint))
-    finally:
-        sandbox.close()
+def _shell(client: Any, box: Any) -> str:
+    return client.api.exec_create(box.id, ["sh"], stdin=True, tty=True)["Id"]
 
 
 def call(env: DebugEnv, name: str, **arguments: Any) -> None:
@@ -113,122 +118,175 @@ def call(env: DebugEnv, name: str, **arguments: Any) -> None:
         raise SystemExit(f"{name} failed: {failure.message}")
 
 
-def tool_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
-    """Seconds of every tool in one backend."""
+@contextmanager
+def episode_env(task: Task, config: SandboxConfig) -> Generator[DebugEnv]:
+    """An environment with every tool and without a limit of steps."""
     unlimited = task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 10**6})})
     env = DebugEnv(unlimited, tools=TOOLS, sandbox=config, trusted=True)
-    few = max(3, repeats // 10)
     try:
+        yield env
+    finally:
+        env.close()
+
+
+def quick_times(task: Task, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
+    """Seconds of the calls that run no tests, in turns with the baselines."""
+    numbers: Iterator[int] = iter(range(10**9))
+    with episode_env(task, config) as env:
         env.reset(seed=0)
-        times = {
-            "view": timed(repeats, lambda: call(env, "view", path=FILE)),
-            "listdir": timed(repeats, lambda: call(env, "listdir")),
-            "grep": timed(repeats, lambda: call(env, "grep", pattern="def ")),
-            "bash true": timed(repeats, lambda: call(env, "bash", command="true")),
-            "eval": timed(few, lambda: call(env, "eval")),
-        }
         call(env, "pdb", command=f"b {FILE}:{LINE}\nc")
-        times["pdb p"] = timed(repeats, lambda: call(env, "pdb", command="p 1 + 1"))
-        times["pdb b"] = timed(few, lambda: call(env, "pdb", command=f"b {FILE}:{LINE - 2}"))
-        times["pdb n"] = timed(few, lambda: call(env, "pdb", command="n"))
-        times["pdb restart"] = timed(few, lambda: call(env, "pdb", command="restart\nc"))
-        times["rewrite"] = timed(
-            repeats, lambda: call(env, "rewrite", path="note.txt", code=f"{time.perf_counter()}\n")
+        quick = {
+            "view": lambda: call(env, "view", path=FILE),
+            "listdir": lambda: call(env, "listdir"),
+            "grep": lambda: call(env, "grep", pattern="def "),
+            "bash true": lambda: call(env, "bash", command="true"),
+            "rewrite": lambda: call(env, "rewrite", path="note.txt", code=f"{next(numbers)}\n"),
+            "pdb p": lambda: call(env, "pdb", command="p 1 + 1"),
+            "pdb locals": lambda: call(env, "pdb", command="locals"),
+            "pdb b": lambda: call(env, "pdb", command=f"b {FILE}:{LINE - 2}"),
+        }
+        times = in_turns(repeats, **quick, **beside)
+        moving = {
+            "pdb n": lambda: call(env, "pdb", command="n"),
+            "pdb restart, c": lambda: call(env, "pdb", command="restart\nc"),
+        }
+        return {**times, **in_turns(max(5, repeats // 10), **moving)}
+
+
+def test_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+    """Seconds of what runs the tests, in turns with the bare test command in the same sandbox."""
+    with episode_env(task, config) as env:
+        env.reset(seed=0)
+        return in_turns(
+            repeats,
+            **{
+                "bare test command": lambda: env.sandbox.run(task.entrypoint),
+                "eval": lambda: call(env, "eval"),
+                "suspects": lambda: call(env, "suspects"),
+            },
         )
-        return times
-    finally:
-        env.close()
 
 
-def reset_times(task: Task, config: SandboxConfig, repeats: int) -> Times:
-    """Seconds of a reset that starts a fresh sandbox."""
-    env = DebugEnv(task, tools=TOOLS, sandbox=config, trusted=True)
-    try:
-        return timed(max(3, repeats // 10), lambda: env.reset(seed=0))
-    finally:
-        env.close()
+def ending_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+    """Seconds of the calls that end an episode."""
+    times: dict[str, Times] = {"report": [], "submit": []}
+    with episode_env(task, config) as env:
+        for _ in range(repeats):
+            for name, arguments in (("report", REPORT), ("submit", {})):
+                env.reset(seed=0)
+                times[name].append(timed(lambda name=name, arguments=arguments: call(env, name, **arguments)))
+    return times
+
+
+def reset_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+    """Seconds of a reset that starts a fresh sandbox, and of one that takes a warm one."""
+    pooled = config.model_copy(update={"pool": 1})
+    with episode_env(task, config) as fresh, episode_env(task, pooled) as warm:
+        works = {"cold reset": lambda: fresh.reset(seed=0)}
+        if config.kind != "local":
+            works["pooled reset"] = lambda: warm.reset(seed=0)
+        times = in_turns(repeats, **works)
+    close_pools()
+    return times
 
 
 def episode(task: Task, config: SandboxConfig) -> None:
     """One scripted debugging episode: look, run, break, see, repair, run, submit."""
-    env = DebugEnv(task, tools=TOOLS, sandbox=config, trusted=True)
-    try:
+    with episode_env(task, config) as env:
         env.reset(seed=0)
         call(env, "listdir")
         call(env, "eval")
         call(env, "view", path=FILE)
         call(env, "pdb", command=f"b {FILE}:{LINE}\nc\nlocals")
-        call(env, "rewrite", path=FILE, start=LINE, end=LINE, code="        return list(self._orders[target])")
+        call(env, "rewrite", path=FILE, start=LINE, end=LINE, code=FIX)
         call(env, "eval")
         call(env, "submit")
-    finally:
-        env.close()
 
 
 def episodes_per_minute(task: Task, config: SandboxConfig, workers: int) -> float:
-    """Scripted episodes a minute with `workers` threads."""
-    count = max(8, 2 * workers)
-    began = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda _: episode(task, config), range(count)))
-    return 60 * count / (time.perf_counter() - began)
+    """Scripted episodes a minute with `workers` threads, in warm sandboxes where there are any."""
+    pooled = config.model_copy(update={"pool": workers})
+    count = max(4, workers)
+    with ThreadPoolExecutor(workers) as threads:
+        list(threads.map(lambda _: episode(task, pooled), range(min(workers, 2))))
+        seconds = timed(lambda: list(threads.map(lambda _: episode(task, pooled), range(count))))
+    close_pools()
+    return 60 * count / seconds
 
 
 def memory_of_open_sandboxes(task: Task, config: SandboxConfig, count: int) -> float:
     """Resident memory of this process, in MB, with `count` sandboxes open."""
     boxes = [open_sandbox(task, config, trusted=True) for _ in range(count)]
     try:
-        return _resident_mb()
+        status = Path("/proc/self/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
     finally:
         for box in boxes:
             box.close()
 
 
-def _resident_mb() -> float:
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
-
-
-def measure(task: Task, backend: str, repeats: int, workers: Sequence[int]) -> dict[str, Any]:
+def measure(task: Task, config: SandboxConfig, repeats: int, workers: Sequence[int], beside: Mapping[str, Any]) -> Any:
     """Everything about one backend."""
-    config = SandboxConfig(kind=backend, env=ENVIRONMENT)  # pyright: ignore[reportArgumentType]
+    few = max(5, repeats // 5)
+    memory = memory_of_open_sandboxes(task, config, 16)
+    times = {
+        **quick_times(task, config, repeats, beside),
+        **test_times(task, config, few),
+        **ending_times(task, config, 3),
+        **reset_times(task, config, few),
+    }
     return {
-        "memory_mb_16_open": memory_of_open_sandboxes(task, config, 16),
-        "tools": {name: summary(times) for name, times in tool_times(task, config, repeats).items()},
-        "bare test command": summary(bare_tests(task, config, max(3, repeats // 10))),
-        "cold reset": summary(reset_times(task, config, repeats)),
+        "operations": {name: summary(seconds) for name, seconds in times.items()},
         "episodes_per_minute": {str(count): episodes_per_minute(task, config, count) for count in workers},
+        "memory_mb_16_open": memory,
     }
 
 
-def show(result: Mapping[str, Any], console: Console) -> None:
-    """One table: milliseconds, and how many times faster than a `docker exec` round trip."""
-    exec_ms = result["baselines"].get("docker exec", {}).get("median_ms")
-    table = Table(title="median ms / p95 ms (times faster than docker exec)")
-    table.add_column("operation")
-    for backend in result["backends"]:
+def goals(backends: Mapping[str, Any]) -> list[Goal]:
+    """The goals, as far as what they are about was measured."""
+    found: list[Goal] = []
+    part = backends.get("docker")
+    if part is not None:
+        median = {name: figures["median_ms"] for name, figures in part["operations"].items()}
+        for name in QUICK:
+            found.append(Goal(f"docker exec / {name}", median["docker exec"] / median[name], 20, at_least=True))
+        found.append(Goal("eval / bare test command", median["eval"] / median["bare test command"], 1.1, False))
+        found.append(Goal("pooled reset / cold reset", median["pooled reset"] / median["cold reset"], 0.2, False))
+    for name, part in backends.items():
+        found.append(Goal(f"host MB, 16 open, {name}", part["memory_mb_16_open"], 120, at_least=False))
+    return found
+
+
+def show(backends: Mapping[str, Any], console: Console) -> None:
+    """The table, and the goals."""
+    table = Table("operation", title="median / p95 in ms, and in brackets docker exec / median")
+    for backend in backends:
         table.add_column(backend, justify="right")
-    for name, figures in result["baselines"].items():
-        table.add_row(f"[dim]{name}", f"{figures['median_ms']:.2f} / {figures['p95_ms']:.2f}")
-    rows = ["bare test command", "cold reset"]
-    names = [*next(iter(result["backends"].values()))["tools"], *rows]
-    for name in names:
-        cells = [_cell(part["tools"].get(name) or part[name], exec_ms) for part in result["backends"].values()]
-        table.add_row(name, *cells)
-    for count in next(iter(result["backends"].values()))["episodes_per_minute"]:
-        cells = [f"{part['episodes_per_minute'][count]:.0f}" for part in result["backends"].values()]
+    parts = list(backends.values())
+    exec_ms = next((part["operations"]["docker exec"]["median_ms"] for part in parts if _has_exec(part)), None)
+    for name in dict.fromkeys(name for part in parts for name in part["operations"]):
+        table.add_row(name, *(_cell(part["operations"].get(name), exec_ms) for part in parts))
+    for count in parts[0]["episodes_per_minute"]:
+        cells = [f"{part['episodes_per_minute'][count]:.0f}" for part in parts]
         table.add_row(f"episodes a minute, {count} workers", *cells)
-    cells = [f"{part['memory_mb_16_open']:.0f}" for part in result["backends"].values()]
-    table.add_row("host MB, 16 sandboxes open", *cells)
+    table.add_row("host MB, 16 sandboxes open", *(f"{part['memory_mb_16_open']:.0f}" for part in parts))
     console.print(table)
+    for goal in goals(backends):
+        verdict = "[green]met[/]" if goal.met else "[red]missed[/]"
+        sign = "at least" if goal.at_least else "at most"
+        console.print(f"{verdict}  {goal.name}: {goal.reached:.3g} ({sign} {goal.wanted:g})", highlight=False)
 
 
-def _cell(figures: Mapping[str, float], exec_ms: float | None) -> str:
+def _has_exec(part: Mapping[str, Any]) -> bool:
+    return "docker exec" in part["operations"]
+
+
+def _cell(figures: Mapping[str, float] | None, exec_ms: float | None) -> str:
+    if figures is None:
+        return ""
     text = f"{figures['median_ms']:.2f} / {figures['p95_ms']:.2f}"
-    return text if exec_ms is None else f"{text} ({exec_ms / figures['median_ms']:.1f}x)"
+    return text if exec_ms is None else f"{text} ({exec_ms / figures['median_ms']:.3g}x)"
 
 
 def main() -> int:
@@ -238,26 +296,28 @@ def main() -> int:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4, 16], help="worker counts for episodes")
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 when a goal is missed")
     options = parser.parse_args()
     console = Console()
     task = next(task for task, _ in load_tasks("casebook") if task.id == "casebook/build_plan")
-    result: dict[str, Any] = {"baselines": {}, "backends": {}}
+    backends: dict[str, Any] = {}
     for backend in options.backends:
         console.print(f"[dim]{backend} ...")
+        config = SandboxConfig(kind=backend, env=ENVIRONMENT)
         try:
             if backend == "docker":
-                image = SandboxConfig().image
-                result["baselines"]["docker exec"] = summary(docker_exec(image, options.repeats))
-                result["baselines"]["bare shell"] = summary(bare_shell(image, options.repeats))
-            result["backends"][backend] = measure(task, backend, options.repeats, options.workers)
+                with baselines(config.image) as beside:
+                    backends[backend] = measure(task, config, options.repeats, options.workers, beside)
+            else:
+                backends[backend] = measure(task, config, options.repeats, options.workers, {})
         except (GumshoeError, DockerException) as error:
             console.print(f"[yellow]{backend} left out: {error}")
-    if not result["backends"]:
+    if not backends:
         return 2
-    show(result, console)
+    show(backends, console)
     if options.json is not None:
-        options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return 0
+        options.json.write_text(json.dumps(backends, indent=2) + "\n", encoding="utf-8")
+    return int(options.strict and not all(goal.met for goal in goals(backends)))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ EPILOG = """\
 examples:
   gumshoe doctor                          what works, and what `auto` would pick
   gumshoe doctor --image python:3.12      look for another image
-  gumshoe doctor --reap                   remove the containers of runs whose process has died
+  gumshoe doctor --reap                   remove what runs have left whose process has died
 """
 ISOLATION = {
     "docker": "container without network",
@@ -32,11 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.epilog = EPILOG
     parser.add_argument("--image", default=SandboxConfig().image, help="container image (default: %(default)s)")
-    parser.add_argument("--reap", action="store_true", help="remove the containers of this machine's dead runs")
+    parser.add_argument("--reap", action="store_true", help="remove what dead runs of this machine have left")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the table; 1 when no sandbox works that isolates. Raises SandboxError when reaping fails."""
+    """Prints the table; 1 when no sandbox works that isolates."""
     console = Console(soft_wrap=True)
     config = SandboxConfig(image=arguments.image)
     reasons = {kind: why_not(kind, None, config) for kind in ORDER}
@@ -73,6 +73,15 @@ def _pick(config: SandboxConfig, *, trusted: bool) -> str:
 
 def _reap(console: Console) -> None:
     from gumshoe.env.sandboxes.engine import reap_orphans
+    from gumshoe.env.sandboxes.owners import reap_folders
 
-    removed = reap_orphans()
-    console.print(f"removed {len(removed)} containers of dead runs{': ' if removed else ''}{', '.join(removed)}")
+    _say_removed(console, "temporary folders", reap_folders())
+    try:
+        _say_removed(console, "containers", reap_orphans())
+    except SandboxError as error:
+        console.print(f"no containers removed: {error}", highlight=False)
+
+
+def _say_removed(console: Console, what: str, removed: list[str]) -> None:
+    names = f": {', '.join(removed)}" if removed else ""
+    console.print(f"removed {len(removed)} {what} of dead runs{names}", highlight=False)

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import stat
 
 READ_LIMIT = 64 << 20
@@ -184,3 +185,36 @@ def _give_to(descriptor, before):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     except PermissionError:
         return
+
+
+def delete(path):
+    """Removes whatever is there, with all that is in it."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def hold_exactly(folder, files):
+    """Makes a folder hold these files (name to bytes) and nothing else, whatever was there."""
+    if os.path.islink(folder) or not os.path.isdir(folder):
+        delete(folder)
+        os.makedirs(folder)
+    os.chmod(folder, 0o700)
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name not in files or os.path.islink(path):
+            delete(path)
+    for name, data in files.items():
+        path = os.path.join(folder, name)
+        if _content(path) != data:
+            delete(path)
+            write_atomically(path, data)
+
+
+def _content(path):
+    """The bytes of a file; None where it is not one that can be read."""
+    try:
+        return read_regular(path)
+    except OSError:
+        return None

@@ -8,11 +8,10 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import stat
 import time
 
-from gumshoe.env.inside.files import Ignore, kind_of, read_regular, write_atomically
+from gumshoe.env.inside.files import Ignore, delete, kind_of, read_regular, write_atomically
 
 CONTENT_LIMIT = 64 << 20
 # A file that changed this shortly before it was looked at may change again without its time stamp telling.
@@ -173,11 +172,3 @@ class Snapshots:
                 write_atomically(path, self._content(facts), facts["mode"])
             os.chmod(path, facts["mode"])
             os.utime(path, ns=(facts["stamp"][2], facts["stamp"][2]))
-
-
-def delete(path):
-    """Removes whatever is there, with all that is in it."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)

@@ -5,7 +5,7 @@ import re
 import stat
 
 from gumshoe.env.inside import system
-from gumshoe.env.inside.snapshots import delete
+from gumshoe.env.inside.files import delete
 
 IPC_TABLES = ("/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg")
 QUEUES = "/dev/mqueue"

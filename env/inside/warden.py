@@ -25,12 +25,12 @@ import traceback
 
 from gumshoe.env.inside import system
 from gumshoe.env.inside.disk import DiskFull, DiskWatch
-from gumshoe.env.inside.files import Files, Ignore
+from gumshoe.env.inside.files import Files, Ignore, hold_exactly
 from gumshoe.env.inside.processes import Child, GivenUp, HangUp, Job, Launch, kill_descendants, wake_on_child
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
-from gumshoe.env.inside.snapshots import Snapshots, delete
+from gumshoe.env.inside.snapshots import Snapshots
 from gumshoe.env.inside.state import empty, inspect
 
 CHUNK = 1 << 16
@@ -95,6 +95,7 @@ class Warden:
         self.wake = wake_on_child()[0] if os.getpid() == 1 else None
         self.sessions = {}
         self.opened = 0
+        self.kept = (None, {})
 
     def configure(self, root, state, limits, cap, environment, disposable=None, user=None, disk=None):
         """Says where the workspace is and what programs may use; makes both folders.
@@ -150,16 +151,25 @@ class Warden:
         matches, more = grep(self.files, pattern, path, Ignore(ignore), limit, case_sensitive)
         return {"matches": matches, "more": more}
 
-    def unpack(self, archive, folder, afresh=False):
-        """Unpacks a tar archive made by the host below a folder, which is emptied first if it is to be `afresh`."""
+    def unpack(self, archive, folder):
+        """Unpacks a tar archive made by the host below a folder."""
         folder = os.path.join(self.files.root, folder)
-        if afresh:
-            delete(folder)
         os.makedirs(folder, exist_ok=True)
         with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive))) as tar:
             if hasattr(tarfile, "fully_trusted_filter"):
                 tar.extraction_filter = tarfile.fully_trusted_filter
             tar.extractall(folder)
+
+    def renew(self, folder, version, files=None):
+        """Makes a folder hold exactly the files of a version (name to text), which are kept for the next time; false
+        where they are not known yet.
+        """
+        if files is not None:
+            self.kept = (version, {name: text.encode("utf-8") for name, text in files.items()})
+        if self.kept[0] != version:
+            return False
+        hold_exactly(folder, self.kept[1])
+        return True
 
     def snapshot(self):
         return self.snapshots.take()

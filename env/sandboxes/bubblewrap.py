@@ -21,13 +21,12 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pexpect
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.env.sandboxes.child import ChildProcess
 from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
-from gumshoe.env.sandboxes.terminal import spawn, stop
 from gumshoe.errors import SandboxError
 
 __all__ = ["BubblewrapBackend", "why_not_bubblewrap"]
@@ -49,16 +48,16 @@ USER_OF_GUESTS = 1000
 FIRST_FREE_USER = 1 << 30
 
 
-class BubblewrapBackend:
+class BubblewrapBackend(ChildProcess):
     """Runs programs in namespaces of their own, made by Debian's `bwrap`."""
 
     name = "bubblewrap"
     isolated = True
 
     def __init__(self, config: SandboxConfig, workdir: str) -> None:
+        super().__init__()
         self._config = config
         self._workdir = workdir
-        self._process: pexpect.spawn[bytes] | None = None
         as_root = os.geteuid() == 0
         user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if as_root else USER_OF_GUESTS
         self._accounts = _accounts(user)
@@ -79,20 +78,10 @@ class BubblewrapBackend:
         if program is None:
             raise SandboxError("bubblewrap is not installed: apt-get install bubblewrap")
         with ExitStack() as open_files:
-            try:
-                accounts = {path: open_files.enter_context(_in_memory(text)) for path, text in self._accounts.items()}
-                options = [program, *_namespaces(self.place.user is not None), *self._mounts(accounts)]
-                inherited = tuple(accounts.values())
-                self._process = spawn([*options, "--chdir", "/", "--", *argv], self.place.environment, files=inherited)
-            except (OSError, pexpect.ExceptionPexpect) as error:
-                raise SandboxError(f"bubblewrap could not be started: {error}") from None
-        return self._process
-
-    def close(self) -> None:
-        """Ends the warden, and with it everything else: the kernel kills what is left in the namespace."""
-        if self._process is not None:
-            stop(self._process, kill=True)
-            self._process = None
+            accounts = {path: open_files.enter_context(_in_memory(text)) for path, text in self._accounts.items()}
+            options = [program, *_namespaces(self.place.user is not None), *self._mounts(accounts)]
+            inherited = tuple(accounts.values())
+            return self.start([*options, "--chdir", "/", "--", *argv], self.place.environment, inherited)
 
     def _mounts(self, accounts: Mapping[str, int]) -> Iterator[str]:
         """The file system that the sandbox sees, from the root down; `accounts` are open files by path."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from gumshoe.env.sandboxes.link import SLACK_S, Line
 from gumshoe.env.sandboxes.session import WardenSession
-from gumshoe.env.sandboxes.support import support_archive
+from gumshoe.env.sandboxes.support import support_modules, support_version
 from gumshoe.env.sandboxes.tape import text_of
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Entry, Match
@@ -118,20 +118,15 @@ class WardenSandbox:
         )
         return [Match(path=name, line=line, text=text) for name, line, text in found["matches"]], found["more"]
 
-    def unpack(self, archive: bytes, folder: str, *, afresh: bool = False) -> None:
-        """Unpacks a tar archive of the host's making below a folder, absolute or relative to the root.
-
-        Args:
-            afresh: whatever was there before is removed.
-        """
-        try:
-            self._link.ask("unpack", SLACK_S * 5, archive=_encode(archive), folder=folder, afresh=afresh)
-        except OSError as error:
-            raise SandboxError(f"files cannot be put into the sandbox: {error.strerror} ({error.filename})") from None
+    def unpack(self, archive: bytes, folder: str) -> None:
+        """Unpacks a tar archive of the host's making below a folder, absolute or relative to the root."""
+        self._put("unpack", archive=_encode(archive), folder=folder)
 
     def prepare_support(self) -> None:
-        """Writes our modules into the support folder, whatever has happened to it."""
-        self.unpack(support_archive(), self.support, afresh=True)
+        """Makes the support folder hold our modules and nothing else, whatever has happened to it."""
+        version = support_version()
+        if not self._put("renew", folder=self.support, version=version):
+            self._put("renew", folder=self.support, version=version, files=support_modules())
 
     def open_session(
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
@@ -170,6 +165,12 @@ class WardenSandbox:
 
     def _variables(self, env: Mapping[str, str] | None) -> dict[str, str] | None:
         return {**self._activated, **(env or {})} or None
+
+    def _put(self, op: str, **arguments: Any) -> Any:
+        try:
+            return self._link.ask(op, SLACK_S * 5, **arguments)
+        except OSError as error:
+            raise SandboxError(f"files cannot be put into the sandbox: {error.strerror} ({error.filename})") from None
 
     def _on_snapshot(self, op: str, **arguments: Any) -> Any:
         try:

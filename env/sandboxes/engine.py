@@ -15,6 +15,7 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
+from gumshoe.env.sandboxes.owners import identity, lives
 from gumshoe.errors import SandboxError
 
 __all__ = [
@@ -100,7 +101,7 @@ def image_digest(image: str) -> str | None:
 
 def labels() -> dict[str, str]:
     """The labels of every container that this process makes: its run, its machine, its process."""
-    return {LABEL: RUN_ID, HOST_LABEL: _host(), PROCESS_LABEL: _process(os.getpid())}
+    return {LABEL: RUN_ID, HOST_LABEL: _host(), PROCESS_LABEL: identity(os.getpid())}
 
 
 def reap_orphans() -> list[str]:
@@ -112,7 +113,7 @@ def reap_orphans() -> list[str]:
     with daemon_errors("orphaned containers cannot be removed"), contextlib.closing(connect()) as client:
         found: list[Any] = client.containers.list(all=True, filters={"label": f"{HOST_LABEL}={_host()}"})
         for container in found:
-            if not _lives(container.labels.get(PROCESS_LABEL, "")):
+            if not lives(container.labels.get(PROCESS_LABEL, "")):
                 with contextlib.suppress(NotFound, APIError):  # Somebody else may be reaping, too.
                     container.remove(force=True, v=True)
                     removed.append(container.short_id)
@@ -132,19 +133,6 @@ def reap_once(process: int) -> None:
 def _host() -> str:
     machine = Path("/etc/machine-id")
     return machine.read_text().strip() if machine.exists() else socket.gethostname()
-
-
-def _process(pid: int) -> str:
-    """A process id that stays unique: with its start time, and the boot that it belongs to."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    stat = Path(f"/proc/{pid}/stat")
-    started = stat.read_text().rpartition(")")[2].split()[19] if stat.exists() else "0"
-    return f"{boot.read_text().strip() if boot.exists() else ''}/{pid}/{started}"
-
-
-def _lives(process: str) -> bool:
-    pid = process.split("/")[1] if process.count("/") == 2 else ""
-    return pid.isdigit() and Path(f"/proc/{pid}").exists() and _process(int(pid)) == process
 
 
 def _short(error: Exception) -> str:

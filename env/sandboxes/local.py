@@ -11,34 +11,34 @@ that this user can, reach the network and see other processes. It is for scripts
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import pexpect
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Place, resource_limits
-from gumshoe.env.sandboxes.terminal import spawn, stop
-from gumshoe.errors import SandboxError
+from gumshoe.env.sandboxes.child import ChildProcess
+from gumshoe.env.sandboxes.owners import make_folder, reap_folders_once
 
 __all__ = ["LocalBackend", "program_environment"]
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class LocalBackend:
+class LocalBackend(ChildProcess):
     """Runs programs on this machine. See the module for what that does not protect from."""
 
     name = "local"
     isolated = False
 
     def __init__(self, config: SandboxConfig) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="gumshoe-"))
-        self._process: pexpect.spawn[bytes] | None = None
+        super().__init__()
+        reap_folders_once(os.getpid())
+        self._folder = make_folder()
         for name in ("home", "tmp"):
             (self._folder / name).mkdir()
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
@@ -54,17 +54,11 @@ class LocalBackend:
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
         """Starts a program on a terminal with the sandbox's environment."""
-        try:
-            self._process = spawn(argv, self.place.environment)
-        except (OSError, pexpect.ExceptionPexpect) as error:
-            raise SandboxError(f"the local sandbox could not be started: {error}") from None
-        return self._process
+        return self.start(argv, self.place.environment)
 
     def close(self) -> None:
         """Kills the warden, and with it everything else, and removes the copy."""
-        if self._process is not None:
-            stop(self._process, kill=True)
-            self._process = None
+        super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

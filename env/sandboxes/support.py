@@ -1,29 +1,23 @@
-"""The modules of ours that are injected into sandboxes: the debugger, the pytest plugin."""
+"""The modules of ours that are injected into sandboxes: the debugger, the pytest plugins."""
 
 from __future__ import annotations
 
 import functools
-import io
-import tarfile
+import hashlib
+import json
 from pathlib import Path
 
-__all__ = ["support_archive", "support_modules"]
+__all__ = ["support_modules", "support_version"]
 
 
 @functools.cache
-def support_modules() -> dict[str, bytes]:
+def support_modules() -> dict[str, str]:
     """The modules' sources by file name."""
     folder = Path(__file__).parent.parent.parent / "tools" / "inside"
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("gumshoe_*.py"))}
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("gumshoe_*.py"))}
 
 
 @functools.cache
-def support_archive() -> bytes:
-    """The modules as a tar archive."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, data in support_modules().items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return buffer.getvalue()
+def support_version() -> str:
+    """A name for exactly these sources."""
+    return hashlib.sha256(json.dumps(support_modules()).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.support import support_modules
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import Entry, Match, Sandbox
 
@@ -251,6 +253,26 @@ def test_walking_with_patterns(sandbox: WardenSandbox) -> None:
         "keep.log",
         "test_app.py",
     ]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "echo 'import os' >> gumshoe_outcomes.py; echo x > json.py; mkdir more; touch more/x",
+        "rm gumshoe_debugger.py; ln -s /etc/passwd gumshoe_debugger.py",
+        "rm gumshoe_debugger.py; mkdir gumshoe_debugger.py; touch gumshoe_debugger.py/x",
+        "mv $PWD $PWD.away; ln -s $PWD.away $PWD",
+        "chmod 000 gumshoe_debugger.py; chmod 000 .",
+        "rm -rf $PWD; touch $PWD",
+    ],
+)
+def test_our_modules_are_put_back(sandbox: WardenSandbox, harm: str) -> None:
+    sandbox.run(["sh", "-c", harm], cwd=sandbox.support)
+    sandbox.prepare_support()
+    looked = "import json, os; print(json.dumps({name: open(name).read() for name in os.listdir('.')}))"
+    seen = sandbox.run([sandbox.python, "-I", "-c", looked], cwd=sandbox.support)
+    assert json.loads(seen.output) == support_modules()
+    assert sandbox.run(["test", "-L", sandbox.support]).exit_code == 1
 
 
 def test_a_very_deep_folder(sandbox: WardenSandbox) -> None:
