@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -137,7 +138,7 @@ def finished(out: Path) -> int:
     return sum(file.read_bytes().count(b"\n") for file in out.glob("arms/*/trajectories.jsonl"))
 
 
-def summary(out: Path) -> dict[str, object]:
+def summary(out: Path) -> dict[str, Any]:
     """What is compared: all but the config's hash, which the folder's name is in."""
     known = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     known.pop("config_hash")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gumshoe.config import config_hash
 from gumshoe.eval.arms import PlayedArm
@@ -74,7 +75,7 @@ def own_order(played: Sequence[PlayedArm]) -> list[str]:
     return [one.arm.name for one in played]
 
 
-def timing(config: EvalConfig, by_arm: Mapping[str, Sequence[Result]]) -> dict[str, dict[str, dict[str, object]]]:
+def timing(config: EvalConfig, by_arm: Mapping[str, Sequence[Result]]) -> dict[str, dict[str, dict[str, Any]]]:
     """Seconds for one resolved task, by arm, group and who spent them. No two runs take equally long, so these stand
     apart from the summary.
     """
