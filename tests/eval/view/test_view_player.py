@@ -146,6 +146,7 @@ def test_tabs_and_neighbours_by_keyboard(played: Page) -> None:
     before = played.url
     played.keyboard.press("[")
     expect(played).not_to_have_url(before)
+    expect(played.locator(".step")).to_be_visible()
     played.keyboard.press("Escape")
     expect(played.get_by_role("status")).to_be_visible()
 

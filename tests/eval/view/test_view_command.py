@@ -1,0 +1,120 @@
+"""`gumshoe view` as a program of its own, and the tokens that train."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from conftest import open_library, quiet_page, serving
+from playwright.sync_api import Browser, expect
+
+from gumshoe.eval.view.query import Query
+
+VIEW = (sys.executable, "-m", "gumshoe", "view")
+
+
+@contextmanager
+def started(*arguments: str) -> Generator[str]:
+    """The address that the command prints."""
+    process = subprocess.Popen([*VIEW, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found is not None
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def refused(*arguments: str) -> str:
+    done = subprocess.run([*VIEW, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_it_serves_this_machine_alone_unless_told_otherwise(everything: Path, tmp_path: Path) -> None:
+    with started(str(everything), "--cache", str(tmp_path), "--port", "0") as address:
+        assert address.startswith("http://127.0.0.1:")
+        assert httpx2.get(address).status_code == 200
+
+
+def test_elsewhere_it_asks_for_a_token(everything: Path, tmp_path: Path) -> None:
+    given = (str(everything), "--cache", str(tmp_path), "--port", "0", "--host", "0.0.0.0")
+    with started(*given) as address, httpx2.Client(follow_redirects=True) as client:
+        plain, _, token = address.partition("?token=")
+        assert len(token) >= 30
+        assert client.get(plain).status_code == 401
+        assert client.get(address).status_code == 200
+        assert client.get(f"{plain}api/overview").json()["sources"]
+
+
+def test_it_writes_files(everything: Path, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    argv = [*VIEW, str(everything / "eval"), "--cache", str(tmp_path / "cache"), "--static", str(out)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout == f"12 episodes: open {out / 'index.html'}\n"
+    assert (out / "data" / "overview.js").is_file()
+    subprocess.run(argv, capture_output=True, check=True)
+
+
+def test_mistakes_are_answered_in_one_line(everything: Path, tmp_path: Path) -> None:
+    assert "there is no folder" in refused(str(tmp_path / "none"))
+    given = (str(everything), "--cache", str(tmp_path))
+    assert "there is no model folder" in refused(*given, "--model", str(tmp_path / "none"))
+    assert "cannot listen on 192.0.2.1" in refused(*given, "--host", "192.0.2.1", "--port", "0")
+    assert "port 99999" in refused(*given, "--port", "99999")
+    assert refused(*given, "--tasks", str(tmp_path / "none"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer with a chat template, as training would make it."""
+    pytest.importorskip("transformers", reason="making a tokenizer needs the extra `train`")
+    folder = tmp_path_factory.mktemp("tokenizer") / "model"
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from gumshoe.train.config import ScratchSection\n"
+        "from gumshoe.train.data import conversations, load_rows\n"
+        "from gumshoe.train.scratch import make_tokenizer\n"
+        "rows = conversations(load_rows(Path(sys.argv[1]), 'agent', 'train'))\n"
+        "make_tokenizer(ScratchSection(), rows).save_pretrained(sys.argv[2])\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(everything / "dataset"), str(folder)], check=True)
+    return folder
+
+
+def test_the_tokens_that_train_are_coloured(
+    browser: Browser, everything: Path, tokenizer: Path, tmp_path: Path
+) -> None:
+    with open_library(everything / "dataset", cache=tmp_path, model=tokenizer) as library:
+        key = library.page(Query())["rows"][0]["key"]
+        with serving(library) as site, quiet_page(browser) as page:
+            page.set_default_timeout(60_000)
+            page.goto(f"{site}/#/episode/{key}?tab=mask")
+            mask = page.locator(".mask-pane pre.mask")
+            mask.wait_for()
+            trained = mask.locator("mark.trained")
+            expect(trained.first).to_contain_text("[verify 0.3] I run the tests.")
+            expect(page.get_by_text(re.compile(r"[\d,]+ of [\d,]+ tokens train"))).to_be_visible()
+            shown = "".join(trained.all_inner_texts())
+            assert "The total of" not in shown
+            assert "The total of" in mask.inner_text()
+            assert "1 failed" not in shown
+
+
+def test_a_folder_that_is_no_model_says_so(everything: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with open_library(everything / "dataset", cache=tmp_path, model=tmp_path / "empty") as library:
+        key = library.page(Query())["rows"][0]["key"]
+        with serving(library) as site:
+            answer = httpx2.get(f"{site}/api/mask/{key}", timeout=60)
+    assert answer.status_code == 422
+    assert "cannot be loaded" in answer.json()["error"]
