@@ -12,6 +12,7 @@ from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
 __all__ = [
+    "AnswersConfig",
     "ArmConfig",
     "EvalConfig",
     "HarnessConfig",
@@ -60,20 +61,31 @@ class SamplingConfig(Config):
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one answer")
 
 
+class AnswersConfig(Config):
+    """What another explorer has answered: JSON lines with `task_id` (or `instance_id`) and `answer`."""
+
+    path: str = Field(description="the file")
+    format: Literal["fastcontext", "codescout", "pack"] = Field(
+        description="fastcontext: text with <final_answer>; codescout: arguments of localization_finish; pack: a "
+        "ContextPack"
+    )
+
+
 class ArmConfig(Config):
-    """One thing that is compared: a policy, or a model folder that is served for the run."""
+    """One thing that is compared: a policy, a model folder that is served for the run, or answers from elsewhere."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="short name; also that of its run folder")
     label: str = Field(default="", description="name in the report; empty: `name`")
     model: str | None = Field(default=None, description="model folder that is served while the arm runs")
     policy: PolicyConfig | None = Field(default=None, description="who decides, where no model folder is given")
+    answers: AnswersConfig | None = Field(default=None, description="another explorer's answers, instead of playing")
     agent: AgentConfig | None = Field(default=None, description="what it may do; null: as the whole evaluation says")
     baseline: bool = Field(default=False, description="the arm that the others are compared with, task by task")
 
     @model_validator(mode="after")
     def _one_mind(self) -> Self:
-        if (self.model is None) == (self.policy is None):
-            raise ValueError(f"arm {self.name!r} needs either a model folder or a policy")
+        if sum(one is not None for one in (self.model, self.policy, self.answers)) != 1:
+            raise ValueError(f"arm {self.name!r} needs either a model folder or a policy (or a file of answers)")
         return self
 
     @property

@@ -37,7 +37,7 @@ class Repaired:
 
 def edits(config: EvalConfig, arm: ArmConfig) -> bool:
     """Whether the arm's agent changes the code itself, so that no solver is needed behind it."""
-    return "rewrite" in make_agent(arm.agent or config.agent).tools
+    return arm.answers is None and "rewrite" in make_agent(arm.agent or config.agent).tools
 
 
 def check_solver(config: EvalConfig, tasks: Sequence[tuple[Task, Oracle]]) -> None:

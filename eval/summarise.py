@@ -163,6 +163,8 @@ def _solver_name(config: EvalConfig) -> str:
 
 def _policy_info(config: EvalConfig, arm: ArmConfig) -> PolicyInfo:
     agent = (arm.agent or config.agent).kind
+    if arm.answers is not None:
+        return PolicyInfo(kind=arm.answers.format, agent="seeker")
     if arm.policy is None:
         return PolicyInfo(kind="openai", model=config.fill(arm.model or ""), agent=agent)
     return PolicyInfo(kind=arm.policy.kind, model=getattr(arm.policy, "model", ""), agent=agent)

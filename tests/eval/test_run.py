@@ -20,7 +20,7 @@ from gumshoe.cli import main
 from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.control import Control
 from gumshoe.config import validate
-from gumshoe.errors import ConfigError, TaskError
+from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.asked import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.run import choose_tasks, evaluate
@@ -179,6 +179,30 @@ def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(
     assert process.returncode == 130
     assert "the same command goes on" in said
     assert 1 <= summary(tmp_path)["arms"][0]["episodes"] < 360
+
+
+def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Path) -> None:
+    """They name the whole function, line 3 of which is the fix: one says so for two tasks, one for one."""
+    place = {"file": "shop.py", "class_name": None, "function_name": "discount"}
+    rows = {
+        "fastcontext": [("shop/1", "<final_answer>\nshop.py:3\n</final_answer>"), ("shop/2", "I do not know.")],
+        "codescout": [("shop/1", json.dumps({"locations": [place]})), ("shop/2", {"locations": [place]})],
+        "pack": [("shop/1", {"locations": [{"path": "shop.py", "start": 3, "end": 3}]})],
+    }
+    arms = [{"name": name, "answers": {"path": str(tmp_path / name), "format": name}} for name in rows]
+    for name, of_arm in rows.items():
+        lines = (json.dumps({"instance_id": task, "answer": answer}) for task, answer in of_arm)
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    config = write_config(tmp_path, tasks, arms, tasks={"source": str(tasks), "ids": ["shop/1", "shop/2"]})
+    assert main(["eval", str(config)]) == 0
+    found = {arm["name"]: arm["groups"]["all"] for arm in summary(tmp_path)["arms"]}
+    assert [found[name]["line_recall"]["value"] for name in rows] == [0.5, 1.0, 0.5]
+    assert found["codescout"]["line_precision"]["value"] == pytest.approx(1 / 4)
+    assert [found[name]["reported"]["value"] for name in rows] == [1.0, 1.0, 0.5]
+    for broken, said in (("{}", "is no answer"), ('{"task_id": "shop/1", "answer": 3}', "the pack of shop/1 is wrong")):
+        (tmp_path / "pack").write_text(broken + "\n")
+        with pytest.raises(DatasetError, match=said):
+            evaluate(validate(EvalConfig, yaml.safe_load(config.read_text()), origin="test"), Control())
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
