@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ def episode(number: int, steps: int) -> dict[str, Any]:
 
 
 @contextmanager
-def viewer(run: Path, cache: Path) -> Iterator[tuple[str, int]]:
+def viewer(run: Path, cache: Path) -> Generator[tuple[str, int]]:
     """The command, from its start on: its address and process id."""
     argv = [sys.executable, "-m", "gumshoe", "view", str(run), "--port", "0", "--cache", str(cache)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
