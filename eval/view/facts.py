@@ -154,7 +154,7 @@ def words_of(data: Mapping[str, Any]) -> str:
         room -= len(parts[-1])
         if room <= 0:
             break
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 def _spoken(data: Mapping[str, Any]) -> Iterator[str]:

@@ -5,6 +5,7 @@ It is `python -m gumshoe.train.mask_service MODEL`, which reads a conversation a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -30,6 +31,11 @@ class Masks:
         self._guard = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
+    @property
+    def process_id(self) -> int | None:
+        """The program's process; None while there is none."""
+        return self._process.pid if self._process is not None else None
+
     def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """`parts` as [text, kind, tokens] with the kinds of `gumshoe.train.render`, `tokens` and `trained`.
 
@@ -44,9 +50,19 @@ class Masks:
     def close(self) -> None:
         """Ends the program. Idempotent."""
         with self._guard:
-            if self._process is not None:
-                self._process.communicate()
-                self._process = None
+            self._end()
+
+    def _end(self) -> int | None:
+        """Closes the program's input, which ends it. Returns its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.close()
+        return process.wait()
 
     def _ask(self, question: str) -> dict[str, Any]:
         if self._process is None:
@@ -66,7 +82,6 @@ class Masks:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            code = self._process.wait()
-            self._process = None
+            code = self._end()
             raise DatasetError(f"the masks of {self.model} cannot be made: its program ended with {code}")
         return json.loads(answer)

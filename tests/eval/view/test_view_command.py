@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -14,6 +16,8 @@ import pytest
 from conftest import open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
 
+from gumshoe.errors import DatasetError
+from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.query import Query
 
 VIEW = (sys.executable, "-m", "gumshoe", "view")
@@ -118,3 +122,19 @@ def test_a_folder_that_is_no_model_says_so(everything: Path, tmp_path: Path) -> 
             answer = httpx2.get(f"{site}/api/mask/{key}", timeout=60)
     assert answer.status_code == 422
     assert "cannot be loaded" in answer.json()["error"]
+
+
+def test_masks_end_with_their_program(tmp_path: Path) -> None:
+    """A program that cannot even start is an error of that question, and the next one starts it again."""
+    masks = Masks(tmp_path / "none")
+    for _ in range(2):
+        with pytest.raises(DatasetError, match="cannot be loaded"):
+            masks.of({"id": "x", "messages": []})
+    program = masks.process_id
+    assert program is not None
+    os.kill(program, signal.SIGKILL)
+    with pytest.raises(DatasetError, match="its program ended"):
+        masks.of({"id": "x", "messages": []})
+    assert masks.process_id is None
+    masks.close()
+    masks.close()

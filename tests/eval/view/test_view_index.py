@@ -20,6 +20,7 @@ from gumshoe.eval.view.gold import GoldPatches
 from gumshoe.eval.view.index import Index, cache_folder
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.query import Query, read_query
+from gumshoe.eval.view.reading import as_object, read_line, read_row
 from gumshoe.eval.view.sources import find_sources
 from gumshoe.eval.view.watch import Watcher
 
@@ -219,3 +220,32 @@ def test_the_cache_is_where_the_system_keeps_such_things(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="--cache"):
         Index([tmp_path], tmp_path / "file" / "below")
+
+
+def test_reading_what_is_not_what_it_was(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [make_trajectory(0), make_trajectory(2)])
+    export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
+    shard = next((tmp_path / "data" / "agent").glob("*.parquet"))
+    assert read_row(shard, 1)["task_id"] == "shop/tax-2"
+    with pytest.raises(DatasetError, match="was changed meanwhile"):
+        read_row(shard, 9)
+    shard.write_bytes(b"PAR1 broken")
+    with pytest.raises(DatasetError, match="cannot be read"):
+        read_row(shard, 0)
+    with pytest.raises(DatasetError, match="cannot be read"):
+        read_line(tmp_path / "none", 0, 10)
+    assert as_object(b"[1]") is None
+    assert as_object(b"{") is None
+
+
+def test_words_of_what_is_gone_are_none(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [make_trajectory(0)])
+    with open_library(run, cache=tmp_path / "cache") as library:
+        watcher = library.watcher
+        assert watcher.words_at("nobody", "x", 0, 1) == ""
+        assert watcher.words_at("run", "gone.jsonl", 0, 1) == ""
+        assert watcher.words_at("run", "trajectories.jsonl", 10**9, 1) == ""
+        (run / "trajectories.jsonl").unlink()
+        run.rmdir()
+        watcher.look()
+        assert "there is no folder" in library.overview()["sources"][0]["problem"]
