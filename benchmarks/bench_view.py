@@ -33,6 +33,8 @@ CODE = "".join(
     f"{number:4}     value_{number % 7} = compute(item, {number}) if item else None\n" for number in range(12)
 )
 TOOLS = ("eval", "grep", "view", "pdb", "view", "pdb", "rewrite", "eval")
+FOUND = re.compile(r"^(1|11|111) episodes?$")
+"""The last word of a search finds what begins with it: item_77, and in larger runs item_770 and item_7700, too."""
 COLUMNS = ("first_s", "page_s", "all_rows_s", "all_words_s", "search_ms", "sort_ms", "end_ms", "server_mb", "page_mb")
 DECISIONS = ("verify", "seek", "seek", "seek", "seek", "seek", "edit", "verify")
 
@@ -141,7 +143,7 @@ def _interact(page: Page, what: str) -> float:
     if what == "searchbox":
         page.get_by_role("searchbox").fill("item_77 test_77")
         page.get_by_role("searchbox").press("Enter")
-        expect(page.get_by_role("status")).to_have_text("1 episode", timeout=60_000)
+        expect(page.get_by_role("status")).to_have_text(FOUND, timeout=60_000)
     elif what == "sort":
         page.goto(page.url.partition("#")[0] + "#/list?sort=tokens")
         expect(page.locator("a.line").first).not_to_have_attribute("href", before or "", timeout=60_000)
