@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--kills", type=int, default=4)
     parser.add_argument("--sandbox", default="auto")
+    parser.add_argument("--solver", action="store_true", help="let the scripted solver repair the bugs as well")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -74,7 +75,7 @@ def write_config(folder: Path, arguments: argparse.Namespace) -> Path:
             {"name": "script", "policy": {"kind": "scripted", "script": str(folder / "script.jsonl")}},
             {"name": "traceback", "policy": {"kind": "traceback"}},
         ],
-        "solver": {"tries": 2, "references": ["no_pack"]},
+        "solver": {"tries": 2, "references": ["no_pack"]} if arguments.solver else None,
         "sandbox": {
             "kind": arguments.sandbox,
             "unsafe": True,
