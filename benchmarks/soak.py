@@ -161,6 +161,8 @@ class Soak:
             and not facts["lost"]
             and not facts["twice"]
             and not facts["journals left"]
+            # What was on the dead node must have been noticed, and tried again elsewhere.
+            and (not self.nodes or failures["SandboxError"] > 0)
             and not (account.left_processes or account.left_containers or account.left_files)
         )
         print("everything held" if held else "something did not hold")
@@ -175,17 +177,22 @@ class Soak:
         """Starts the run, kills it a moment after the goal is reached."""
         process = self._start()
         self._wait(process, lambda: self.finished() >= goal or process.poll() is not None)
+        if self.nodes and not self.account.node_killed and self.account.kills >= self.options.kills // 2:
+            self._lose_a_node(process)
         time.sleep(more_s)
         process.send_signal(signal.SIGKILL)
         process.wait()
 
+    def _lose_a_node(self, process: subprocess.Popen[bytes]) -> None:
+        """Kills the second node in the middle of the run, and lets the first go on alone for a while."""
+        self.nodes.kill_second()
+        self.account.node_killed = True
+        goal = min(self.options.episodes, self.finished() + 2 * self.options.workers)
+        self._wait(process, lambda: self.finished() >= goal or process.poll() is not None)
+
     def _to_the_end(self, deadline: float) -> bool:
         process = self._start()
-        half = (self.options.episodes + self.finished()) // 2
         while process.poll() is None and time.monotonic() < deadline:
-            if self.nodes and not self.account.node_killed and self.finished() >= half:
-                self.nodes.kill_second()
-                self.account.node_killed = True
             time.sleep(0.1)
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
