@@ -1,6 +1,6 @@
 """Tokens a second of `gumshoe train` beside a bare TRL script, on the same rows and the same model, in one run.
 
-    python benchmarks/bench_train.py [--rows 32] [--lines 40] [--repeat 3] [--prepare 5000 20000] [--out FILE.json]
+    python benchmarks/bench_train.py [--rows 256] [--lines 40] [--repeat 3] [--prepare 5000 20000] [--out FILE.json]
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
 does only ever makes a run slower. Preparation (rendering and masking) is measured apart, in rows a second; with
@@ -28,7 +28,7 @@ data, start, out = sys.argv[1:]
 rows = datasets.load_dataset(data, "seeker", split="train").select_columns(["messages", "tools"])
 model, tokenizer = AutoModelForCausalLM.from_pretrained(start), AutoTokenizer.from_pretrained(start)
 settings = dict(per_device_train_batch_size=4, learning_rate=1e-3, num_train_epochs=1, use_cpu=True, report_to=[],
-                max_length=8192, save_strategy="no", activation_checkpointing=False, disable_tqdm=True,
+                max_length=8192, save_strategy="epoch", activation_checkpointing=False, disable_tqdm=True,
                 dataloader_pin_memory=False)
 arguments = trl.SFTConfig(out, assistant_only_loss=True, **settings)
 trainer = trl.SFTTrainer(model, arguments, train_dataset=rows, processing_class=tokenizer)
@@ -39,7 +39,7 @@ print("\\n" + json.dumps(trainer.train().metrics["train_runtime"]))
 def main() -> None:
     """Measures, prints a table, writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=32, help="conversations (32)")
+    parser.add_argument("--rows", type=int, default=256, help="conversations (256)")
     parser.add_argument("--lines", type=int, default=40, help="lines of code that a conversation shows (40)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (3)")
     parser.add_argument("--prepare", type=int, nargs="*", default=[], metavar="ROWS", help="prepare so many rows")

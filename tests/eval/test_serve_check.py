@@ -98,7 +98,7 @@ def replies() -> Iterator[Callable[..., Wire]]:
 
 
 def answer(text: str = "", *calls: tuple[str, str], finish: str | None = None, **usage: int) -> Reply:
-    message = {"role": "assistant", "content": text}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     native = [{"id": "1", "type": "function", "function": {"name": name, "arguments": said}} for name, said in calls]
     if native:
         message |= {"tool_calls": native}

@@ -26,7 +26,8 @@ def test_vllm_serves_a_model_as_it_was_trained(micro_model: Path, tmp_path: Path
     command += ["--port", "0", "--check", "--ask", "good", "--log", str(tmp_path / "log"), "-p", "max_length=4096"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     assert "vllm.entrypoints.openai.api_server" in done.stdout, done.stderr
-    items = dict(reversed(re.split(r"\s{2,}", line, maxsplit=2)[:2]) for line in done.stdout.splitlines()[4:-1])
+    columns = [re.split(r"\s{2,}", line, maxsplit=2) for line in done.stdout.splitlines()[4:-1]]
+    items = {item: status for status, item, *_ in columns}
     for item in ("native calls", "text calls", "streaming", "stop at length", "token counts"):
         assert items[item] == "ok", done.stdout
     renderings = [item for item in items if " as trained, syntax " in item]

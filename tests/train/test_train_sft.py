@@ -12,12 +12,13 @@ from conversations import TOOLS, conversation, row, write_dataset
 from micro_config import make_config
 
 from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.train.card import Outcome
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.sft import TrainResult, train
 
 
 @pytest.fixture(scope="module")
-def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult]:
+def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult[Outcome]]:
     config = make_config(dataset, tmp_path_factory.mktemp("runs") / "run", eval_split="test", save_every=2, keep=2)
     return config, train(config)
 
@@ -27,7 +28,7 @@ def losses(log: Path) -> list[float]:
     return [entry["loss"] for entry in entries if "loss" in entry]
 
 
-def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     config, result = trained
     out = Path(config.out)
     assert result.model == out / "model"
@@ -38,14 +39,14 @@ def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult
     assert not list(out.glob(".*"))
 
 
-def test_the_log_has_the_losses_by_step(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_the_log_has_the_losses_by_step(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     entries = [json.loads(line) for line in trained[1].log.read_text().splitlines()]
     assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3, 4]
     assert [entry["step"] for entry in entries if "eval_loss" in entry] == [3, 4]
     assert losses(trained[1].log)[-1] < losses(trained[1].log)[0]
 
 
-def test_the_outcome_counts_rows_and_tokens(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_the_outcome_counts_rows_and_tokens(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     outcome = trained[1].outcome
     assert outcome is not None
     assert (outcome.rows, outcome.skipped, outcome.steps) == (6, 0, 4)
@@ -53,7 +54,7 @@ def test_the_outcome_counts_rows_and_tokens(trained: tuple[TrainConfig, TrainRes
     assert outcome.eval_loss is not None
 
 
-def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
@@ -71,7 +72,7 @@ def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfi
     assert model.generate(**prompt, max_new_tokens=3).shape[1] == prompt["input_ids"].shape[1] + 3
 
 
-def test_the_card_names_data_and_config(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_the_card_names_data_and_config(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     from gumshoe.config import config_hash
 
     config, result = trained
@@ -82,7 +83,7 @@ def test_the_card_names_data_and_config(trained: tuple[TrainConfig, TrainResult]
     assert "6 conversations" in card
 
 
-def test_a_finished_run_is_not_trained_again(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_a_finished_run_is_not_trained_again(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     config, result = trained
     before = (result.model / "model.safetensors").stat().st_mtime_ns
     assert train(config).outcome is None
@@ -90,7 +91,7 @@ def test_a_finished_run_is_not_trained_again(trained: tuple[TrainConfig, TrainRe
 
 
 def test_a_stopped_run_goes_on_to_the_same_losses(
-    trained: tuple[TrainConfig, TrainResult], dataset: Path, tmp_path: Path
+    trained: tuple[TrainConfig, TrainResult[Outcome]], dataset: Path, tmp_path: Path
 ) -> None:
     config, result = trained
     stopped = tmp_path / "stopped"
@@ -142,7 +143,7 @@ def test_a_folder_with_something_else_is_left_alone(dataset: Path, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_run_of_another_config_is_left_alone(trained: tuple[TrainConfig, TrainResult]) -> None:
+def test_a_run_of_another_config_is_left_alone(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
     config = trained[0].model_copy(update={"learning_rate": 0.5, "threads": 1})
     with pytest.raises(ConfigError, match=r"another config \(learning_rate differ\)"):
         train(config)

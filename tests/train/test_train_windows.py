@@ -52,7 +52,9 @@ def test_every_turn_trains_once_in_order_and_nothing_is_too_long(lengths: list[i
 
 def test_an_episode_that_fits_is_one_window_as_it_is() -> None:
     messages = episode([5, 5])
-    (window,) = windows(messages, lambda part: True) or ()
+    found = windows(messages, lambda part: True)
+    assert found is not None
+    (window,) = found
     assert window.messages == messages
     assert window.trains == window.origins == (2, 4, 6)
 
