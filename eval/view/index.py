@@ -207,8 +207,12 @@ class Index:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = OFF")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = OFF")
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
         return connection
 
     def _start_over(self) -> None:

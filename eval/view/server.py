@@ -73,7 +73,7 @@ class Listening:
         self.host: str = self._socket.getsockname()[0]
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            app, log_level="warning", lifespan="off", server_header=False, timeout_graceful_shutdown=1, ws="none"
+            app, log_level="warning", lifespan="off", server_header=False, timeout_graceful_shutdown=10, ws="none"
         )
         self._server = uvicorn.Server(config)
 

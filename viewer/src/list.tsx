@@ -187,25 +187,27 @@ function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query
   }, [chosen])
 
   const rowAt = (index: number) => pages.get(Math.floor(index / PAGE))?.[index % PAGE]
+  /** The chosen row, ahead of the screen while keys come quickly. */
+  const latest = useRef(chosen)
   const choose = (index: number) => {
     const box = scroller.current
     if (!box || total === null) return
     const next = Math.min(Math.max(0, index), total - 1)
+    latest.current = next
     setChosen(next)
     if (next * height < box.scrollTop) box.scrollTop = next * height
     const room = box.clientHeight - (box.querySelector('.head')?.clientHeight ?? 0)
     if ((next + 1) * height > box.scrollTop + room) box.scrollTop = (next + 1) * height - room
-    setTimeout(() => box.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus({ preventScroll: true }), 30)
+    setTimeout(() => box.querySelector<HTMLElement>(`[data-index="${latest.current}"]`)?.focus({ preventScroll: true }), 30)
   }
   useKeys((key) => {
     const jump = Math.floor((scroller.current?.clientHeight ?? 400) / height) - 1
     const moves: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: jump, PageUp: -jump }
-    const row = rowAt(chosen)
+    const row = rowAt(latest.current)
     if (key === 'Home') choose(0)
     else if (key === 'End') choose((total ?? 1) - 1)
-    else if (moves[key] !== undefined) choose(chosen + (moves[key] ?? 0))
-    else if (key === 'Enter' && row && document.activeElement?.tagName !== 'BUTTON' && document.activeElement?.tagName !== 'SUMMARY' && document.activeElement?.tagName !== 'A')
-      go(format('episode', [row.key], { q: query.text }))
+    else if (moves[key] !== undefined) choose(latest.current + (moves[key] ?? 0))
+    else if (key === 'Enter' && row && !busyElsewhere()) go(format('episode', [row.key], { q: query.text }))
     else return false
     return true
   })
@@ -230,6 +232,11 @@ function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query
       </div>
     </section>
   )
+}
+
+/** Whether Enter is meant for a button or a link that is no row. */
+function busyElsewhere(): boolean {
+  return document.activeElement?.matches('button, summary, a:not(.line)') ?? false
 }
 
 function Head({ query, set }: { query: Query; set: (next: Partial<Query>) => void }) {

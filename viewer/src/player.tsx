@@ -1,7 +1,7 @@
 /** The player: one episode step by step, or two of them side by side. */
 
 import { useEffect, useRef } from 'preact/hooks'
-import { changed, format, go, lastList, type Address } from './address'
+import { changed, format, go, lastList, parse, type Address } from './address'
 import { backend } from './backend'
 import { count, money, percent, seconds, short } from './format'
 import { Empty, episodeAddress, Outcome, Strip, Tabs, useKeys, useLoaded, Wait } from './parts'
@@ -10,9 +10,24 @@ import { StepCard } from './step'
 import type { Episode, Overview, Row, Step } from './types'
 
 function usePosition(address: Address, steps: number): [number, (position: number) => void] {
+  return [
+    positionIn(address, steps),
+    (next) => go(changed(parse(location.hash), { step: Math.min(Math.max(0, next), Math.max(0, steps - 1)) }), true),
+  ]
+}
+
+function positionIn(address: Address, steps: number): number {
   const asked = Number(address.params.get('step') ?? 0)
-  const position = Math.min(Math.max(0, Number.isInteger(asked) ? asked : 0), Math.max(0, steps - 1))
-  return [position, (next) => go(changed(address, { step: Math.min(Math.max(0, next), Math.max(0, steps - 1)) }), true)]
+  return Math.min(Math.max(0, Number.isInteger(asked) ? asked : 0), Math.max(0, steps - 1))
+}
+
+/** Where a key leads among the steps; counted from the address, which is ahead of the screen while keys come quickly. */
+function keyedPosition(key: string, steps: number): number | null {
+  const now = positionIn(parse(location.hash), steps)
+  if (['ArrowRight', 'l', 'j'].includes(key)) return now + 1
+  if (['ArrowLeft', 'h', 'k'].includes(key)) return now - 1
+  if (key === 'Home') return 0
+  return key === 'End' ? steps - 1 : null
 }
 
 export function Player({ address, overview }: { address: Address; overview: Overview }) {
@@ -29,13 +44,11 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
   const tabs = tabsFor(episode)
   const asked = address.params.get('tab')
   const tab = tabs.some(([name]) => name === asked) ? (asked ?? '') : (tabs[0]?.[0] ?? '')
-  const setTab = (name: string) => go(changed(address, { tab: name }), true)
+  const setTab = (name: string) => go(changed(parse(location.hash), { tab: name }), true)
   useKeys((pressed) => {
-    const moves: Record<string, number> = { ArrowRight: position + 1, l: position + 1, j: position + 1, ArrowLeft: position - 1, h: position - 1, k: position - 1 }
+    const next = keyedPosition(pressed, episode.steps.length)
     const number = Number(pressed)
-    if (moves[pressed] !== undefined) setPosition(moves[pressed] ?? 0)
-    else if (pressed === 'Home') setPosition(0)
-    else if (pressed === 'End') setPosition(episode.steps.length - 1)
+    if (next !== null) setPosition(next)
     else if (number >= 1 && number <= tabs.length) setTab(tabs[number - 1]?.[0] ?? '')
     else if (pressed === '[' || pressed === ']') sideways(episode, pressed === ']' ? 1 : -1)
     else if (pressed === 'c') document.querySelector<HTMLElement>('.others summary')?.click()
@@ -199,8 +212,8 @@ export function Compare({ address }: { address: Address }) {
   const steps = Math.max(first.data?.steps.length ?? 0, second.data?.steps.length ?? 0)
   const [position, setPosition] = usePosition(address, steps)
   useKeys((pressed) => {
-    const moves: Record<string, number> = { ArrowRight: position + 1, l: position + 1, j: position + 1, ArrowLeft: position - 1, h: position - 1, k: position - 1, Home: 0, End: steps - 1 }
-    if (moves[pressed] !== undefined) setPosition(moves[pressed] ?? 0)
+    const next = keyedPosition(pressed, steps)
+    if (next !== null) setPosition(next)
     else if (pressed === 'Escape') go(format('episode', [left], { step: position }))
     else return false
     return true
