@@ -15,13 +15,14 @@ from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
-from gumshoe.errors import ConfigError, DatasetError, TaskError
+from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
+from gumshoe.eval.grader import Answer, Grader
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.solve import check_solver
 from gumshoe.eval.solver.jobs import Job, reference_jobs
 from gumshoe.eval.solver.packs import oracle_pack, read_codescout, read_fastcontext, static_pack
-from gumshoe.eval.solver.scripted import repair
+from gumshoe.eval.solver.scripted import repair, repair_each
 from gumshoe.eval.solver.scripted_runs import ScriptedRuns
 from gumshoe.records import ContextPack, Oracle, Task
 
@@ -172,3 +173,35 @@ def test_codescout_answers_are_read_as_packs(item: dict[str, Any], place: tuple[
 
 def test_the_oracles_pack_is_the_gold_lines() -> None:
     assert places(oracle_pack(make_oracle())) == [("cart.py", 8, 8), ("cart.py", 11, 11)]
+
+
+# --- other ways to run tests, and to grade ------------------------------------------------------------------------
+
+
+def test_tests_that_are_not_pytests_are_run_as_they_are(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
+    check = "import shop; assert shop.price([20, 30], True) == 40"
+    task = pair[0].model_copy(update={"entrypoint": ("python", "-c", check)})
+    other = Workspace(task, workspace.sandbox)
+    right, nothing, again = repair_each(other, [oracle_pack(pair[1]), ContextPack(), None], tries=6)
+    assert right.solved
+    assert not nothing.solved
+    assert again.tries <= 6
+    assert other.patch() == ""
+
+
+def test_a_suite_that_does_not_start_is_told(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
+    task = pair[0].model_copy(update={"entrypoint": ("no-such-python", "-m", "pytest")})
+    with pytest.raises(SandboxError, match="changes cannot be tried there"):
+        repair(Workspace(task, workspace.sandbox), oracle_pack(pair[1]), tries=2)
+
+
+def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+    task, oracle = pair
+    wrong = oracle.gold_patch.replace("+        total = total - 10", "+        total = total - 9")
+    stale = oracle.gold_patch.replace("total + 10", "total * 10")
+    answers = [Answer(task, oracle, patch) for patch in (oracle.gold_patch, wrong, stale, "")]
+    grader = Grader(tmp_path / "grades.jsonl", LOCAL)
+    assert grader.resolved(answers[0]) is None
+    grader.grade(answers, Control(), 2)
+    assert [grader.resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
+    assert [Grader(tmp_path / "grades.jsonl", LOCAL).resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
