@@ -60,8 +60,10 @@ def _library(arguments: argparse.Namespace) -> Generator[Library]:
     from gumshoe.eval.view.index import Index, cache_folder
     from gumshoe.eval.view.library import Library
     from gumshoe.eval.view.masks import Masks
+    from gumshoe.eval.view.sources import find_sources
     from gumshoe.eval.view.watch import Watcher
 
+    find_sources(arguments.paths)
     gold = GoldPatches(arguments.tasks)
     gold.check()
     if arguments.model is not None and not arguments.model.is_dir():
