@@ -46,7 +46,7 @@ class Workspace:
 
     def read_text(self, path: str) -> str:
         """The file's text; bytes that are not UTF-8 are kept as surrogate escapes."""
-        return self._read(self._visible(path)).decode("utf-8", "surrogateescape")
+        return self._read_visible(path).decode("utf-8", "surrogateescape")
 
     def write_text(self, path: str, text: str) -> Edit:
         """Replaces or makes a file and records the edit. Raises ToolFailure for a read-only path."""
@@ -164,11 +164,24 @@ class Workspace:
     def _visible(self, path: str) -> str:
         """The cleaned path, if the agent may see it and what it leads to. Raises ToolFailure."""
         clean = self._clean(path)
+        if clean == ".":
+            return clean
         with _failures(clean):
             real = self.sandbox.real_path(clean)
         if self._hidden.match(clean) or self._hidden.match(real):
-            raise ToolFailure("no_such_file", f"There is no {clean}.")
+            raise _hidden(clean)
         return clean
+
+    def _read_visible(self, path: str) -> bytes:
+        """The file's bytes, if the agent may see it; one exchange with the sandbox where nothing is wrong."""
+        clean = self._clean(path)
+        try:
+            real, data = self.sandbox.read_real(clean)
+        except OSError:
+            return self._read(self._visible(path))  # What is hidden must not be told from what is not there.
+        if self._hidden.match(clean) or self._hidden.match(real):
+            raise _hidden(clean)
+        return data
 
     def _read(self, clean: str) -> bytes:
         with _failures(clean):
@@ -181,6 +194,10 @@ class Workspace:
             if failure.kind == "no_such_file":
                 return None
             raise
+
+
+def _hidden(clean: str) -> ToolFailure:
+    return ToolFailure("no_such_file", f"There is no {clean}.")
 
 
 def _outside(path: str) -> ToolFailure:

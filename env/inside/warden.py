@@ -135,6 +135,9 @@ class Warden:
     def read(self, path, inside=True):
         return base64.b64encode(self.files.read(path, inside)).decode("ascii")
 
+    def read_real(self, path):
+        return [self.files.real(path), self.read(path)]
+
     def real_path(self, path):
         return self.files.real(path)
 

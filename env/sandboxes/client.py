@@ -86,6 +86,11 @@ class WardenSandbox:
         """The bytes of a regular file of at most 64 MiB."""
         return base64.b64decode(self._link.ask("read", path=path, inside=inside))
 
+    def read_real(self, path: str) -> tuple[str, bytes]:
+        """The path with its links followed, relative to the root, and the bytes of the file."""
+        real, data = self._link.ask("read_real", path=path)
+        return real, base64.b64decode(data)
+
     def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
         """Replaces or makes a file in one step; missing folders are made."""
         self._link.ask("write", path=path, data=_encode(data), inside=inside, mode=mode)

@@ -155,6 +155,10 @@ class Sandbox(Protocol):
 
     def read_file(self, path: str, *, inside: bool = True) -> bytes: ...
 
+    def read_real(self, path: str) -> tuple[str, bytes]:
+        """`real_path` and `read_file` in one."""
+        ...
+
     def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
         """Writes atomically (beside, then renamed), makes missing folders, keeps the mode of what was there."""
         ...

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver import Driver, Start
 from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
@@ -126,3 +127,17 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
 def bench(open_bench: Callable[..., Bench]) -> Bench:
     """All tools on the project in a local sandbox."""
     return open_bench()
+
+
+@pytest.fixture
+def start(python: str, project: Path) -> Generator[Start]:
+    """Starts the debugger in the project; what was started is killed at the end."""
+    drivers: list[Driver] = []
+
+    def begin(*program: str, **env: str) -> Driver:
+        drivers.append(Driver(python, project, *program, env=env))
+        return drivers[-1]
+
+    yield begin
+    for driver in drivers:
+        driver.close()

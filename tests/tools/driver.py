@@ -9,12 +9,17 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import gumshoe.tools
 
-__all__ = ["DEBUGGER", "Driver"]
+__all__ = ["DEBUGGER", "PYTEST", "Driver", "Start", "place", "script", "wait_for"]
+
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 DEBUGGER = Path(gumshoe.tools.__file__).parent / "inside" / "gumshoe_debugger.py"
 
@@ -110,3 +115,27 @@ class Driver:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+Start = Callable[..., Driver]
+
+
+def script(project: Path, text: str, name: str = "script.py") -> str:
+    """Writes a program into the project."""
+    (project / name).write_text(dedent(text))
+    return name
+
+
+def place(reply: dict[str, Any]) -> tuple[str, str, int, str]:
+    """Reason, path, line and function of the stop in an answer."""
+    stop = reply["stop"]
+    return stop["reason"], stop["path"], stop["line"], stop["function"]
+
+
+def wait_for(driver: Driver, text: str) -> None:
+    """Waits until the program has printed `text`."""
+    for _ in range(1000):
+        if text in driver.printed:
+            return
+        time.sleep(0.01)
+    raise AssertionError(driver.printed)
