@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import secrets
+from collections.abc import Mapping
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, SessionReply, Workspace
@@ -15,31 +17,43 @@ __all__ = ["Bash"]
 
 _OUTPUT_LIMIT = 4000
 _GRACE_S = 5.0
+_LONG = 2000
+_SPECIAL = re.compile(rb"[^\w ./:;,=+()<>|&*?'$#@!^~\[\]{}-]", re.ASCII)
 _ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "PS1": ""}
 
 _SHELL = r"""
 __gumshoe_folder=$1
 eval "exec 250<&$GUMSHOE_CONTROL $GUMSHOE_CONTROL<&-"
 unset GUMSHOE_CONTROL
-__gumshoe_save() { export -p > "$__gumshoe_folder/exports"; printf '%s' "$PWD" > "$__gumshoe_folder/cwd"; }
+__gumshoe_save() {
+  export -p > "$__gumshoe_folder/exports"
+  printf '%s' "$PWD" > "$__gumshoe_folder/cwd"
+} 2> /dev/null
 if [ -r "$__gumshoe_folder/exports" ]; then
   . "$__gumshoe_folder/exports"
   IFS= read -r -d '' __gumshoe_cwd < "$__gumshoe_folder/cwd"
   cd -- "$__gumshoe_cwd"
 fi 2> /dev/null
 trap __gumshoe_save EXIT
-while IFS= read -r -u 250 __gumshoe_id; do
-  __gumshoe_id=${__gumshoe_id#*\"id\": \"}
+while IFS= read -r -u 250 __gumshoe_request; do
+  __gumshoe_id=${__gumshoe_request#*\"id\": \"}
   __gumshoe_id=${__gumshoe_id%%\"*}
-  IFS= read -r -d '' __gumshoe_command < "$__gumshoe_folder/command"
+  case $__gumshoe_request in
+    *'"command": "'*)
+      __gumshoe_command=${__gumshoe_request#*\"command\": \"}
+      __gumshoe_command=${__gumshoe_command%%\"*}
+      printf -v __gumshoe_command %b "${__gumshoe_command//%/\\x}" ;;
+    *) IFS= read -r -d '' __gumshoe_command < "$__gumshoe_folder/command" ;;
+  esac
   eval "$__gumshoe_command" < /dev/null 250<&-
   __gumshoe_code=$?
   __gumshoe_save
   printf '{"id": "%s", "exit_code": %d}\n' "$__gumshoe_id" "$__gumshoe_code" >&250
 done
 """
-"""The shell's loop. A request is a word on the control socket; the command itself comes in a file, so that nothing in
-it has to be quoted. Working folder and exported variables are kept in files for the shell that comes after this one."""
+"""The shell's loop. A request on the control socket holds the command, every byte that means something to JSON or to
+printf as `%` and its code. A long command comes in a file, since a shell reads a socket byte by byte. Working folder
+and exported variables are kept in files for the shell that comes after this one."""
 
 
 class Bash(BaseTool):
@@ -65,20 +79,27 @@ class Bash(BaseTool):
             raise ToolFailure("bad_arguments", "the command holds a zero byte")
         sandbox = workspace.sandbox
         folder = _folder(workspace)
-        sandbox.write_file(f"{folder}/command", command.encode(), inside=False)
         if self._session is None:
+            sandbox.write_file(f"{folder}/command", b"", inside=False)
             argv = ["bash", "--noprofile", "--norc", "-c", _SHELL, "bash", folder]
             self._session = sandbox.open_session(argv, env=_ENVIRONMENT)
+        request = {"command": _in_ascii(command)}
+        if len(request["command"]) > _LONG:
+            sandbox.write_file(f"{folder}/command", command.encode(), inside=False)
+            request = {}
         timeout = workspace.task.limits.command_timeout_s
-        reply = self._exchange(self._session, timeout)
+        reply = self._exchange(self._session, request, timeout)
         if reply.message is None:
             self.close()
         return self._observe(reply, timeout)
 
-    def _exchange(self, session: Session, timeout: float) -> SessionReply:
-        """Runs what stands in the command file. Messages without the nonce of this call are passed over."""
+    def _exchange(self, session: Session, request: Mapping[str, str], timeout: float) -> SessionReply:
+        """Runs the command of the request, or what stands in the command file.
+
+        Messages without the nonce of this call are passed over.
+        """
         nonce = secrets.token_hex(16)
-        reply = session.request({"id": nonce}, timeout)
+        reply = session.request({"id": nonce, **request}, timeout)
         printed = reply.output
         while reply.message is not None and reply.message.get("id") != nonce:
             reply = session.wait_message(_GRACE_S)
@@ -110,6 +131,11 @@ class Bash(BaseTool):
         if self._session is not None:
             self._session.close()
             self._session = None
+
+
+def _in_ascii(command: str) -> str:
+    """The command with `%` and two digits for every byte that is not an ordinary character."""
+    return _SPECIAL.sub(lambda found: b"%%%02x" % found[0][0], command.encode()).decode("ascii")
 
 
 def _folder(workspace: Workspace) -> str:

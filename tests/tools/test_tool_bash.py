@@ -46,6 +46,18 @@ def test_a_call_that_is_interrupted_is_not_in_the_way_of_the_next(bench: Bench) 
         assert "cart.py:12" in bench.text("pdb", command="b cart.py:12")
 
 
+ODD = "".join(map(chr, [*range(1, 10), *range(11, 13), *range(14, 128)])) + "é☃😀%41\\x41\\n${HOME}"
+
+
+@pytest.mark.parametrize("length", [1, 100])
+def test_every_character_of_a_command_arrives(bench: Bench, length: int) -> None:
+    """The short ones on the control socket, the long ones in a file."""
+    text = ODD * length
+    command = "cat > got <<'gumshoe end'\n" + text + "\ngumshoe end\n"
+    assert bench.text("bash", command=command) == "no output"
+    assert bench.env.sandbox.read_file("got") == text.encode() + b"\n"
+
+
 def test_nothing_in_a_command_needs_quoting(bench: Bench) -> None:
     command = "cat <<'EOF'\n\"id\": 'x' $HOME `date` \\n\nEOF\necho 'é ☃'"
     assert bench.text("bash", command=command) == "\"id\": 'x' $HOME `date` \\n\né ☃"

@@ -204,7 +204,12 @@ def test_orphans_are_reaped_and_the_living_are_not(task: Task, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("kind", "episodes"), [("local", 200), pytest.param("docker", 5, marks=pytest.mark.needs("docker"))]
+    ("kind", "episodes"),
+    [
+        ("local", 200),
+        pytest.param("bubblewrap", 20, marks=pytest.mark.needs("bubblewrap")),
+        pytest.param("docker", 5, marks=pytest.mark.needs("docker")),
+    ],
 )
 def test_no_thread_and_no_descriptor_is_left(kind: str, episodes: int, task: Task) -> None:
     def episode() -> None:
