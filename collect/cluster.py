@@ -25,8 +25,9 @@ from gumshoe import __version__
 from gumshoe.collect.config import RayConfig
 from gumshoe.collect.places import Environment, LocalEnvironment, MakePlace, Opening, Outcome
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.grading import Grade, grade
 from gumshoe.errors import ConfigError, SandboxError
-from gumshoe.records import Task, ToolCall
+from gumshoe.records import Oracle, Task, ToolCall
 
 __all__ = ["RayPlace", "ray_places"]
 
@@ -118,6 +119,10 @@ class Host:
         """Runs the tests."""
         return self._at_hand().tests_pass()
 
+    def grade(self, task: Task, oracle: Oracle, patch: str, sandbox: SandboxConfig) -> Grade:
+        """Grades a patch in a sandbox of its own; the oracle is in this process only, in no sandbox of an agent."""
+        return grade(task, oracle, patch, sandbox)
+
     def close(self) -> None:
         """Ends the episode."""
         environment, self._environment = self._environment, None
@@ -174,6 +179,10 @@ class RayPlace:
     def environment(self, task: Task, tools: Sequence[str], sandbox: SandboxConfig, *, trusted: bool) -> Environment:
         """The environment of one episode, on the host's node."""
         return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted))
+
+    def grade(self, task: Task, oracle: Oracle, patch: str, sandbox: SandboxConfig) -> Grade:
+        """Grades on the host's node."""
+        return self.ask("grade", task, oracle, patch, sandbox)
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the host and waits for its answer. Raises SandboxError where it is lost."""

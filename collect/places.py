@@ -12,7 +12,8 @@ from typing import Protocol
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.records import ContextPack, Decision, Observation, StopReason, Task, ToolCall, ToolSchema
+from gumshoe.env.grading import Grade, grade
+from gumshoe.records import ContextPack, Decision, Observation, Oracle, StopReason, Task, ToolCall, ToolSchema
 
 __all__ = ["Environment", "Here", "MakePlace", "Opening", "Outcome", "Place"]
 
@@ -73,6 +74,10 @@ class Place(Protocol):
         """The environment of one episode; nothing is started before its `reset`."""
         ...
 
+    def grade(self, task: Task, oracle: Oracle, patch: str, sandbox: SandboxConfig) -> Grade:
+        """What the hidden tests say of a patch, in a sandbox of their own. Raises SandboxError as an environment."""
+        ...
+
     def close(self) -> None:
         """Gives back what it holds. Idempotent."""
         ...
@@ -91,6 +96,10 @@ class Here:
     def environment(self, task: Task, tools: Sequence[str], sandbox: SandboxConfig, *, trusted: bool) -> Environment:
         """An environment in this process."""
         return LocalEnvironment(task, tools, sandbox, trusted=trusted)
+
+    def grade(self, task: Task, oracle: Oracle, patch: str, sandbox: SandboxConfig) -> Grade:
+        """Grades in this process."""
+        return grade(task, oracle, patch, sandbox)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -21,7 +21,7 @@ from gumshoe.collect.journal import Journal
 from gumshoe.collect.observed import tool_message
 from gumshoe.collect.places import Here, Place
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.grading import grade, without_tests
+from gumshoe.env.grading import without_tests
 from gumshoe.errors import ContextOverflow
 from gumshoe.protocols import Policy
 from gumshoe.records import (
@@ -106,9 +106,9 @@ class Rollout:
         self._journal = journal
         self._control = control or Control()
         self._worker = worker
-        self._here = place is None or isinstance(place, Here)
+        self._place = place or Here()
         self._sandbox = sandbox
-        self._env = (place or Here()).environment(self._task, agent.tools, sandbox, trusted=policy.trusted)
+        self._env = self._place.environment(self._task, agent.tools, sandbox, trusted=policy.trusted)
         self._messages: list[Message] = []
         self._steps: list[Step] = []
         self._used: Counter[str] = Counter()
@@ -296,9 +296,9 @@ class Rollout:
     def _graded(self, patch: str) -> Score:
         """What the hidden tests say, in a sandbox of their own; the names of the tests are not told."""
         oracle = self._episode.oracle
-        if oracle is None or not self._here or "rewrite" not in self._opening.decisions:
+        if oracle is None or "rewrite" not in self._opening.decisions:
             return Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
-        found = grade(self._task, oracle, patch, self._sandbox)
+        found = self._place.grade(self._task, oracle, patch, self._sandbox)
         if found.outcome == "error":
             return Score(name="resolved", value=None, explanation=found.explanation)
         return Score(name="resolved", value=float(found.resolved), explanation=f"hidden tests: {found.outcome}")

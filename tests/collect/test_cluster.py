@@ -80,7 +80,7 @@ def test_without_a_cluster_at_the_address_it_says_so(config_file: Make) -> None:
 
 
 def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
-    task, _ = make_task(tmp_path / "repo", 3)
+    task, oracle = make_task(tmp_path / "repo", 3)
     host = Host()
     with pytest.raises(SandboxError, match="no episode at hand"):
         host.patch()
@@ -95,6 +95,8 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
     assert "total - 10" in host.patch()
     ended = host.step(ToolCall(id="2", name="submit"))
     assert (ended.stop, ended.reward) == (StopReason.SUBMITTED, 1.0)
+    graded = host.grade(task, oracle, oracle.gold_patch, SandboxConfig(kind="local"))
+    assert graded.task_id == task.id
     host.leave()
     with pytest.raises(SandboxError, match="no episode at hand"):
         host.tests_pass()

@@ -153,7 +153,8 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
             message["role"] for message in played[task]["messages"]
         ]
         calls = [message["tool_calls"][0]["function"]["name"] for message in row["messages"] if "tool_calls" in message]
-        assert calls == ["eval", "grep", "view", "pdb", "report"]
+        assert (calls[0], calls[-1]) == ("eval", "report")
+        assert {"view", "pdb"} < set(calls)
         assert row["context_pack"] == played[task]["context_pack"]
         pack = ContextPack.model_validate(row["context_pack"])
         texts = {seen.step: seen.text for seen in observed([_message(one) for one in row["messages"]])}
@@ -178,7 +179,8 @@ def debugged(tmp_path: Path, config: Make) -> Trajectory:
 def test_what_gives_no_seeker_sample_says_why(tmp_path: Path, config: Make) -> None:
     whole = debugged(tmp_path, config)
     lost = whole.model_copy(update={"scores": (Score(name="resolved", value=0.0),)})
-    blind = whole.model_copy(update={"steps": whole.steps[4:]})
+    edit = next(step.index for step in whole.steps if step.tool_calls[0].name == "rewrite")
+    blind = whole.model_copy(update={"steps": whole.steps[edit:]})
     bash = ToolCall(id="c", name="bash", arguments={})
     shell = whole.steps[0].model_copy(update={"completion": Completion(text="", tool_calls=(bash,))})
     silent = whole.steps[0].model_copy(update={"completion": Completion(text="")})
@@ -306,8 +308,10 @@ def test_one_row_a_decision(tmp_path: Path, config: Make) -> None:
     export_runs([Path(made.out)], tmp_path / "out", views=["seeker", "seeker_decisions"])
     (episode_row,) = load(tmp_path / "out", "seeker")["train"]
     rows = load(tmp_path / "out", "seeker_decisions")["train"]
-    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
-    assert [row["decision"] for row in rows] == ["verify", "seek", "seek", "seek", "report"]
+    assert [row["step"] for row in rows] == list(range(len(rows)))
+    looks = ["seek"] * (len(rows) - 2)
+    assert [row["decision"] for row in rows] == ["verify", *looks, "report"]
+    assert len(looks) > 1
     for row in rows:
         both = [*row["prompt"], *row["completion"]]
         assert both == episode_row["messages"][: len(both)]
@@ -360,7 +364,7 @@ def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: P
     assert {view: sum(rows.values()) for view, rows in result.rows.items()} == {
         "agent": 0,
         "seeker": 0,
-        "agent_decisions": 7,
+        "agent_decisions": len(whole.steps),
     }
     last = load(tmp_path / "out", "agent_decisions")["train"][-1]
     assert last["prompt"][3]["content"].startswith("[step 0] [left out: ")

@@ -213,14 +213,6 @@ def test_a_replay_that_comes_out_differently_is_noticed(tmp_path: Path) -> None:
         play(tmp_path, steps=1, journal=journal)
 
 
-def test_hidden_tests_leave_resolved_unscored(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path / "repo", 3)
-    episode = Episode(task.model_copy(update={"regime": "issue"}), oracle, 0, 1)
-    policy = ScriptedPolicy([say(("rewrite", FIX)), say(("submit", {}))])
-    found = Rollout(episode, make_agent(AgentConfig()), policy, sandbox=SandboxConfig(kind="local")).run()
-    assert found.resolved is None
-
-
 def test_a_seeker_reports_and_is_not_scored_on_a_patch(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path / "repo", 3)
     found = play(tmp_path, policy=TeacherPolicy(task, oracle), agent="seeker")
