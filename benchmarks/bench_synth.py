@@ -65,6 +65,13 @@ def jobs(config: SynthConfig, count: int) -> list[Job]:
     ]
 
 
+def spread(candidates: list[Candidate], count: int) -> list[Candidate]:
+    """So many of them, at even distances: the first ones are not of the kind of all."""
+    return (
+        [candidates[len(candidates) * (2 * number + 1) // (2 * count)] for number in range(count)] if candidates else []
+    )
+
+
 def forked(work: list[Job], config: SynthConfig, workers: int) -> Figure:
     """The verifier of `gumshoe synth`, its sandboxes and first test runs included."""
 
@@ -149,7 +156,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--projects", nargs="+", default=["casebook"], help="as for gumshoe synth")
     parser.add_argument("--candidates", type=int, default=40, help="of each project")
-    parser.add_argument("--plain-candidates", type=int, default=2, help="of each project, judged the plain way")
+    parser.add_argument("--plain-candidates", type=int, default=3, help="of each project, judged the plain way")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sandbox", default="docker", choices=["auto", "docker", "bubblewrap", "local"])
     parser.add_argument("--strict", action="store_true", help="exit code 1 where the goal is missed")
@@ -159,7 +166,7 @@ def main() -> int:
     figures: list[Figure] = []
     try:
         work = jobs(config, options.candidates)
-        few = [(project, candidates[: options.plain_candidates]) for project, candidates in work]
+        few = [(project, spread(candidates, options.plain_candidates)) for project, candidates in work]
         for workers in options.workers:
             figures.append(plain(few, config, workers))
             figures.append(forked(work, config, workers))

@@ -27,6 +27,7 @@ LEFTOVERS = (
     "objects/info/alternates",
     "hooks",
 )
+SUBMODULE = "160000 "
 ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -68,6 +69,8 @@ def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     for remote in _git(sandbox, "remote").split():
         _git(sandbox, "remote", "remove", remote)
     leftovers = [f".git/{name}" for name in (*POINTERS, *LEFTOVERS)]
+    # A submodule's own repository is gone with `modules`; without its link, git takes the files as they are.
+    leftovers += [f"{path}/.git" for path in _submodules(sandbox)]
     _check(sandbox.run(["rm", "-rf", "--", *leftovers], timeout=TIMEOUT_S), "rm")
     _git(sandbox, "reset", "--quiet", "--mixed", base)
     _git(sandbox, "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
@@ -76,6 +79,12 @@ def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     _git(sandbox, "gc", "--quiet", "--prune=now")
     _verify(sandbox, base)
     return True
+
+
+def _submodules(sandbox: Sandbox) -> list[str]:
+    """The folders that the index takes for submodules."""
+    entries = [entry.partition("\t") for entry in _git(sandbox, "ls-files", "--stage", "-z").split("\0")]
+    return [path for facts, _, path in entries if facts.startswith(SUBMODULE)]
 
 
 def _verify(sandbox: Sandbox, base: str) -> None:

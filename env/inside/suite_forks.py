@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.inside.suite_plugins import Recorder, Tracer
+from gumshoe.env.inside.suite_plugins import Recorder, Tracer, verdict_of
 
 
 class InChild(BaseException):
@@ -35,6 +35,15 @@ class EarlyForks:
         enter_child(self.project)
         pytest.main(self.project.arguments + tests, plugins=plugins(self.project, trace, writer))
         os._exit(1)
+
+    def twice(self, files, tests):
+        """As `LateForks.twice`, each run from its own beginning."""
+
+        def run(chosen):
+            lay(self.project, files)
+            return self.run(chosen)
+
+        return first_and_second(run, tests)
 
 
 class LateForks:
@@ -69,6 +78,76 @@ class LateForks:
             self.session.config.pluginmanager.register(plugin)
         raise InChild
 
+    def twice(self, files, tests):
+        """Runs `tests` (all where there are none) with these files, and where one fails, runs again: all tests after
+        some, the failing ones after all. What was seen each time; one thing only where there was no second run.
+
+        The two runs share one collection, so what differs from one import to the next is not noticed.
+        """
+        lay(self.project, files)
+        # Collecting is limited by its processor time, and each of the two runs has its own limits.
+        seen = forked(lambda writer: self.collector(files, tests, writer), 3 * self.project.wall_s)
+        return seen if isinstance(seen, list) else [seen]
+
+    def collector(self, files, tests, writer):
+        enter_child(self.project)
+        recorder = Recorder(self.project.root, self.project.temporary, writer, None)
+        for plugin in (recorder, Collected(self.project, recorder, files, tests)):
+            self.session.config.pluginmanager.register(plugin)
+        raise InChild
+
+
+class Collected:
+    """A pytest plugin that runs what was collected in forks, and ends the process with what they have seen."""
+
+    def __init__(self, project, recorder, files, tests):
+        self.project = project
+        self.recorder = recorder
+        self.files = files
+        self.tests = tests
+        self.runs = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        if self.recorder.collection_errors:
+            self.recorder.finish()
+        items = session.items
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+        def run(chosen):
+            if self.runs:
+                lay(self.project, self.files)
+            self.runs += 1
+            return forked(lambda writer: self.child(session, items, chosen, writer), self.project.wall_s)
+
+        try:
+            answer = first_and_second(run, self.tests)
+        except InChild:
+            return
+        self.recorder.write(answer)
+        return
+
+    def child(self, session, items, chosen, writer):
+        enter_child(self.project)
+        wanted = set(chosen)
+        session.items = [item for item in items if not wanted or item.nodeid in wanted]
+        self.recorder.writer = writer
+        raise InChild
+
+
+def first_and_second(run, tests):
+    """What `run` has seen of `tests`, and of the others or the failing ones where a test fails; see `twice`."""
+    first = run(tests)
+    if verdict_of(first) != "killed":
+        return [first]
+    return [first, run([] if tests else sorted(first["failures"]))]
+
+
+def lay(project, files):
+    """Makes the project the clean one with these files."""
+    project.restore()
+    project.write(files)
+
 
 def plugins(project, trace, writer):
     if not trace:
@@ -93,7 +172,8 @@ def forked(child, wall_s):
         status, usage = end(pid)
     if text:
         seen = json.loads(text.decode("utf-8"))
-        seen["cpu_s"] = usage.ru_utime + usage.ru_stime
+        if isinstance(seen, dict):
+            seen["cpu_s"] = usage.ru_utime + usage.ru_stime
         return seen
     used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)
     return {"status": "crashed" if in_time and not used_up else "timeout"}

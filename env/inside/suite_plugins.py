@@ -34,6 +34,10 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session):
+        self.finish()
+
+    def finish(self):
+        """Writes what was seen and ends the process."""
         seen = {
             "outcomes": self.outcomes,
             "failures": self.failures,
@@ -42,6 +46,10 @@ class Recorder:
         if self.tracer is not None:
             seen["covered"] = self.tracer.covered
             seen["modules"] = outside_modules(self.root)
+        self.write(seen)
+
+    def write(self, seen):
+        """Writes it and ends the process."""
         answer = json.dumps(seen).encode("utf-8")
         while answer:
             answer = answer[os.write(self.writer, answer) :]
@@ -92,6 +100,16 @@ def outcome_of(report):
     if report.failed:
         return "error"
     return "skipped" if report.skipped else None
+
+
+def verdict_of(seen):
+    """What a run shows: `killed` by a failing test, `survived`, or why it says nothing."""
+    if "status" in seen:
+        return seen["status"]
+    if seen["collection_errors"] or not seen["outcomes"]:
+        return "collection"
+    failed = [test for test, outcome in seen["outcomes"].items() if outcome in ("failed", "error")]
+    return "killed" if failed else "survived"
 
 
 class Tracer:

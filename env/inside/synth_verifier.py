@@ -18,10 +18,11 @@ that is all. Then there is a line for each candidate, whose `status` is
     flaky       two runs gave different outcomes
     killed      some test fails: `outcomes` has every test's outcome, `failures` the facts of each failure
 
-What makes it fast: pytest is configured once, and what the project imports from outside is loaded once; every run is a
-fork that starts with collecting. The byte code of unchanged files is kept. Only a candidate that fails a test which
-executes its change costs a run of the whole suite. Where a conftest imports the project while pytest is being
-configured, a fork would inherit the clean modules; there each run forks before pytest is configured.
+What makes it fast: pytest is configured once, and what the project imports from outside is loaded once; a candidate is
+a fork that starts with collecting, and its runs are forks of that. The byte code of unchanged files is kept. Only a
+candidate that fails a test which executes its change costs a run of the whole suite. Where a conftest imports the
+project while pytest is being configured, a fork would inherit the clean modules; there each run forks before pytest is
+configured.
 
 Standard library and pytest only, Python 3.6 and later.
 """
@@ -36,13 +37,13 @@ import sys
 import pytest
 
 from gumshoe.env.inside.suite_forks import EarlyForks, LateForks
-from gumshoe.env.inside.suite_plugins import inside_modules
+from gumshoe.env.inside.suite_plugins import inside_modules, verdict_of
 from gumshoe.env.inside.suite_project import Project
 
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
 # Processor time of a run: this many times what the clean suite takes, and never less than so many seconds.
-CPU_FACTOR, CPU_S = 10.0, 0.5
+CPU_FACTOR, CPU_S = 10.0, 0.3
 
 
 def baseline(project, forks, early):
@@ -88,31 +89,16 @@ def verify(candidate, project, forks, covered):
     if not tests:
         return {"status": "uncovered"}
     few = "" not in tests and len(tests) < FEW * len(covered["tests"])
-    first = variant_run(candidate, project, forks, tests if few else [])
-    if verdict_of(first) != "killed":
-        return {"status": verdict_of(first)}
-    second = variant_run(candidate, project, forks, [] if few else sorted(first["failures"]))
-    if verdict_of(second) != "killed":
-        return {"status": "flaky" if verdict_of(second) == "survived" else verdict_of(second)}
-    whole, part = (second, first) if few else (first, second)
-    if any(whole[facts].get(test) != seen for facts in ("outcomes", "failures") for test, seen in part[facts].items()):
+    seen = forks.twice(candidate["files"], tests if few else [])
+    verdicts = [verdict_of(one) for one in seen]
+    if verdicts[0] != "killed":
+        return {"status": verdicts[0]}
+    if verdicts[1] != "killed":
+        return {"status": "flaky" if verdicts[1] == "survived" else verdicts[1]}
+    part, whole = seen if few else reversed(seen)
+    if any(whole[facts].get(test) != told for facts in ("outcomes", "failures") for test, told in part[facts].items()):
         return {"status": "flaky"}
     return {"status": "killed", "outcomes": whole["outcomes"], "failures": whole["failures"]}
-
-
-def variant_run(candidate, project, forks, tests):
-    project.restore()
-    project.write(candidate["files"])
-    return forks.run(tests)
-
-
-def verdict_of(seen):
-    if "status" in seen:
-        return seen["status"]
-    if seen["collection_errors"] or not seen["outcomes"]:
-        return "collection"
-    failed = [test for test, outcome in seen["outcomes"].items() if outcome in ("failed", "error")]
-    return "killed" if failed else "survived"
 
 
 def serve(request, known, project, forks, results):

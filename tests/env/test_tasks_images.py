@@ -98,8 +98,8 @@ def test_the_debugger_runs_on_the_python_of_the_image(image: str, tmp_path: Path
     env = DebugEnv(task, tools=["pdb"], sandbox=DOCKER, trusted=True)
     try:
         env.reset(seed=0)
-        for number, command in enumerate(("b shop.py:7", "c", "p __import__('sys').executable, n")):
-            observation, *_ = env.step(ToolCall(id=str(number), name="pdb", arguments={"command": command}))
+        commands = "b shop.py:7\nc\np __import__('sys').executable, n"
+        observation, *_ = env.step(ToolCall(id="1", name="pdb", arguments={"command": commands}))
         assert "/opt/miniconda3/envs/testbed/bin/python" in observation["text"]
     finally:
         env.close()
@@ -175,6 +175,8 @@ RUN mkdir /sub && cd /sub && git init -q && echo 'z = 1' > z.py && git add -A &&
         task, oracle = loaded(tmp_path, a_row(name))
         assert check_task(task, oracle, DOCKER).problems == ()
         with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+            status = sandbox.run(["git", "-c", "safe.directory=*", "status", "--porcelain"])
+            assert (status.exit_code, status.output) == (0, "")
             workspace = Workspace(task, sandbox)
             sandbox.write_file("a sub/z.py", b"z = 2\n")
             sandbox.write_file("shop.py", CLEAN)
