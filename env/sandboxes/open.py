@@ -92,8 +92,9 @@ def close_pools() -> None:
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:
     """Picks the backend for a task. Raises ConfigError, SandboxError and TaskError as `open_sandbox` does."""
-    if task is not None and task.workspace.path is None and task.workspace.image is not None:
-        _check_image(task.id, task.workspace.image)
+    image = task.workspace.image if task is not None and task.workspace.path is None else None
+    if task is not None and image is not None and config.kind in ("auto", "docker"):
+        _check_image(task.id, image)
     if config.kind == "auto":
         choice = _first_that_works(task, config)
     else:
