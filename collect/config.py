@@ -25,6 +25,7 @@ __all__ = [
     "ReplayConfig",
     "RetryConfig",
     "ScriptedConfig",
+    "SuspectConfig",
     "TasksConfig",
     "TeacherConfig",
     "TracebackConfig",
@@ -95,6 +96,12 @@ class TracebackConfig(Config):
     """The heuristic that runs the tests once and reports the last line of the traceback."""
 
     kind: Literal["traceback"] = "traceback"
+
+
+class SuspectConfig(Config):
+    """Reports the function that the tool suspects lists first: the heuristic that needs no model."""
+
+    kind: Literal["suspect"] = "suspect"
 
 
 class ScriptedConfig(Config):
@@ -211,7 +218,14 @@ ModelConfig = OpenAIConfig | AnthropicConfig
 """The policies that ask a model behind a server."""
 
 PolicyConfig = Annotated[
-    TeacherConfig | TracebackConfig | ScriptedConfig | ReplayConfig | HumanConfig | OpenAIConfig | AnthropicConfig,
+    TeacherConfig
+    | TracebackConfig
+    | SuspectConfig
+    | ScriptedConfig
+    | ReplayConfig
+    | HumanConfig
+    | OpenAIConfig
+    | AnthropicConfig,
     Field(discriminator="kind"),
 ]
 

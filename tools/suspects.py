@@ -168,4 +168,6 @@ def _describe(spectrum: Spectrum, ranked: Sequence[Suspect]) -> str:
         for suspect in ranked[:_SHOWN]
     ]
     more = [f"[... {len(ranked) - _SHOWN} more ...]"] if len(ranked) > _SHOWN else []
-    return "\n".join([f"{plural(len(ranked), 'function')} run by {tests}, most suspicious first", *lines, *more])
+    first = json.dumps({"start": ranked[0].span.start, "end": ranked[0].span.end, "path": ranked[0].path})
+    title = f"{plural(len(ranked), 'function')} run by {tests}, most suspicious first"
+    return "\n".join([title, *lines, *more, f"To view the first: {first}"])

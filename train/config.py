@@ -30,6 +30,7 @@ class ScratchSection(Config):
     max_positions: PositiveInt = Field(8192, description="longest sequence the model says it can read")
     copying: bool = Field(True, description="start from weights that can copy what was seen, not from noise")
     context: int = Field(3, ge=1, description="copying: how many tokens must agree before the next one is copied")
+    frozen: bool = Field(False, description="copying: leave the embeddings and the first layer untrained, as laid")
 
 
 class LoraSection(Config):

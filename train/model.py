@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.copying import freeze_copying
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -35,7 +36,10 @@ def load_model(model: str, config: TrainConfig) -> PreTrainedModel:
     if config.method == "qlora":
         return load_weights(model, config.revision, dtype=torch.bfloat16, quantization_config=_four_bits())
     dtype = torch.bfloat16 if config.bf16 and config.method == "lora" else torch.float32
-    return load_weights(model, config.revision, dtype=dtype)
+    loaded = load_weights(model, config.revision, dtype=dtype)
+    if config.scratch is not None and config.scratch.copying and config.scratch.frozen:
+        freeze_copying(loaded)
+    return loaded
 
 
 def load_weights(model: str, revision: str | None, **options: Any) -> PreTrainedModel:

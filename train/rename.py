@@ -3,7 +3,8 @@
 A few hundred rows over a dozen projects name the same files again and again. A small model learns those names sooner
 than it learns to copy, and then puts them into reports about projects that it has never seen. Exchanging the rare words
 of a row for other rare words, and moving its line numbers along, the same throughout the row, keeps everything that a
-row shows about where things are copied from, and makes every name new.
+row shows about where things are copied from, and makes every name new. A name is given one token or more: names that
+were never seen are cut into more tokens than those that the tokenizer knows, and are to be copied as well.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _WORD = re.compile(r"(?P<before>[ ./_]?)_*[A-Za-z]+")
 _NUMBER = re.compile(r"[1-9]\d{1,2}")
 _COMMON = 0.3
 """Words in more rows than this are the language of the conversations: they stay."""
+_MORE_TOKENS = (0, 0, 1, 2, 3)
+"""How many tokens may follow the first one of a new name, each as likely as the others."""
 
 Batch = list[dict[str, Any]]
 
@@ -32,7 +35,8 @@ def exchangeable(
 ) -> tuple[list[list[int]], list[int]]:
     """Tokens that may stand for one another: groups of rare words, and the numbers from 10 on in their order.
 
-    Words of a group begin alike (with a space, a slash, ...), so that what comes out still looks like code. Numbers
+    Words of a group begin alike (with a space, a slash, ...), so that what comes out still looks like code; those that
+    begin with a small letter are the first group. Numbers
     below 10 stay: they are steps and shares.
 
     Args:
@@ -50,7 +54,10 @@ def exchangeable(
             numbers[int(text)] = token
         elif word and len(text) > 1 and counts[token] < _COMMON * len(every):
             groups.setdefault(word["before"] + ("A" if text[-1].isupper() else "a"), []).append(token)
-    return list(groups.values()), [numbers[number] for number in sorted(numbers)]
+    plain = groups.pop("a", [])
+    return [plain, *groups.values()] if plain else list(groups.values()), [
+        numbers[number] for number in sorted(numbers)
+    ]
 
 
 class RenamingCollator:
@@ -60,7 +67,7 @@ class RenamingCollator:
 
     Args:
         collate: makes the batch.
-        words: groups of words, see `exchangeable`.
+        words: groups of words, see `exchangeable`; further tokens of a name are of the first group.
         numbers: numbers in their order.
         share: of the rows that are changed.
         seed: of the run.
@@ -93,14 +100,21 @@ class RenamingCollator:
         if rng.random() >= self._share:
             return row
         new = self._exchange(rng)
-        return {**row, **{key: [new.get(token, token) for token in row[key]] for key in ("input_ids", "labels")}}
+        changed = [
+            (fresh, fresh if label == token else label)
+            for token, label in zip(row["input_ids"], row["labels"], strict=True)
+            for fresh in new.get(token, (token,))
+        ]
+        return {**row, "input_ids": [token for token, _ in changed], "labels": [label for _, label in changed]}
 
-    def _exchange(self, rng: random.Random) -> dict[int, int]:
-        """Which token stands for which."""
-        new: dict[int, int] = {}
+    def _exchange(self, rng: random.Random) -> dict[int, tuple[int, ...]]:
+        """Which tokens stand for which."""
+        new: dict[int, tuple[int, ...]] = {}
         for group in self._words:
-            new.update(zip(group, rng.sample(group, len(group)), strict=True))
+            for old, first in zip(group, rng.sample(group, len(group)), strict=True):
+                new[old] = (first, *rng.choices(self._words[0], k=rng.choice(_MORE_TOKENS)))
         if self._numbers:
             shift = rng.randrange(len(self._numbers))
-            new.update(zip(self._numbers, [*self._numbers[shift:], *self._numbers[:shift]], strict=True))
+            shifted = [*self._numbers[shift:], *self._numbers[:shift]]
+            new.update((old, (number,)) for old, number in zip(self._numbers, shifted, strict=True))
         return new

@@ -1,6 +1,7 @@
 """A small tokenizer, trained on rendered conversations.
 
-Three choices make it easy for a small model to copy what it has seen. A number of up to three digits is one token, so
+Some choices make it easy for a small model to copy what it has seen. A path is cut into the same tokens wherever it
+stands, behind a space or a quotation mark. A number of up to three digits is one token, so
 a line number is copied in one go. What stands in every conversation word for word (the system prompt, the tools, the
 keys of a call) is one token a line or key, so that a row is mostly what differs. Everything else is byte-level BPE.
 """
@@ -31,9 +32,9 @@ _MARKS = re.compile("|".join(map(re.escape, (END_OF_TEXT, START_OF_TURN, END_OF_
 """What must stay a token of its own: a phrase that swallowed the end of a turn would let a model run on for ever."""
 
 _NUMBER = r"\d{1,3}"
-_PIECE = r"[ ./]?_*[A-Za-z]+|\s*\n\s*| ?[^\sA-Za-z\d]+|\s+"
+_PIECE = r" (?=[\w/]+\.py\b)|[ ./]?_*[A-Za-z]+|\s*\n\s*| ?[^\sA-Za-z\d]+|\s+"
 _KEY = re.compile(
-    r"""\{"name":\ "[a-z_]+",\ "arguments":\ \{(?:"[a-z_]+":\ ?[\[{]*)*"?  # the call, up to the first value
+    r"""\{"name":\ "[a-z_]+",\ "arguments":\ (?=\{)                     # the call, up to its arguments
     | (?:[\[\]{}",\ ]*"[a-z_]+":\ ?[\[{]*)+"?                           # one value's end, up to the next
     | "?[\]}]+\n                                                        # the last value's end""",
     re.VERBOSE,

@@ -65,7 +65,7 @@ class SeekerView:
             raise Dropped("not resolved")
         steps = self._seeking(trajectory)
         pack = self._pack(trajectory, steps)
-        closing = _closing(trajectory, steps, pack)
+        closing = _closing(steps, pack, brief=self._brief)
         answer_index = steps[-1].message_index + 1 + len(steps[-1].observations)
         head = Message(role="system", content=self._system)
         messages = (head, *trajectory.messages[1:answer_index], closing.completion.as_message())
@@ -129,19 +129,20 @@ def _place(cause: Mapping[str, Collection[int]]) -> str:
     return f"{path}:{min(lines, default=1)} is wrong."
 
 
-def _closing(trajectory: Trajectory, steps: Sequence[Step], pack: ContextPack) -> Step:
+def _closing(steps: Sequence[Step], pack: ContextPack, *, brief: bool) -> Step:
     """The turn in which a seeker hands the pack over."""
     place = pack.locations[0]
     where = f"{place.symbol} in {place.path}" if place.symbol else place.path
+    why = "I hand it over." if brief else f"The cause is in {where}; I hand it over."
     index = steps[-1].index + 1
     call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack))
-    text = format_decision(Decision.REPORT, REPORT_CONFIDENCE, f"The cause is in {where}; I hand it over.")
+    text = format_decision(Decision.REPORT, REPORT_CONFIDENCE, why)
     return Step(
         index=index,
         message_index=steps[-1].message_index + 1 + len(steps[-1].observations),
         decision=Decision.REPORT,
         stated=Decision.REPORT,
-        rationale=f"The cause is in {where}; I hand it over.",
+        rationale=why,
         confidence=REPORT_CONFIDENCE,
         completion=Completion(text=text, tool_calls=(call,), finish_reason="tool_calls"),
     )

@@ -31,13 +31,13 @@ class Phrases:
         """Before asking which functions the failing tests run."""
         return self._pick("Which functions do the failing tests run?", "What do only the failing tests run?")
 
-    def read(self, path: str, start: int, end: int) -> str:
+    def read(self) -> str:
         """Before reading code."""
-        return self._pick(f"I read {start}-{end} {path}.", f"The code of {start}-{end} {path}.")
+        return self._pick("I read the function.", "What does it do?")
 
-    def stop(self, path: str, line: int) -> str:
+    def stop(self) -> str:
         """Before the debugger."""
-        return self._pick(f"Which values are there at {path}:{line}?", f"I stop at {path}:{line} to see the values.")
+        return self._pick("Which values are there?", "I stop there to see the values.")
 
     def hypothesis(self, path: str, line: int, symbol: str | None, value: str | None) -> str:
         """What is wrong, as the reason of the edit or in the report."""

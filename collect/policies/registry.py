@@ -13,6 +13,7 @@ from gumshoe.collect.config import (
     PolicyConfig,
     ReplayConfig,
     ScriptedConfig,
+    SuspectConfig,
     TeacherConfig,
     TracebackConfig,
 )
@@ -53,6 +54,10 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             from gumshoe.collect.policies.traceback import TracebackPolicy
 
             return TracebackPolicy()
+        case SuspectConfig():
+            from gumshoe.collect.policies.suspect import SuspectPolicy
+
+            return SuspectPolicy()
         case ScriptedConfig():
             from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
 

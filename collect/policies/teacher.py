@@ -124,13 +124,13 @@ class TeacherPolicy:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
         window = suspect or self._window(outline(seen).get(path, []), path, line)
         start, end = window if window[1] - window[0] <= WINDOW else (max(1, line - WINDOW // 2), line + WINDOW // 2)
-        why = self._phrases.read(path, start, end)
-        return (yield Decision.SEEK, 0.5, why, "view", {"path": path, "start": start, "end": end})
+        why = self._phrases.read()
+        return (yield Decision.SEEK, 0.5, why, "view", {"start": start, "end": end, "path": path})
 
     def _stop_at(self, seen: list[Observed], path: str, line: int) -> Plan:
         """Runs to the line and looks at the values there."""
         code = seen_code(seen).get(path, {}).get(line, "").strip()
-        why = self._phrases.stop(path, line)
+        why = self._phrases.stop()
         names = names_in(code)
         look = [f"p {name}" for name in names[:3]] if names and self._rng.random() < self._explore else ["locals"]
         return (yield Decision.SEEK, 0.6, why, "pdb", {"command": "\n".join([f"b {path}:{line}", "c", *look])})

@@ -14,6 +14,7 @@ from gumshoe.collect.config import (
     OpenAIConfig,
     ReplayConfig,
     ScriptedConfig,
+    SuspectConfig,
     TeacherConfig,
     TracebackConfig,
 )
@@ -23,6 +24,7 @@ from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.policies.gold import Change, read_gold
 from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
+from gumshoe.collect.policies.suspect import SuspectPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy, names_in, source_of
 from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
 from gumshoe.collect.store import RunFolder
@@ -265,6 +267,7 @@ def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
     kinds = {
         "teacher": TeacherConfig(),
         "traceback": TracebackConfig(),
+        "suspect": SuspectConfig(),
         "human": HumanConfig(),
         "openai": OpenAIConfig(model="m", base_url="http://127.0.0.1:9/v1"),
     }
@@ -303,3 +306,18 @@ def test_a_person_may_stop() -> None:
     for typed in ("q\n", ""):
         with pytest.raises(Interrupted):
             StepPolicy(script, stop, io.StringIO(typed), io.StringIO()).complete(OPENING, [])
+
+
+def test_the_first_suspect_is_reported() -> None:
+    text = "2 functions run by 1 failing test, most suspicious first\n4-9 pkg/b.py B.g 1.00\n1-2 pkg/a.py f 0.71"
+    ask, report = converse(SuspectPolicy(), SEEKER, text)
+    assert ask.tool_calls[0].name == "suspects"
+    assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
+    assert report.tool_calls[0].arguments["findings"] == [
+        {"claim": "most suspicious function", "step": 0, "quote": "4-9 pkg/b.py B.g 1.00"}
+    ]
+
+
+def test_no_suspect_is_said() -> None:
+    _, report = converse(SuspectPolicy(), SEEKER, "No test fails.")
+    assert report.tool_calls[0].arguments["locations"] == []
