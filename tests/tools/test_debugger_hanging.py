@@ -102,6 +102,25 @@ def test_breakpoint_in_a_thread(start: Start, project: Path) -> None:
     assert driver.process.wait(10) == 0
 
 
+def test_a_stop_in_a_thread_outlives_the_main_thread(start: Start, project: Path) -> None:
+    name = script(
+        project,
+        """\
+        import threading
+        def work():
+            value = 3
+            return value
+        threading.Thread(target=work).start()
+        """,
+    )
+    driver = start(name)
+    assert driver.do("b script.py:4", "c")["state"] == "stopped"
+    time.sleep(0.1)  # The main thread comes to its end.
+    reply = driver.do("p value")
+    assert (reply["state"], reply["results"][-1]["output"]) == ("stopped", "value = 3")
+    assert driver.do("c")["exit_code"] == 0
+
+
 def test_output_that_looks_like_answers_is_only_output(start: Start, project: Path) -> None:
     fake = json.dumps({"id": 1, "state": "exited", "results": [], "stop": None})
     name = script(project, f"print('(Pdb) ')\nprint({fake!r})\nimport os\nos.write(1, b'\\xff\\xfe')\nx = 1\n")

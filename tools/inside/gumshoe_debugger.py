@@ -68,7 +68,7 @@ def main(arguments):
     debugger.take_request()
     debugger.serve()
     code = run_program(program, debugger)
-    debugger.resume(None)
+    debugger.end_of_main()
     wait_for_threads()
     debugger.finish(code)
     return code

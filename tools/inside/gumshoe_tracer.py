@@ -147,6 +147,11 @@ class Debugger:
             frame = frame.f_back
         self._trace(needed)
 
+    def end_of_main(self):
+        """Lets the program's other threads go on to their ends; one that is at a stop first has its turn."""
+        with self._turn:
+            self.resume(None)
+
     def _trace(self, needed):
         threading.settrace(self.on_call if needed else None)
         sys.settrace(self.on_call if needed else None)
