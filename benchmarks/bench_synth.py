@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -36,6 +36,7 @@ Job = tuple[Project, list[Candidate]]
 ItemT = TypeVar("ItemT")
 ENTRYPOINT = ("python", "-m", "pytest", "-q")
 GOAL = 10.0
+TURN = 4
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Figure:
 
     way: str
     workers: int
-    candidates: int
-    verified: int
-    seconds: float
+    candidates: int = 0
+    verified: int = 0
+    seconds: float = 0.0
 
     @property
     def candidates_a_minute(self) -> float:
@@ -72,50 +73,49 @@ def spread(candidates: list[Candidate], count: int) -> list[Candidate]:
     )
 
 
-def forked(work: list[Job], config: SynthConfig, workers: int) -> Figure:
-    """The verifier of `gumshoe synth`, its sandboxes and first test runs included."""
-
-    def judge(job: Job) -> int:
-        project, candidates = job
-        verified = sum(verdict.status == "killed" for verdict in pool.verify(project, candidates))
-        pool.release(project)
-        return verified
-
+def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) -> list[Figure]:
+    """Both ways with so many workers, in turns of a few projects each: whatever else the machine does weighs on both."""
+    plain, forked = Figure("plain", workers), Figure("forked", workers)
     with VerifierPool(config) as pool:
-        return _timed("forked", work, workers, judge, work)
+        for first in range(0, len(work), TURN):
+            items = [(project, one) for project, some in few[first : first + TURN] for one in some]
+            plain = _timed(plain, workers, lambda item: judge_plain(*item, config), items, len(items))
+            jobs_of_turn = work[first : first + TURN]
+            count = sum(len(some) for _, some in jobs_of_turn)
+            forked = _timed(forked, workers, lambda job: judge_forked(*job, pool), jobs_of_turn, count)
+    return [plain, forked]
 
 
-def plain(work: list[Job], config: SynthConfig, workers: int) -> Figure:
-    """A fresh sandbox and the whole suite for each candidate."""
-
-    def judge(one: tuple[Project, Candidate]) -> int:
-        project, candidate = one
-        task = Task(
-            id=f"bench/{candidate.digest}",
-            source="bench",
-            problem_statement="",
-            workspace=WorkspaceSpec(path=str(project.path), overlay={candidate.path: candidate.text}),
-            entrypoint=ENTRYPOINT,
-            limits=Limits(command_timeout_s=config.timeout_s),
-        )
-        sandbox = open_sandbox(task, config.sandbox, trusted=True)
-        try:
-            run = Workspace(task, sandbox).run_tests()
-        finally:
-            sandbox.close()
-        failing = sum(outcome.outcome in {"failed", "error"} for outcome in run.outcomes)
-        return int(not run.result.timed_out and 0 < failing < len(run.outcomes))
-
-    items = [(project, candidate) for project, candidates in work for candidate in candidates]
-    return _timed("plain", work, workers, judge, items)
+def judge_forked(project: Project, candidates: list[Candidate], pool: VerifierPool) -> int:
+    """How many are bugs, as the verifier of `gumshoe synth` says, its sandbox and first test runs included."""
+    verified = sum(verdict.status == "killed" for verdict in pool.verify(project, candidates))
+    pool.release(project)
+    return verified
 
 
-def _timed(way: str, work: list[Job], workers: int, judge: Callable[[ItemT], int], items: list[ItemT]) -> Figure:
+def judge_plain(project: Project, candidate: Candidate, config: SynthConfig) -> int:
+    """The same of one candidate, with a fresh sandbox and one run of the whole suite."""
+    task = Task(
+        id=f"bench/{candidate.digest}",
+        source="bench",
+        problem_statement="",
+        workspace=WorkspaceSpec(path=str(project.path), overlay={candidate.path: candidate.text}),
+        entrypoint=ENTRYPOINT,
+        limits=Limits(command_timeout_s=config.timeout_s),
+    )
+    with open_sandbox(task, config.sandbox, trusted=True) as sandbox:
+        run = Workspace(task, sandbox).run_tests()
+    failing = sum(outcome.outcome in {"failed", "error"} for outcome in run.outcomes)
+    return int(not run.result.timed_out and 0 < failing < len(run.outcomes))
+
+
+def _timed(figure: Figure, workers: int, judge: Callable[[ItemT], int], items: list[ItemT], count: int) -> Figure:
+    """The figure with what judging these items took added."""
     began = time.perf_counter()
     with ThreadPoolExecutor(workers) as threads:
         verified = sum(threads.map(judge, items))
-    seconds = time.perf_counter() - began
-    return Figure(way, workers, sum(len(candidates) for _, candidates in work), verified, seconds)
+    seconds = figure.seconds + time.perf_counter() - began
+    return replace(figure, candidates=figure.candidates + count, verified=figure.verified + verified, seconds=seconds)
 
 
 def factor_of(figure: Figure, figures: list[Figure]) -> float | None:
@@ -162,14 +162,15 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="exit code 1 where the goal is missed")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     options = parser.parse_args()
-    config = SynthConfig(projects=tuple(options.projects), sandbox=SandboxConfig(kind=options.sandbox))
+    sandbox = SandboxConfig(kind=options.sandbox)
     figures: list[Figure] = []
     try:
+        config = SynthConfig(projects=tuple(options.projects), sandbox=sandbox)
         work = jobs(config, options.candidates)
         few = [(project, spread(candidates, options.plain_candidates)) for project, candidates in work]
         for workers in options.workers:
-            figures.append(plain(few, config, workers))
-            figures.append(forked(work, config, workers))
+            with_workers = config.model_copy(update={"workers": workers})
+            figures += measure(work, few, with_workers, workers)
     except GumshoeError as error:
         print(f"bench-synth: {error}", file=sys.stderr)
         return 2

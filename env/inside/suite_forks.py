@@ -91,9 +91,13 @@ class LateForks:
 
     def collector(self, files, tests, writer):
         enter_child(self.project)
+        manager = self.session.config.pluginmanager
+        terminal = manager.get_plugin("terminalreporter")
+        if terminal is not None:
+            manager.unregister(terminal)
         recorder = Recorder(self.project.root, self.project.temporary, writer, None)
         for plugin in (recorder, Collected(self.project, recorder, files, tests)):
-            self.session.config.pluginmanager.register(plugin)
+            manager.register(plugin)
         raise InChild
 
 

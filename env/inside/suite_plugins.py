@@ -61,6 +61,8 @@ class Recorder:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
+        # Nobody reads the failure as pytest would print it, and printing takes longer than most tests.
+        item.repr_failure = item._repr_failure_py = nothing
         result = yield
         report = result.get_result()
         if report.failed and call.excinfo is not None and report.nodeid not in self.failures:
@@ -72,7 +74,8 @@ class Recorder:
             self.outcomes[report.nodeid] = outcome
 
     def failure(self, report, excinfo):
-        frames = [self.frame(entry) for entry in traceback.extract_tb(excinfo.tb)]
+        entries = traceback.StackSummary.extract(traceback.walk_tb(excinfo.tb), lookup_lines=False)
+        frames = [self.frame(entry) for entry in entries]
         return {
             "when": report.when,
             "type": excinfo.typename,
@@ -82,13 +85,17 @@ class Recorder:
 
     def frame(self, entry):
         """[path, line, function] of a frame in the project, else None."""
-        path = inside(entry[0], self.root)
-        return None if path is None else [path, entry[1], entry[2]]
+        path = inside(entry.filename, self.root)
+        return None if path is None else [path, entry.lineno, entry.name]
 
     def clean(self, text):
         """The text without what differs from run to run and from place to place."""
         text = text.replace(self.temporary, "TMP").replace(self.root + os.sep, "")
         return ADDRESS.sub("0x...", text)
+
+
+def nothing(*arguments, **options):
+    return ""
 
 
 def outcome_of(report):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.synth.candidates import Candidate
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.projects import Project
@@ -17,10 +18,16 @@ __all__ = ["VerifierPool"]
 
 
 class VerifierPool:
-    """Lends each batch a sandbox of its project that no other thread is using."""
+    """Lends each batch a sandbox of its project that no other thread is using.
+
+    Sandboxes are used again for other projects, as many as there are workers: starting one takes as long as judging
+    several candidates.
+    """
 
     def __init__(self, config: SynthConfig) -> None:
         self._config = config
+        sandbox = config.sandbox
+        self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": config.workers})
         self._lock = threading.Lock()
         self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
 
@@ -32,6 +39,7 @@ class VerifierPool:
     ) -> None:
         for name in list(self._idle):
             self._close(name)
+        close_pools()
 
     def verify(self, project: Project, batch: Sequence[Candidate]) -> list[Verdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
@@ -55,7 +63,7 @@ class VerifierPool:
             if idle:
                 return idle.pop()
         config = self._config
-        return ProjectVerifier(project.name, project.path, config.sandbox, timeout_s=config.timeout_s)
+        return ProjectVerifier(project.name, project.path, self._sandbox, timeout_s=config.timeout_s)
 
     def _close(self, name: str) -> None:
         with self._lock:

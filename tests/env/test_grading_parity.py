@@ -15,7 +15,9 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.grading import grade_all
 from gumshoe.env.patch import make_patch
 from gumshoe.env.tasks import load_tasks
+from gumshoe.errors import SandboxError
 from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
+from gumshoe.eval.swebench.rows import harness_row
 
 pytestmark = pytest.mark.needs("docker")
 
@@ -121,3 +123,13 @@ def test_the_command_grades_with_our_own_grader(
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--dataset", str(tmp_path / "rows.jsonl")]) == 0
     assert "1 resolved, 0 unresolved, 0 empty, 0 error of 1" in capsys.readouterr().out
+
+
+def test_a_harness_that_fails_says_why(image: str, tmp_path: Path) -> None:
+    row = {**harness_row(a_row(image)), "eval_type": "pass_and_fail"}
+    del row["version"]
+    answer = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch=GOLD)
+    with pytest.raises(
+        SandboxError, match=r"the harness ended with exit code 1: KeyError: 'version' \(see .*harness.log"
+    ):
+        run_harness([row], [answer], tmp_path)
