@@ -20,6 +20,7 @@ __all__ = [
     "Region",
     "build_pack",
     "failures",
+    "functions_around",
     "pack_arguments",
     "region_of",
     "seen_code",
@@ -156,10 +157,11 @@ def build_pack(
     ]
     if not locations:
         return None
+    functions = {path: functions_around(code.get(path, {}), numbers) for path, numbers in cause.items()}
     if brief:
-        findings = [*_count_findings(observations), *_stop_findings(observations, cause)]
+        findings = [*_count_findings(observations), *_stop_findings(observations, functions)]
     else:
-        findings = [*_failure_findings(observations), *_value_findings(observations, cause, code)]
+        findings = [*_failure_findings(observations), *_value_findings(observations, cause, functions, code)]
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
@@ -221,26 +223,38 @@ def _count_findings(observations: Sequence[Observed]) -> list[Finding]:
     ]
 
 
+def functions_around(lines: Mapping[int, str], numbers: Collection[int]) -> frozenset[int]:
+    """The lines of the functions that hold some of the lines, and these lines themselves."""
+    regions = [region_of(lines, number) for number in numbers if number in lines]
+    inside = {line for region in regions if region.symbol for line in range(region.start, region.end + 1)}
+    return frozenset({*numbers, *inside})
+
+
 def _value_findings(
-    observations: Sequence[Observed], cause: Mapping[str, Collection[int]], code: Code
+    observations: Sequence[Observed],
+    cause: Mapping[str, Collection[int]],
+    functions: Mapping[str, Collection[int]],
+    code: Code,
 ) -> list[Finding]:
-    """The values seen at the place that are named in its code, quoted; where none is, where it stopped."""
+    """The values seen in the function that are named in the lines that matter, quoted; where none is, where it
+    stopped.
+    """
     for path, numbers in cause.items():
         names = {name for number in numbers for name in _NAME.findall(code.get(path, {}).get(number, ""))}
         for observation in observations:
-            if stop_at(observation, path, numbers) is None:
+            if stop_at(observation, path, functions[path]) is None:
                 continue
             values = telling_values(observation, names)
             return [
                 Finding(claim=f"value of {name} there", step=observation.step, quote=line)
                 for name, line in values[:MAX_VALUES]
-            ] or _stop_findings([observation], {path: numbers})
+            ] or _stop_findings([observation], {path: functions[path]})
     return []
 
 
-def _stop_findings(observations: Sequence[Observed], cause: Mapping[str, Collection[int]]) -> list[Finding]:
-    """Where the debugger stopped at the cause, first time."""
-    for path, numbers in cause.items():
+def _stop_findings(observations: Sequence[Observed], places: Mapping[str, Collection[int]]) -> list[Finding]:
+    """Where the debugger stopped at one of the places, first time."""
+    for path, numbers in places.items():
         for observation in observations:
             stopped = stop_at(observation, path, numbers)
             if stopped is not None:

@@ -124,9 +124,8 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
 
 
 def _place(cause: Mapping[str, Collection[int]]) -> str:
-    """The shortest hypothesis: where it is."""
-    path, lines = next(iter(cause.items()))
-    return f"{path}:{min(lines, default=1)} is wrong."
+    """The shortest hypothesis: which file."""
+    return f"{next(iter(cause))} is wrong."
 
 
 def _closing(steps: Sequence[Step], pack: ContextPack, *, brief: bool) -> Step:

@@ -19,6 +19,7 @@ from gumshoe.collect.evidence import (
     Region,
     build_pack,
     failures,
+    functions_around,
     pack_arguments,
     region_of,
     seen_code,
@@ -68,6 +69,7 @@ class TeacherPolicy:
         self._tools: frozenset[str] = frozenset()
         self._plan: Plan | None = None
         self._turns = 0
+        self._viewed: dict[tuple[str, int], int] = {}
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """The next turn. Turns of a replayed journal are gone through first, so that it finds its place.
@@ -106,7 +108,7 @@ class TeacherPolicy:
             seen = yield from self._read(seen, path, line)
         if "pdb" in self._tools:
             for path, line in self._gold.places[:2]:
-                seen = yield from self._stop_at(seen, path, line)
+                seen = yield from self._stop_at(path, line)
         why = self._hypothesis(seen)
         if "report" in self._tools:
             return (yield from self._hand_over(seen, why))
@@ -123,17 +125,19 @@ class TeacherPolicy:
         if suspect is None and path not in outline(seen) and "grep" in self._tools:
             seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
         window = suspect or self._window(outline(seen).get(path, []), path, line)
-        start, end = window if window[1] - window[0] <= WINDOW else (max(1, line - WINDOW // 2), line + WINDOW // 2)
+        if window[1] - window[0] <= WINDOW:
+            self._viewed[path, line] = window[0]
+        else:
+            window = max(1, line - WINDOW // 2), line + WINDOW // 2
+        start, end = window
         why = self._phrases.read()
         return (yield Decision.SEEK, 0.5, why, "view", {"start": start, "end": end, "path": path})
 
-    def _stop_at(self, seen: list[Observed], path: str, line: int) -> Plan:
-        """Runs to the line and looks at the values there."""
-        code = seen_code(seen).get(path, {}).get(line, "").strip()
-        why = self._phrases.stop()
-        names = names_in(code)
-        look = [f"p {name}" for name in names[:3]] if names and self._rng.random() < self._explore else ["locals"]
-        return (yield Decision.SEEK, 0.6, why, "pdb", {"command": "\n".join([f"b {path}:{line}", "c", *look])})
+    def _stop_at(self, path: str, line: int) -> Plan:
+        """Stops where the function that was viewed begins, runs to its end, and looks at the values there."""
+        start = self._viewed.get((path, line), line)
+        commands = [f"b {path}:{start}", "c", "r", "locals"]
+        return (yield Decision.SEEK, 0.6, self._phrases.stop(), "pdb", {"command": "\n".join(commands)})
 
     def _hand_over(self, seen: list[Observed], why: str) -> Plan:
         pack = build_pack(seen, self._gold.lines, why)
@@ -157,7 +161,7 @@ class TeacherPolicy:
             (
                 shown
                 for observation in seen
-                if stop_at(observation, path, self._gold.lines.get(path, frozenset()))
+                if stop_at(observation, path, functions_around(code, self._gold.lines.get(path, frozenset())))
                 for _, shown in telling_values(observation, names_in(code.get(line, "")))
             ),
             None,

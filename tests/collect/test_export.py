@@ -375,5 +375,5 @@ def test_a_brief_report_has_short_quotes_and_no_symbols(tmp_path: Path, config: 
     whole = debugged(tmp_path, config)
     pack = ContextPack.model_validate(SeekerView(brief=True).row(whole)["context_pack"])
     assert all(location.symbol is None for location in pack.locations)
-    assert pack.hypothesis.startswith(f"{pack.locations[0].path}:")
+    assert pack.hypothesis == f"{pack.locations[0].path} is wrong."
     assert grounded_share(pack, observation_texts(whole.steps)) == 1.0

@@ -70,7 +70,7 @@ def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
     turns = converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers)
     assert [turn.tool_calls[0].name for turn in turns] == ["eval", "grep", "view", "pdb", "rewrite", "eval", "submit"]
     assert turns[2].tool_calls[0].arguments == {"path": "shop.py", "start": 4, "end": 11}
-    assert turns[3].tool_calls[0].arguments == {"command": "b shop.py:7\nc\nlocals"}
+    assert turns[3].tool_calls[0].arguments == {"command": "b shop.py:4\nc\nr\nlocals"}
     assert turns[4].tool_calls[0].arguments == {
         "path": "shop.py",
         "code": "        total = total - 10\n",
