@@ -74,7 +74,7 @@ def spread(candidates: list[Candidate], count: int) -> list[Candidate]:
 
 
 def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) -> list[Figure]:
-    """Both ways with so many workers, in turns of a few projects each: whatever else the machine does weighs on both."""
+    """Both ways with so many workers, in turns of a few projects: whatever else the machine does weighs on both."""
     plain, forked = Figure("plain", workers), Figure("forked", workers)
     with VerifierPool(config) as pool:
         for first in range(0, len(work), TURN):
