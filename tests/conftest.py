@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Generator
@@ -26,6 +27,10 @@ ABOUT_SANDBOXES = re.compile(r"docker|bubblewrap|bwrap|daemon", re.IGNORECASE)
 # Examples take as long as the machine is busy: no deadline, and the same examples in every run.
 settings.register_profile("gumshoe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gumshoe")
+
+# Started in the background of a script, this process and all it starts would be deaf to Ctrl-C, which tests send.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache
