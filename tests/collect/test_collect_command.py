@@ -96,7 +96,8 @@ def test_ctrl_c_finishes_what_is_at_hand_and_twice_stops(config_file: Make, tmp_
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    assert process.returncode == 130
+    # The second one may come when all is written and Python is on its way out: a shell calls both 130.
+    assert process.returncode in (130, -signal.SIGINT)
     ids = [found.id for found in read_trajectories(run)]
     assert len(ids) == len(set(ids)) < 30
 
