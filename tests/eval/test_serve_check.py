@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -73,7 +73,7 @@ def replies() -> Iterator[Callable[..., Wire]]:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 status, body = left.pop(0) if len(left) > 1 else left[0]
                 if callable(body):
-                    status, body = body(request)
+                    status, body = cast("tuple[int, object]", body(request))
                 data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))

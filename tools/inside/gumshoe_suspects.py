@@ -80,7 +80,8 @@ class Lines:
         first = self._failed and not self._tests["failed"]
         self._tests["failed" if self._failed else "passed"] += 1
         # A thread that a test has left behind may still be adding lines.
-        for order, place in enumerate(sorted(self._seen.copy(), key=self._seen.get), start=1):
+        seen = self._seen.copy()
+        for order, place in enumerate(sorted(seen, key=lambda place: seen[place]), start=1):
             counts = self._lines.setdefault(place, [0, 0, 0])
             counts[0 if self._failed else 1] += 1
             if first:

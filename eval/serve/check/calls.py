@@ -22,7 +22,7 @@ def native_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
     answer = wire.chat(_asked(ask), tools=_sent(tools), tool_choice="auto", max_tokens=MAX_TOKENS)
     if answer.refused:
         return Verdict(item, "not supported", answer.said)
-    if answer.status != 200:
+    if answer.status != 200 or not answer.body:
         return Verdict(item, "wrong", f"HTTP {answer.status}: {answer.said}")
     if not answer.calls:
         if TAG in answer.text:

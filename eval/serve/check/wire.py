@@ -104,7 +104,8 @@ class Wire:
         response = self._post(messages, {**fields, "stream_options": {"include_usage": True}}, stream=True)
         pieces: list[dict[str, Any]] = []
         done = False
-        for line in response.iter_lines(decode_unicode=True):
+        for raw in response.iter_lines():
+            line = raw.decode("utf-8", "replace")
             if line == "data: [DONE]":
                 done = True
             elif line.startswith("data: "):
