@@ -232,6 +232,8 @@ def _take_lock(path: Path) -> IO[bytes]:
     file.truncate(0)
     file.write(f"{os.getpid()}\n".encode())
     file.flush()
+    # A child that is stuck before it becomes another program must not keep the lock of a parent that was killed.
+    os.register_at_fork(after_in_child=file.close)
     return file
 
 
