@@ -5,6 +5,7 @@ The local sandbox does not isolate and is not in this suite, but for what it doe
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Generator
 from pathlib import Path
@@ -247,9 +248,10 @@ def test_control_messages_cannot_break_the_exchange(cell: WardenSandbox) -> None
 @pytest.mark.parametrize("kind", ["local", *ISOLATED])
 def test_nothing_is_left_on_the_host(kind: str, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gc.collect()  # what earlier tests left in cycles must not be counted
     before = {path.name for path in Path("/proc/self/fd").iterdir()}
     with open_sandbox(task, SandboxConfig(kind=kind), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
         sandbox.open_session(["sleep", "876"])
     assert list(tmp_path.iterdir()) == []
     if kind == "local":
-        assert {path.name for path in Path("/proc/self/fd").iterdir()} == before
+        assert {path.name for path in Path("/proc/self/fd").iterdir()} <= before

@@ -218,14 +218,16 @@ def test_no_thread_and_no_descriptor_is_left(kind: str, episodes: int, task: Tas
             sandbox.open_session(["cat"]).send("x\n")
 
     def held() -> tuple[int, int]:
+        gc.collect()  # what earlier tests left in cycles must not go away between the two counts
         return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
 
     episode()
     before = held()
     for _ in range(episodes):
         episode()
-    gc.collect()
-    assert held() == before
+    threads, descriptors = held()
+    assert threads <= before[0]
+    assert descriptors <= before[1]
 
 
 def test_an_error_of_the_warden_is_one_line_with_a_note(task: Task) -> None:
