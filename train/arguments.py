@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from peft import LoraConfig
     from trl.trainer.sft_config import SFTConfig
 
-__all__ = ["lora_arguments", "sft_arguments"]
+    from gumshoe.train.grpo_config import GrpoConfig
+
+__all__ = ["lora_arguments", "on_accelerator", "sft_arguments"]
 
 
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
@@ -48,8 +50,8 @@ def sft_arguments(config: TrainConfig) -> SFTConfig:
         activation_checkpointing=config.gradient_checkpointing,
         seed=config.seed,
         data_seed=config.seed,
-        use_cpu=config.device == "cpu",
-        dataloader_pin_memory=config.device != "cpu",
+        use_cpu=not on_accelerator(config),
+        dataloader_pin_memory=on_accelerator(config),
         logging_steps=config.log_every,
         logging_first_step=True,
         eval_strategy=_when(config.eval_every) if config.eval_split is not None else "no",
@@ -76,6 +78,13 @@ def lora_arguments(config: LoraSection) -> LoraConfig:
         target_modules=config.targets if isinstance(config.targets, str) else list(config.targets),
         task_type="CAUSAL_LM",
     )
+
+
+def on_accelerator(config: TrainConfig | GrpoConfig) -> bool:
+    """Whether an accelerator computes. Without one the trainer takes `bf16` only if told that processors are meant."""
+    import torch
+
+    return config.device == "auto" and torch.accelerator.is_available()
 
 
 def _when(every: int | None) -> str:

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gumshoe.train.arguments import on_accelerator
 from gumshoe.train.card import RewardOutcome, render_reward_card
 from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
@@ -120,8 +121,8 @@ def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> G
         vllm_mode="colocate" if config.vllm == "off" else config.vllm,
         seed=config.seed,
         data_seed=config.seed,
-        use_cpu=config.device == "cpu",
-        dataloader_pin_memory=config.device != "cpu",
+        use_cpu=not on_accelerator(config),
+        dataloader_pin_memory=on_accelerator(config),
         logging_steps=config.log_every,
         save_steps=config.save_every,
         save_total_limit=config.keep,

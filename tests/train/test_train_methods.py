@@ -23,7 +23,8 @@ def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: 
 def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    options: dict[str, Any] = {"bf16": True, "gradient_checkpointing": True, "max_steps": 1}
+    # Without an accelerator the trainer refuses bf16 unless it is told that processors are meant.
+    options: dict[str, Any] = {"device": "auto", "bf16": True, "gradient_checkpointing": True, "max_steps": 1}
     result = train(make_config(dataset, tmp_path / "run", scratch=None, model=str(start), **options))
     weights = load_file(result.model / "model.safetensors")
     assert {str(weight.dtype) for weight in weights.values()} == {"torch.bfloat16"}
