@@ -6,16 +6,18 @@ sandbox and the tools in it, is somewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from gumshoe.collect.config import RayConfig
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.grading import Grade, grade
 from gumshoe.records import ContextPack, Decision, Observation, Oracle, StopReason, Task, ToolCall, ToolSchema
 
-__all__ = ["Environment", "Here", "MakePlace", "Opening", "Outcome", "Place"]
+__all__ = ["Environment", "Here", "MakePlace", "Opening", "Outcome", "Place", "open_places"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,22 @@ class Here:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+@contextmanager
+def open_places(runner: str, ray: RayConfig) -> Generator[MakePlace]:
+    """What makes each worker's place: `threads` stay in this process, `ray` uses the nodes of a cluster.
+
+    Raises:
+        ConfigError: there is no cluster.
+    """
+    if runner == "threads":
+        yield Here
+        return
+    from gumshoe.collect.cluster import ray_places
+
+    with ray_places(ray) as make_place:
+        yield make_place
 
 
 class LocalEnvironment:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from gumshoe.eval.serve import ModelServer
 from gumshoe.protocols import Policy
 from gumshoe.records import Trajectory
 
-__all__ = ["ArmPlayer", "Hooks", "PlayedArm", "arm_folder", "open_places", "play_episodes"]
+__all__ = ["ArmPlayer", "Hooks", "PlayedArm", "arm_folder", "play_episodes"]
 
 
 @dataclass(frozen=True)
@@ -121,15 +120,3 @@ def finished_of(episodes: Sequence[Episode], path: Path) -> list[tuple[int, Traj
 def arm_folder(config: EvalConfig, arm: ArmConfig) -> Path:
     """The run folder of an arm."""
     return Path(config.out) / "arms" / arm.name
-
-
-@contextmanager
-def open_places(config: EvalConfig) -> Generator[MakePlace]:
-    """What makes each worker's place: this machine, or the nodes of a cluster. Raises ConfigError without a cluster."""
-    if config.runner == "threads":
-        yield Here
-        return
-    from gumshoe.collect.cluster import ray_places
-
-    with ray_places(config.ray) as make_place:
-        yield make_place

@@ -12,13 +12,13 @@ from typing import Any
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.control import Control
-from gumshoe.collect.places import MakePlace
+from gumshoe.collect.places import MakePlace, open_places
 from gumshoe.collect.store import write_whole
 from gumshoe.config import dump_config
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.answers import answered_arm
-from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm, open_places
+from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.fetch import fetch_sources
 from gumshoe.eval.flaky import find_flaky
@@ -79,7 +79,7 @@ def evaluate(
     except OSError as error:
         raise ConfigError(f"the folder {out} cannot be made: {error}") from None
     tasks, flaky = _sound(config, tasks, out, control, say)
-    with open_places(config) as make_place:
+    with open_places(config.runner, config.ray) as make_place:
         played = _play(config, tasks, control, hooks, make_place)
         by_arm = _score(config, tasks, played, out, control)
         repaired = repair_all(

@@ -12,7 +12,7 @@ from pathlib import Path
 from gumshoe.collect.config import CollectConfig, HumanConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.llm import with_llm
-from gumshoe.collect.places import Here, MakePlace
+from gumshoe.collect.places import open_places
 from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
@@ -84,10 +84,10 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         if step or isinstance(config.policy, HumanConfig):
             config = config.model_copy(update={"workers": 1})
             wrap = _stepping(control) if step else _as_it_is
-            with _places(config) as make_place, stop_on_signals(control):
+            with open_places(config.runner, config.ray) as make_place, stop_on_signals(control):
                 return Runner(config, folder, control, wrap=wrap, make_place=make_place).run(episodes)
         with (
-            _places(config) as make_place,
+            open_places(config.runner, config.ray) as make_place,
             ProgressShow(len(episodes), before, control) as show,
             stop_on_signals(control),
         ):
@@ -111,18 +111,6 @@ def _stepping(control: Control) -> Callable[[Policy], Policy]:
 def _limits_whole_run(config: CollectConfig) -> bool:
     budget = config.budget
     return any(part is not None for part in (budget.steps, budget.tokens, budget.cost_usd))
-
-
-@contextmanager
-def _places(config: CollectConfig) -> Generator[MakePlace]:
-    """What makes each worker's place. Raises ConfigError where there is no cluster."""
-    if config.runner == "threads":
-        yield Here
-        return
-    from gumshoe.collect.cluster import ray_places
-
-    with ray_places(config.ray) as make_place:
-        yield make_place
 
 
 @contextmanager
