@@ -2,6 +2,7 @@
 
     python benchmarks/soak.py                      1,000 episodes, 16 workers, 20 times SIGKILL, then resumed to the end
     python benchmarks/soak.py --ray                the same over a Ray cluster of two nodes here, one of which is killed
+    python benchmarks/soak.py --early 2 --kills 100    each kill up to 2 s after the start, done or not
     python benchmarks/soak.py --seconds 600        at most so long; the same command goes on where this one stopped
     python benchmarks/soak.py --episodes 60 --workers 4 --kills 3 --fresh        a small one
 
@@ -12,7 +13,6 @@ to do.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import random
@@ -31,12 +31,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from leftovers import adopt_orphans, command, containers_of, descendants, reap  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.store import read_failures, read_trajectories, write_whole
 from gumshoe.env.patch import make_patch
 from gumshoe.records import Completion, Oracle, Task, ToolCall, WorkspaceSpec
 
-PR_SET_CHILD_SUBREAPER = 36
 GONE_S = 60.0
 """What a killed run started must be gone after so long. A daemon on a busy machine is not quick."""
 CLEAN = "def total(items):\n    return sum(items)\n"
@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("--pool", type=int, default=16, help="warm sandboxes (16)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; resumable")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills (0)")
+    parser.add_argument("--early", type=float, help="kill up to so many seconds after each start, done or not")
     parser.add_argument("--ray", action="store_true", help="over a Ray cluster of two nodes, one of which is killed")
     parser.add_argument("--fresh", action="store_true", help="forget an earlier soak in the folder")
     options = parser.parse_args()
@@ -111,7 +112,10 @@ class Soak:
         began = time.monotonic()
         moments = random.Random(self.options.seed + self.account.kills)
         while self.account.kills < self.options.kills and time.monotonic() < deadline:
-            self._until(self._next_goal(), moments.uniform(0, 1.0))
+            if self.options.early is None:
+                self._until(self._next_goal(), moments.uniform(0, 1.0))
+            else:
+                self._early(moments.uniform(0, self.options.early))
             self.account.kills += 1
             self._count_leftovers()
             self._keep(began)
@@ -183,6 +187,14 @@ class Soak:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
+    def _early(self, after_s: float) -> None:
+        """Starts the run and kills it so soon that it may not even have begun."""
+        process = self._start()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(after_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
     def _lose_a_node(self, process: subprocess.Popen[bytes]) -> None:
         """Kills the second node in the middle of the run, and lets the first go on alone for a while."""
         self.nodes.kill_second()
@@ -218,13 +230,14 @@ class Soak:
     def _count_leftovers(self) -> None:
         """Waits for what a killed run had started to go, and notes what does not."""
         deadline = time.monotonic() + GONE_S
-        while (left := [pid for pid in descendants(os.getpid()) if not self._of_cluster(pid)]) or self._files():
+        # A file that no process is left to remove stays: there is nothing to wait for.
+        while left := [pid for pid in descendants(os.getpid()) if not self._of_cluster(pid)]:
             reap()
             if time.monotonic() > deadline:
                 break
             time.sleep(0.1)
         self.account.left_processes += [f"{pid} {command(pid)}" for pid in left]
-        self.account.left_files += self._files()
+        self.account.left_files += [name for name in self._files() if name not in self.account.left_files]
         if self.account.kills >= self.options.kills and self.finished() >= self.options.episodes:
             self.account.left_containers += containers_of(self.started)
 
@@ -307,57 +320,6 @@ def make_script() -> list[Completion]:
         Completion(text=text, tool_calls=(ToolCall(id=f"c{number}", name=name, arguments=arguments),))
         for number, (text, name, arguments) in enumerate(turns)
     ]
-
-
-def adopt_orphans() -> None:
-    """What loses its parent becomes this process's child, so that nothing can hide from `descendants`."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid` that have not ended."""
-    found: list[int] = []
-    for place in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, place.read_text().split()):
-                if state(child) not in {"Z", ""}:
-                    found += [child, *descendants(child)]
-    return found
-
-
-def state(pid: int) -> str:
-    """The state letter of a process; empty where there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
-
-
-def command(pid: int) -> str:
-    """The command line of a process."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
-    except OSError:
-        return ""
-
-
-def reap() -> None:
-    """Takes note of adopted children that have ended."""
-    with suppress(ChildProcessError):
-        while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            os.waitpid(-1, os.WNOHANG)
-
-
-def containers_of(pids: list[int]) -> list[str]:
-    """Containers that processes of this soak made and nobody has removed."""
-    if shutil.which("docker") is None:
-        return []
-    from gumshoe.env.sandboxes.engine import PROCESS_LABEL
-
-    form = '{{.ID}} {{.Label "' + PROCESS_LABEL + '"}}'
-    listed = subprocess.run(["docker", "ps", "-a", "--format", form], capture_output=True, text=True, check=False)
-    ours = {str(pid) for pid in pids}
-    return [line for line in listed.stdout.splitlines() if ours & set(line.split("/"))]
 
 
 @contextmanager
