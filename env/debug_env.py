@@ -130,6 +130,26 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         truncated = self.stop in {StopReason.STEP_LIMIT, StopReason.WALL_LIMIT}
         return text, reward, self.stop is not None and not truncated, truncated, info
 
+    def snapshot(self) -> str:
+        """Keeps the workspace's files as they are now; the name is good for `restore` until the next `reset`."""
+        return self.workspace.snapshot()
+
+    def restore(self, snapshot: str) -> None:
+        """Goes back to a snapshot of this episode, as a search over repairs does.
+
+        The tools are told what changed, so breakpoints follow and a debugged program starts anew. An episode that
+        `submit` or `report` has ended goes on; the steps taken stay counted, so one that a limit has ended stays over.
+
+        Raises:
+            SandboxError: there is no such snapshot.
+        """
+        for edit in self.workspace.restore(snapshot):
+            self.toolbox.on_edit(edit, self.workspace)
+        self._verdict = None
+        if self.stop in {StopReason.SUBMITTED, StopReason.REPORTED}:
+            self.stop = None
+            self.context_pack = None
+
     def patch(self) -> str:
         """What the agent has changed so far, as a unified diff in git's format."""
         return self.workspace.patch()

@@ -83,6 +83,18 @@ class Workspace:
             except ValueError as error:
                 raise ToolFailure("bad_pattern", f"{pattern!r} is not a regular expression: {error}.") from None
 
+    def snapshot(self) -> str:
+        """Keeps the files as they are now, hidden ones too; the name is for `restore`."""
+        return self.sandbox.snapshot()
+
+    def restore(self, snapshot: str) -> list[Edit]:
+        """Puts the files back as they were, and returns what that changed. Raises SandboxError: no such snapshot."""
+        changes = self.sandbox.changes(snapshot)
+        self.sandbox.restore(snapshot)
+        return [
+            Edit(path=path, before=_decoded(now), after=_decoded(then)) for path, (then, now) in sorted(changes.items())
+        ]
+
     def run_tests(
         self, timeout: float | None = None, *, plugins: Mapping[str, Mapping[str, str]] | None = None
     ) -> TestRun:
@@ -194,6 +206,10 @@ class Workspace:
             if failure.kind == "no_such_file":
                 return None
             raise
+
+
+def _decoded(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
 def _hidden(clean: str) -> ToolFailure:

@@ -60,7 +60,7 @@ examples:
   gumshoe collect configs/collect/demo.yaml -p workers=4
   gumshoe export runs/collect/demo --out datasets/demo
   gumshoe train configs/train/tiny.yaml
-  gumshoe eval configs/eval/demo.yaml
+  gumshoe eval configs/eval/heuristics.yaml
 
 `gumshoe COMMAND --help` says more about each.
 """

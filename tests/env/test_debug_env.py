@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import gymnasium
@@ -226,3 +227,39 @@ def test_the_debugger_starts_where_pytest_loads_no_plugins(task: Task) -> None:
         assert "(2, 3)" in observation["text"]
     finally:
         env.close()
+
+
+def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    bug = env.snapshot()
+    env.step(FIX)
+    repaired = env.snapshot()
+    *_, terminated, _, _ = env.step(call("submit"))
+    assert terminated
+    env.restore(bug)
+    assert env.patch() == ""
+    observation, _, terminated, _, info = env.step(call("eval"))
+    assert not terminated
+    assert info["stop"] is None
+    assert "1 failed" in observation["text"]
+    env.restore(repaired)
+    _, reward, terminated, _, _ = env.step(call("submit"))
+    assert (reward, terminated) == (1.0, True)
+
+
+def test_a_snapshot_that_is_not_there_is_refused(env: DebugEnv) -> None:
+    env.reset(seed=0)
+    with pytest.raises(SandboxError, match="the snapshot cannot be used"):
+        env.restore("nothing")
+
+
+def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None:
+    with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=LOCAL, trusted=True)) as env:
+        env.reset(seed=0)
+        bug = env.snapshot()
+        env.step(FIX)
+        env.step(call("pdb", command="b calc.py:2\nc"))
+        env.restore(bug)
+        observation, *_ = env.step(call("pdb", command="c\np a - b"))
+        assert "restarted: calc.py was changed" in observation["text"]
+        assert "-1" in observation["text"]

@@ -174,6 +174,36 @@ def test_the_same_command_asks_nobody_again(played: tuple[Path, list[str]], mode
     assert summary_of(out) == before
 
 
+def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
+    tmp_path: Path, played: tuple[Path, list[str]], micro_model: Path
+) -> None:
+    config = yaml.safe_load(Path(played[1][1]).read_text())
+    config |= {
+        "out": str(tmp_path / "out"),
+        "tasks": {"source": config["tasks"]["source"], "ids": ["parts/0"]},
+        "arms": [{"name": "traceback", "policy": {"kind": "traceback"}}],
+        "solver": {
+            "kind": "policy",
+            "model": "{folder}",
+            "mode": "one_shot",
+            "limits": {"steps": 1},
+            "references": ["no_pack"],
+        },
+        "vars": {"folder": str(micro_model)},
+        "sampling": {"max_tokens": 8},
+        "serve": {"backend": "transformers", "device": "cpu", "threads": 1},
+        "flaky_runs": 0,
+        "replay": False,
+    }
+    path = tmp_path / "eval.yaml"
+    path.write_text(yaml.safe_dump(config))
+    assert main(["eval", str(path)]) == 0
+    (asked,) = episodes(tmp_path / "out", "no_pack")
+    assert str(micro_model) in str(asked.policy.model)
+    assert asked.steps[0].completion.usage.completion_tokens in range(1, 9)
+    assert arm(tmp_path / "out", "no_pack")["groups"]["all"]["solved"]["value"] == 0
+
+
 @pytest.mark.parametrize(
     ("solver", "said"),
     [
