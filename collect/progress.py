@@ -48,6 +48,7 @@ class ProgressShow:
         self._console = console or Console(file=stream or sys.stderr, highlight=False)
         self._live: Live | None = None
         self._last_plain = time.monotonic()
+        self._told = False
         self._bar = Progress(
             TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
         )
@@ -73,7 +74,11 @@ class ProgressShow:
         """Draws, or prints a line where that is due."""
         if self._live is not None:
             self._live.update(self._render(), refresh=True)
-        elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
+            return
+        if self._stopping() and not self._told:
+            self._told = True
+            self._console.print(self._stopping(), soft_wrap=True)
+        if time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
             self._console.print(f"{self._done}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
 
@@ -94,6 +99,14 @@ class ProgressShow:
             parts.append(f"${spent.cost_usd:.2f}")
         return ", ".join(parts)
 
+    def _stopping(self) -> str:
+        """Why no further episode is begun; nothing while some are."""
+        if self._control.exhausted:
+            return f"the budget of {self._control.exhausted} is used up: finishing"
+        if self._control.aborting:
+            return "stopping at once"
+        return "finishing the episodes at hand; Ctrl-C again stops at once" if self._control.finishing else ""
+
     def _left(self) -> str:
         """The time left at the speed so far; nothing before there is a speed."""
         now = self._done - self._before
@@ -106,4 +119,5 @@ class ProgressShow:
         self._bar.update(self._task, completed=self._done)
         workers = sorted(self._control.doing.items())
         lines = [Text(f"  {worker}  {doing}", overflow="ellipsis", no_wrap=True) for worker, doing in workers]
-        return Group(self._bar, Text(self.line()), *lines)
+        stopping = [Text(self._stopping())] if self._stopping() else []
+        return Group(self._bar, Text(self.line()), *lines, *stopping)

@@ -20,6 +20,7 @@ from gumshoe.collect.elision import boundary, shown
 from gumshoe.collect.journal import Journal
 from gumshoe.collect.observed import tool_message
 from gumshoe.collect.places import Here, Place
+from gumshoe.collect.waiting import unless_aborted
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.grading import without_tests
 from gumshoe.errors import ContextOverflow
@@ -169,12 +170,17 @@ class Rollout:
 
     def _ask(self, messages: Sequence[Message], offered: Sequence[ToolSchema]) -> Completion:
         if not self._agent.as_text:
-            return self._policy.complete(messages, offered)
-        answer = self._policy.complete(as_text_messages(messages, offered), ())
+            return self._complete(messages, offered)
+        answer = self._complete(as_text_messages(messages, offered), ())
         if answer.tool_calls:
             return answer
         text, calls = split_text_calls(answer.text, prefix=f"call-{len(self._steps)}")
         return answer.model_copy(update={"text": text, "tool_calls": calls})
+
+    def _complete(self, messages: Sequence[Message], offered: Sequence[ToolSchema]) -> Completion:
+        if self._policy.trusted:  # A script, which answers at once, or a person, who is at this terminal.
+            return self._policy.complete(messages, offered)
+        return unless_aborted(self._control, lambda: self._policy.complete(messages, offered))
 
     def _act(self, completion: Completion, offered: Sequence[ToolSchema]) -> tuple[tuple[Observation, ...], float]:
         """Runs the calls in order; those behind the one that ended the episode are not run."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from provider_server import Handler, chat, provider
 
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.records import Trajectory
@@ -40,6 +43,12 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> N
         time.sleep(0.01)
 
 
+def wait_for_line(words: str, process: subprocess.Popen[str]) -> None:
+    """Two signals that come in a row may count as one: the first must have been heard before the second is sent."""
+    assert process.stderr is not None
+    assert any(words in line for line in process.stderr)
+
+
 def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
@@ -51,66 +60,136 @@ def stories(run: Path) -> dict[str, list[str]]:
     }
 
 
-def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(16)
+FIX = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
+TURNS = [
+    ("[verify] what fails?", "eval", {}),
+    ("[seek] why?", "view", {"path": "shop.py"}),
+    ("[edit] ten", "rewrite", FIX),
+    ("[submit] done", "submit", {}),
+]
+
+
+class Gate:
+    """A model that plays `TURNS` in every episode, and stays silent from a chosen request on until it is opened.
+
+    So a process can be stopped in the middle of its run however fast it is.
+    """
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+        self._opened = threading.Event()
+        self._guard = threading.Lock()
+        self._requests = 0
+        self.close_at(1 << 30)
+
+    def close_at(self, request: int) -> None:
+        """Closes it at the first request from this one on, counted from now, that goes on with an episode."""
+        with self._guard:
+            self._requests, self._last = 0, request
+            self.closed.clear()
+            self._opened = threading.Event()
+
+    def open(self) -> None:
+        self._last = 1 << 30
+        self._opened.set()
+
+    def __call__(self, handler: Handler, body: dict[str, Any]) -> None:
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        with self._guard:
+            self._requests += 1
+            opened = self._opened
+            if self._requests >= self._last and turn > 0:
+                self.closed.set()
+        if self.closed.is_set():
+            opened.wait(200)
+        text, name, arguments = TURNS[turn]
+        with contextlib.suppress(OSError):  # who asked may have been killed
+            chat(text, [(name, arguments)])(handler, body)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def gated(gate: Gate, config_file: Make) -> Generator[Make]:
+    """Makes a config whose policy asks the gate."""
+    with provider(gate) as server:
+        policy = {"kind": "openai", "model": "m", "base_url": server.url}
+        yield lambda tasks: config_file(tasks, policy=policy, sandbox={"kind": "local", "unsafe": True})
+        gate.open()
+
+
+def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(gate: Gate, gated: Make, tmp_path: Path) -> None:
+    config = gated(8)
     run, smooth = tmp_path / "run", tmp_path / "smooth"
-    kill_after = random.Random(7)
-    for _ in range(3):
+    for request in (2, 9, 15):
+        gate.close_at(request)
         process = start(config)
-        before = lines(run / "trajectories.jsonl")
-        wait_for(lambda: lines(run / "trajectories.jsonl") > before, process)  # noqa: B023 - used in this round only
-        time.sleep(kill_after.uniform(0, 0.5))
+        wait_for(gate.closed.is_set, process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
+        gate.open()
     code, out, err = finish(config)
     assert code == 0, err
-    assert "16 of 16 episodes" in out
+    assert "8 of 8 episodes" in out
     assert finish(config, "-p", f"out={smooth}")[0] == 0
     found = list(read_trajectories(run))
-    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(16)}
-    assert all(trajectory.resolved for trajectory in found)
+    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(8)}
     assert stories(run) == stories(smooth)
     assert list((run / "journal").iterdir()) == []
-    assert "replays" in (run / "run.log").read_text()
+    assert (run / "run.log").read_text().count("replays") >= 3
     assert list(read_failures(run)) == []
-    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 16)
+    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 8)
 
 
-def test_ctrl_c_finishes_what_is_at_hand_and_twice_stops(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(30)
+def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path) -> None:
+    config = gated(30)
     run = tmp_path / "run"
+    gate.close_at(9)
     process = start(config)
-    wait_for(lambda: lines(run / "trajectories.jsonl") >= 1, process)
+    wait_for(gate.closed.is_set, process)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    wait_for_line("finishing the episodes at hand", process)
+    gate.open()
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "the same command goes on" in out
-    done = lines(run / "trajectories.jsonl")
-    assert 1 <= done < 30
+    assert 1 <= lines(run / "trajectories.jsonl") < 30
     assert list((run / "journal").iterdir()) == []
 
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_twice_or_the_terminator_stops_at_once_though_the_server_is_silent(
+    number: int, gate: Gate, gated: Make, tmp_path: Path
+) -> None:
+    config = gated(3)
+    gate.close_at(1)
     process = start(config)
-    wait_for(lambda: lines(run / "trajectories.jsonl") > done, process)
-    wait_for(lambda: any((run / "journal").glob("*.jsonl")), process)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    # The second one may come when all is written and Python is on its way out: a shell calls both 130.
-    assert process.returncode in (130, -signal.SIGINT)
-    ids = [found.id for found in read_trajectories(run)]
-    assert len(ids) == len(set(ids)) < 30
+    wait_for(gate.closed.is_set, process)
+    process.send_signal(number)
+    if number == signal.SIGINT:
+        wait_for_line("Ctrl-C again stops at once", process)
+        process.send_signal(number)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert list((tmp_path / "run" / "journal").glob("*.jsonl"))
+    gate.open()
+    assert finish(config)[0] == 0
+    assert "replays" in (tmp_path / "run" / "run.log").read_text()
 
 
-def test_no_sandbox_is_left_behind_by_a_kill(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(6, limits={"steps": 20})
-    process = start(config)
-    wait_for(lambda: bool(list((tmp_path / "run" / "journal").glob("*.jsonl"))), process)
+def test_no_sandbox_is_left_behind_by_a_kill(gate: Gate, gated: Make) -> None:
+    gate.close_at(1)
+    process = start(gated(6))
+    wait_for(gate.closed.is_set, process)
     children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
     pids = [int(pid) for pid in children.stdout.split()]
+    assert pids
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(_alive(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -124,10 +203,11 @@ def _alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_second_process_is_refused(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(100)
+def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
+    config = gated(2)
+    gate.close_at(1)
     process = start(config)
-    wait_for(lambda: lines(tmp_path / "run" / "trajectories.jsonl") >= 1, process)
+    wait_for(gate.closed.is_set, process)
     code, _, err = finish(config)
     process.send_signal(signal.SIGKILL)
     process.communicate()
