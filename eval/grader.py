@@ -11,6 +11,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.grading.room import GradingRoom
 from gumshoe.errors import TaskError
 from gumshoe.eval.memo import Memo, digest, work_off
+from gumshoe.eval.solver.said import said_of_verdict
 from gumshoe.records import Oracle, Task
 
 __all__ = ["Answer", "Grader"]
@@ -53,12 +54,20 @@ class Grader:
         facts = self._memo.get(answer.key)
         return None if facts is None else float(facts["resolved"])
 
-    def _grade(self, answer: Answer) -> None:
-        self._memo.keep(answer.key, {"task_id": answer.task.id, "resolved": self._resolves(answer)})
+    def said(self, answer: Answer) -> str:
+        """What the tests said of the patch, in one line; empty where it is not known."""
+        if not answer.patch:
+            return "no patch"
+        return str((self._memo.get(answer.key) or {}).get("tests", ""))
 
-    def _resolves(self, answer: Answer) -> bool:
+    def _grade(self, answer: Answer) -> None:
+        resolved, tests = self._judged(answer)
+        self._memo.keep(answer.key, {"task_id": answer.task.id, "resolved": resolved, "tests": tests})
+
+    def _judged(self, answer: Answer) -> tuple[bool, str]:
         try:
             with GradingRoom(answer.task, answer.oracle, self._sandbox) as room:
-                return room.run(answer.patch)[1].resolved
+                run, verdict = room.run(answer.patch)
         except TaskError:
-            return False  # It does not apply.
+            return False, "the patch does not apply"
+        return verdict.resolved, said_of_verdict(run, verdict)

@@ -74,6 +74,7 @@ class Result(Record):
     scores: dict[str, float | None]
     tools: dict[str, int] = Field(default_factory=dict, description="calls by tool")
     patch: str = Field(default="", description="what was changed in the end, by the solver or the agent itself")
+    tests: str = Field(default="", description="what the tests said of that patch; empty: it was not written down")
     tags: dict[str, str] = Field(default_factory=dict)
 
 

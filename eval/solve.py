@@ -118,11 +118,18 @@ class _Grades:
         answers = {place: Answer(*self._pairs[one.task.id], one.patch) for place, one in open_ones.items()}
         self._grader.grade(answers.values(), self._control, self._workers)
         return {
-            place: solved_by(
-                one, self._grader.resolved(answers[place]) if place in answers else float(bool(one.resolved))
-            )
+            place: solved_by(one, self._grader.resolved(answers[place]), self._grader.said(answers[place]))
+            if place in answers
+            else solved_by(one, float(bool(one.resolved)), _said_at_the_end(one))
             for place, one in episodes.items()
         }
+
+
+def _said_at_the_end(trajectory: Trajectory) -> str:
+    """What the tests of the episode itself said, which its score was made of."""
+    passed = "every test passes" if trajectory.resolved else "not every test passes" if trajectory.patch else "no patch"
+    explanation = next((score.explanation for score in trajectory.scores if score.name == "resolved"), "")
+    return f"{passed} ({explanation})" if explanation else passed
 
 
 def with_outcomes(
@@ -155,7 +162,9 @@ def _with(result: Result, outcome: Solved | None) -> Result:
     }
     scores = {**result.scores, "solved": outcome.solved, **({} if own and result.trajectory else spent)}
     solver = "" if own else outcome.trajectory
-    return result.model_copy(update={"scores": scores, "solver": solver, "patch": outcome.patch})
+    return result.model_copy(
+        update={"scores": scores, "solver": solver, "patch": outcome.patch, "tests": outcome.tests}
+    )
 
 
 def _blank(arm: str, task: Task, sample: int) -> Result:

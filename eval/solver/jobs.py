@@ -42,7 +42,7 @@ class Job:
 @dataclass(frozen=True)
 class Solved:
     """What came of a job. What could not be measured is None: `solved` where the patch could not be graded, tokens of
-    a solver that uses none, the cost where no price is known.
+    a solver that uses none, the cost where no price is known. `tests` is what the tests said, empty where unknown.
     """
 
     solved: float | None
@@ -52,6 +52,7 @@ class Solved:
     tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    tests: str = ""
 
 
 def reference_jobs(tasks: Iterable[tuple[Task, Oracle]], names: Sequence[ReferenceName], samples: int = 1) -> list[Job]:

@@ -159,7 +159,7 @@ class PolicyRuns:
         work_off(tasks.values(), read, workers=self._config.workers, control=control)
 
 
-def solved_by(trajectory: Trajectory, solved: float | None) -> Solved:
+def solved_by(trajectory: Trajectory, solved: float | None, tests: str = "") -> Solved:
     """What an episode of the solver came to; whether it is solved is for a grader to say."""
     usage, last = trajectory.usage, trajectory.steps[-1] if trajectory.steps else None
     return Solved(
@@ -170,6 +170,7 @@ def solved_by(trajectory: Trajectory, solved: float | None) -> Solved:
         tokens=(usage.prompt_tokens + usage.completion_tokens) or None,
         cost_usd=usage.cost_usd,
         seconds=None if last is None else last.started_at + last.duration_s,
+        tests=tests,
     )
 
 

@@ -16,7 +16,8 @@ from gumshoe.env.synth.candidates import Candidate, candidates
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.scorers.localisation import clean_path
-from gumshoe.eval.solver.trials import try_orders
+from gumshoe.eval.solver.said import said_of_run
+from gumshoe.eval.solver.trials import Passing, try_orders
 from gumshoe.records import ContextPack, Location
 
 __all__ = ["Repair", "repair", "repair_each"]
@@ -24,11 +25,12 @@ __all__ = ["Repair", "repair", "repair_each"]
 
 @dataclass(frozen=True)
 class Repair:
-    """How a repair ended: whether the tests pass, after how many changes, and with which."""
+    """How a repair ended: whether the tests pass, after how many changes, with which, and what they said then."""
 
     solved: bool
     tries: int
     patch: str = ""
+    tests: str = ""
 
 
 def repair(workspace: Workspace, pack: ContextPack | None, *, tries: int, seed: int = 0) -> Repair:
@@ -51,13 +53,15 @@ def repair_each(
     ]
 
 
-def _outcome(workspace: Workspace, order: Sequence[Candidate], found: Candidate | None) -> Repair:
-    if found is None:
-        return Repair(solved=False, tries=len(order))
+def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: Passing | None) -> Repair:
+    if passing is None:
+        tests = f"tests fail with each of {len(order)} changes" if order else "nothing to change where it was to look"
+        return Repair(solved=False, tries=len(order), tests=tests)
+    found = passing.candidate
     before = workspace.read_text(found.path).encode("utf-8", "surrogateescape")
     patch = make_patch({found.path: (before, found.text.encode("utf-8", "surrogateescape"))})
     tried = [one.digest for one in order].index(found.digest) + 1
-    return Repair(solved=True, tries=tried, patch=patch)
+    return Repair(solved=True, tries=tried, patch=patch, tests=said_of_run(passing.run))
 
 
 class _Changes:

@@ -69,6 +69,7 @@ class ScriptedRuns:
                     "solved": outcome.solved,
                     "tries": outcome.tries,
                     "patch": outcome.patch,
+                    "tests": outcome.tests,
                     "seconds": round(seconds, 3),
                 },
             )
@@ -104,4 +105,10 @@ def _solved(facts: Mapping[str, object]) -> Solved:
     tries, seconds = facts["tries"], facts["seconds"]
     assert isinstance(tries, int)
     assert isinstance(seconds, int | float)
-    return Solved(float(bool(facts["solved"])), patch=str(facts["patch"]), steps=tries, seconds=seconds)
+    return Solved(
+        float(bool(facts["solved"])),
+        patch=str(facts["patch"]),
+        steps=tries,
+        seconds=seconds,
+        tests=str(facts.get("tests", "")),
+    )

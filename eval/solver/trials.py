@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from gumshoe.env.synth.candidates import Candidate
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError
+from gumshoe.protocols import TestRun
 
-__all__ = ["try_orders"]
+__all__ = ["Passing", "try_orders"]
 
 SUITE_TIMEOUT_S = 20.0
 PROGRAM = Path(__file__).parent.parent / "inside" / "trials.py"
 
 
-def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Candidate | None]:
+@dataclass(frozen=True)
+class Passing:
+    """A change that makes the tests pass, and the run of the entrypoint in which they did."""
+
+    candidate: Candidate
+    run: TestRun
+
+
+def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Passing | None]:
     """For each order the first of its changes that makes the tests pass; None where none does.
 
     Changes are told apart by their digest: one that stands in several orders is tried once. The workspace is left as
@@ -27,14 +37,19 @@ def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> l
     if arguments is None:
         return _one_by_one(workspace, orders)
     passed = _quickly(workspace, orders, arguments)
-    sure: dict[str, bool] = {}
-    found: list[Candidate | None] = []
+    sure: dict[str, TestRun] = {}
+    found: list[Passing | None] = []
     for order in orders:
         first = next((one for one in order if passed.get(one.digest)), None)
         if first is not None and first.digest not in sure:
-            sure[first.digest] = _passes(workspace, first)
-        found.append(first if first is not None and sure[first.digest] else None)
+            sure[first.digest] = _run_with(workspace, first)
+        found.append(_passing(first, sure) if first is not None else None)
     return found
+
+
+def _passing(candidate: Candidate, runs: Mapping[str, TestRun]) -> Passing | None:
+    run = runs.get(candidate.digest)
+    return Passing(candidate, run) if run is not None and run.passed else None
 
 
 def _pytest_arguments(entrypoint: Sequence[str]) -> tuple[str, ...] | None:
@@ -67,24 +82,24 @@ def _quickly(
         raise SandboxError(f"task {workspace.task.id}: changes cannot be tried there: {said[0]}") from None
 
 
-def _one_by_one(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Candidate | None]:
-    known: dict[str, bool] = {}
-    found: list[Candidate | None] = []
+def _one_by_one(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Passing | None]:
+    known: dict[str, TestRun] = {}
+    found: list[Passing | None] = []
     for order in orders:
         for one in order:
             if one.digest not in known:
-                known[one.digest] = _passes(workspace, one)
-            if known[one.digest]:
+                known[one.digest] = _run_with(workspace, one)
+            if known[one.digest].passed:
                 break
-        found.append(next((one for one in order if known.get(one.digest)), None))
+        found.append(next((passing for one in order if (passing := _passing(one, known)) is not None), None))
     return found
 
 
-def _passes(workspace: Workspace, candidate: Candidate) -> bool:
+def _run_with(workspace: Workspace, candidate: Candidate) -> TestRun:
     before = workspace.read_text(candidate.path)
     workspace.write_text(candidate.path, candidate.text)
     try:
-        return workspace.run_tests(timeout=SUITE_TIMEOUT_S).passed
+        return workspace.run_tests(timeout=SUITE_TIMEOUT_S)
     finally:
         workspace.write_text(candidate.path, before)
 

@@ -57,6 +57,7 @@ def test_the_right_line_lets_it_repair_the_bug(workspace: Workspace, pair: tuple
     outcome = repair(workspace, oracle_pack(pair[1]), tries=12)
     assert outcome.solved
     assert "-        total = total + 10" in outcome.patch
+    assert outcome.tests == "1 test passes"
     assert workspace.patch() == ""
     workspace.write_text("shop.py", CLEAN)
     assert workspace.run_tests().passed
@@ -204,4 +205,10 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle])
     assert grader.resolved(answers[0]) is None
     grader.grade(answers, Control(), 2)
     assert [grader.resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
+    assert [grader.said(answer) for answer in answers] == [
+        "1 test passes",
+        "1 of 1 tests fail: test_shop.py::test_members",
+        "the patch does not apply",
+        "no patch",
+    ]
     assert [Grader(tmp_path / "grades.jsonl", LOCAL).resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]

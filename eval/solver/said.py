@@ -1,0 +1,49 @@
+"""What the tests said of a patch, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gumshoe.env.tasks.verdict import Verdict
+from gumshoe.protocols import TestRun
+
+__all__ = ["said_of_run", "said_of_verdict"]
+
+SHOWN = 3
+"""Failing tests that are named."""
+
+
+def said_of_run(run: TestRun) -> str:
+    """How one run of the tests ended, whichever of them count."""
+    failing = [one.id for one in run.outcomes if one.outcome in ("failed", "error")]
+    if failing:
+        return _named(failing, f"of {len(run.outcomes)} tests fail")
+    if run.result.timed_out:
+        return f"the tests run for more than {run.result.duration_s:.0f} s"
+    if not run.passed:
+        return f"the tests end with exit code {run.result.exit_code}"
+    count = sum(one.passed for one in run.outcomes)
+    return "the tests pass" if count == 0 else "1 test passes" if count == 1 else f"{count} tests pass"
+
+
+def said_of_verdict(run: TestRun, verdict: Verdict) -> str:
+    """What the tests that count said, those that are to be repaired in front."""
+    if verdict.by_exit_code or (verdict.resolved and run.passed):
+        return said_of_run(run)
+    if verdict.resolved:
+        return "the tests that count pass"
+    parts = [
+        _named(tests, what)
+        for tests, what in (
+            (verdict.failing_fail_to_pass, "still fail"),
+            (verdict.failing_pass_to_pass, "that passed before fail"),
+        )
+        if tests
+    ]
+    late = [f"the tests run for more than {run.result.duration_s:.0f} s"] if run.result.timed_out else []
+    return "; ".join([*late, *parts])
+
+
+def _named(tests: Sequence[str], what: str) -> str:
+    more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
+    return f"{len(tests)} {what}: {', '.join(tests[:SHOWN])}{more}"
