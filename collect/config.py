@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
@@ -13,6 +14,7 @@ from gumshoe.records import Usage
 __all__ = [
     "AgentConfig",
     "AnthropicConfig",
+    "ApiVersion",
     "BudgetConfig",
     "CollectConfig",
     "HumanConfig",
@@ -151,6 +153,15 @@ class Prices(Config):
         return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
 
 
+def _as_written(value: Any) -> Any:
+    """YAML takes 2024-10-21 for a date."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+ApiVersion = Annotated[str, BeforeValidator(_as_written)]
+"""A version that looks like a date, such as 2024-10-21."""
+
+
 class OpenAIConfig(Config):
     """A model behind an OpenAI-compatible server."""
 
@@ -160,7 +171,7 @@ class OpenAIConfig(Config):
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
     )
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
-    azure_api_version: str | None = Field(
+    azure_api_version: ApiVersion | None = Field(
         default=None, description="the server is Azure OpenAI: its API version; model is then the deployment"
     )
     azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")

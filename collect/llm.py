@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, SecretStr
 
-from gumshoe.collect.config import ModelConfig, PolicyConfig, Prices
+from gumshoe.collect.config import ApiVersion, ModelConfig, PolicyConfig, Prices
 from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
 
@@ -57,7 +57,9 @@ class LLMEntry(Config):
     model: str | None = Field(default=None, description="name that the server knows; null: the entry's own name")
     base_url: str | None = Field(default=None, description="server; null: OpenAI or Anthropic itself")
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model")
-    azure_api_version: str | None = Field(default=None, description="the server is Azure OpenAI: its API version")
+    azure_api_version: ApiVersion | None = Field(
+        default=None, description="the server is Azure OpenAI: its API version"
+    )
     azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="variable that holds the key")
     api_key: SecretStr | None = Field(default=None, description="the key itself, where it is not in the environment")

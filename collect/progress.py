@@ -100,12 +100,9 @@ class ProgressShow:
         return ", ".join(parts)
 
     def _stopping(self) -> str:
-        """Why no further episode is begun; nothing while some are."""
-        if self._control.exhausted:
-            return f"the budget of {self._control.exhausted} is used up: finishing"
-        if self._control.aborting:
-            return "stopping at once"
-        return "finishing the episodes at hand; Ctrl-C again stops at once" if self._control.finishing else ""
+        """What a person who has asked to stop is told."""
+        asked = self._control.finishing and not self._control.aborting and self._control.exhausted is None
+        return "finishing the episodes at hand; Ctrl-C again stops at once" if asked else ""
 
     def _left(self) -> str:
         """The time left at the speed so far; nothing before there is a speed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from gumshoe.errors import PolicyError
 
 __all__ = ["Transient", "is_overflow", "is_transient", "parse_retry_after", "with_retries"]
 
+log = logging.getLogger(__name__)
 RETRIED_STATUS = frozenset({408, 409, 425, 429})
 OVERFLOW_SIGNS = (
     "context_length_exceeded",
@@ -51,7 +53,9 @@ def with_retries(
         except Transient as error:
             if number == config.attempts:
                 raise PolicyError(f"{what} failed {number} times, last with: {error}") from None
-            pause(_wait(number, error.retry_after, config, rng))
+            wait_s = _wait(number, error.retry_after, config, rng)
+            log.info("%s failed, again in %.1f s: %s", what, wait_s, error)
+            pause(wait_s)
     raise AssertionError("attempts is at least 1")
 
 
