@@ -7,21 +7,30 @@ from typing import Any
 
 from gumshoe.collect.interchange.messages import from_messages
 from gumshoe.errors import DatasetError
-from gumshoe.records import PolicyInfo, Trajectory, Usage
+from gumshoe.records import PolicyInfo, StopReason, Trajectory, Usage
 
 __all__ = ["from_swe_agent"]
+
+STOPS = {
+    "submitted": StopReason.SUBMITTED,
+    "exit_cost": StopReason.COST_LIMIT,
+    "exit_context": StopReason.CONTEXT_OVERFLOW,
+    "exit_format": StopReason.NO_TOOL_CALL,
+    "exit_total_execution_time": StopReason.WALL_LIMIT,
+}
 
 
 def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     """The trajectory in a `.traj` file: its history, its submission as patch, its usage. Raises DatasetError.
 
-    Where the agent wrote its actions as text, they stay text: the file does not hold them as calls.
+    SWE-agent names the file after the instance, so `name` is the task. Where the agent wrote its actions as text, they
+    stay text: the file does not hold them as calls.
     """
     history, info = data.get("history"), data.get("info") or {}
     if not isinstance(history, list):
         raise DatasetError(f"{name} is no .traj file of SWE-agent: it has no history")
     messages = [_with_call_id(message) for message in history if isinstance(message, dict)]
-    found = from_messages(messages, name=str(data.get("environment") or name), source="swe-agent")
+    found = from_messages(messages, name=name, source="swe-agent")
     statistics = info.get("model_stats") or {}
     usage = Usage(
         prompt_tokens=int(statistics.get("tokens_sent") or 0),
@@ -29,7 +38,14 @@ def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
         cost_usd=statistics.get("instance_cost"),
     )
     policy = PolicyInfo(kind="swe-agent", agent=str(history[0].get("agent") or "main") if history else "main")
-    return found.model_copy(update={"patch": info.get("submission") or "", "usage": usage, "policy": policy})
+    known = {"patch": info.get("submission") or "", "stop": _stop(info.get("exit_status"))}
+    return found.model_copy(update={**known, "usage": usage, "policy": policy})
+
+
+def _stop(status: object) -> StopReason:
+    """Why it ended. `submitted (exit_cost)` is what was there when the money was gone."""
+    words = str(status).replace("(", " ").replace(")", " ").split()
+    return STOPS.get(words[-1], StopReason.UNKNOWN) if words else StopReason.UNKNOWN
 
 
 def _with_call_id(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -209,11 +209,19 @@ def test_a_swe_agent_file_is_read() -> None:
         ],
         "info": {
             "submission": "diff --git a/a.py b/a.py\n",
+            "exit_status": "submitted",
             "model_stats": {"tokens_sent": 100, "tokens_received": 7, "instance_cost": 0.2},
         },
     }
     found = from_swe_agent(data, name="x")
     assert found.patch.startswith("diff --git")
+    assert (found.task.id, found.stop) == ("x", StopReason.SUBMITTED)
+    for status, stop in [
+        ("submitted (exit_cost)", "cost_limit"),
+        ("exit_context", "context_overflow"),
+        (None, "unknown"),
+    ]:
+        assert from_swe_agent({**data, "info": {"exit_status": status}}, name="x").stop == stop
     assert (found.usage.prompt_tokens, found.usage.cost_usd) == (100, 0.2)
     assert found.steps[0].observations[0].text == "OBSERVATION:\na.py"
     assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
