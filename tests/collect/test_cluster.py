@@ -42,9 +42,11 @@ def in_flight(run: Path) -> int:
 
 
 def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(TASKS, workers=4)
-    check = tmp_path / "tasks" / "repo" / "check.py"
-    check.write_text(f"import time\n\ntime.sleep(0.3)\n{check.read_text()}", encoding="utf-8")
+    config = config_file(TASKS, workers=4, limits={"command_timeout_s": 250})
+    check, gate = tmp_path / "tasks" / "repo" / "check.py", tmp_path / "gate"
+    # No episode goes on before all four workers have one and a node has died.
+    wait = f"import os, time\n\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.05)\n"
+    check.write_text(wait + check.read_text(), encoding="utf-8")
     run, smooth = tmp_path / "run", tmp_path / "smooth"
     with two_nodes() as nodes:
         process = collect(config, "-p", "runner=ray", "-p", f"ray.address={nodes.address}")
@@ -54,6 +56,7 @@ def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Mak
             assert time.monotonic() < deadline
             time.sleep(0.01)
         nodes.kill_second()
+        gate.touch()
         out, err = process.communicate(timeout=240)
         assert process.returncode == 0, err
         assert f"{TASKS} of {TASKS} episodes" in out
