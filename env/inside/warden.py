@@ -97,23 +97,26 @@ class Warden:
         self.opened = 0
         self.kept = (None, {})
 
-    def configure(self, root, state, limits, cap, environment, disposable=None, user=None, disk=None):
+    def configure(self, root, state, limits, cap, environment, disposable=None, folders=(), user=None, disk=None):
         """Says where the workspace is and what programs may use; makes both folders.
 
-        `disposable` is a folder to remove when the host goes away without a word, `user` the user and group to become,
-        `disk` the bytes that may be written where the file system has no limit.
+        `disposable` is a folder to make around them and to remove at the end, `folders` are more to be made, `user` is
+        the user and group to become, `disk` the bytes that may be written where the file system has no limit.
         """
         self.watch = None if disk is None else DiskWatch(disk)
         if user is not None:
             system.become(*user)
-        os.makedirs(root, exist_ok=True)
+        if disposable is not None and self.disposable is None:
+            os.mkdir(disposable, 0o700)
+            self.disposable = disposable
+        for folder in [root, *folders]:
+            os.makedirs(folder, exist_ok=True)
         os.makedirs(state, mode=0o700, exist_ok=True)
         self.files = Files(os.path.realpath(root))
         state = os.path.realpath(state)
         self.snapshots = Snapshots(self.files, os.path.join(state, "snapshots"))
         self.limits = limits
         self.cap = cap
-        self.disposable = disposable
         self.environment = dict(os.environ)
         self.environment.update(environment)
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
@@ -237,9 +240,15 @@ class Warden:
             empty(folder)
 
     def bye(self):
-        """Ends the warden, after the answer."""
+        """Ends the warden, after the answer. What is to be removed is gone by then, even if the host is killed now."""
         self.stop_all()
-        self.disposable = None
+        self.dispose()
+
+    def dispose(self):
+        """Removes the folder that was made for this sandbox."""
+        if self.disposable is not None:
+            shutil.rmtree(self.disposable, ignore_errors=True)
+            self.disposable = None
 
     def _session(self, name):
         if name not in self.sessions:
@@ -313,5 +322,4 @@ def serve(source, sink):
         pass
     finally:
         warden.stop_all()
-        if warden.disposable is not None:
-            shutil.rmtree(warden.disposable, ignore_errors=True)
+        warden.dispose()

@@ -23,7 +23,8 @@ class Place:
         python: the interpreter that runs the warden and the injected modules.
         environment: variables set for every program.
         limits: names of the `resource` module to their value.
-        disposable: a folder that the warden removes when the host dies without closing the sandbox.
+        disposable: a folder that the warden makes, and removes at the end, also when the host has died.
+        folders: more folders that the warden makes.
         disk: bytes that may be written in all, watched where the file system has no limit of its own.
         scratch: the folders that programs are meant to write in, all empty at the start, the workspace among them;
             none where the sandbox cannot be used again.
@@ -36,6 +37,7 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     disposable: str | None = None
+    folders: Sequence[str] = ()
     user: tuple[int, int] | None = None
     disk: int | None = None
     scratch: Sequence[str] = ()

@@ -51,6 +51,9 @@ class Link:
         try:
             self._channel = self._connect()
             self.facts = self.configure()
+        except OSError as error:
+            self._release()
+            raise SandboxError(f"the sandbox's folders cannot be made: {error.strerror} ({error.filename})") from None
         except BaseException:
             self._release()
             raise
@@ -94,6 +97,7 @@ class Link:
             cap=self._output_limit,
             environment=dict(place.environment),
             disposable=place.disposable,
+            folders=list(place.folders),
             user=place.user,
             disk=place.disk,
         )

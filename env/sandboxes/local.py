@@ -1,8 +1,8 @@
 """The local sandbox: a private copy of the workspace, and no isolation.
 
 What it does: programs run in a temporary copy, with an environment of their own (nothing of the host's is passed on),
-with limits on memory, file size and time, and everything that they start is killed with them. All is removed at the
-end, also when the host process is killed.
+with limits on memory, file size and time, and everything that they start is killed with them. The warden makes the
+copy and removes it at the end, so a host that is killed leaves nothing, whenever that happens.
 
 What it does not do: isolate. Programs run as the same user on the same machine; they can read and change any file
 that this user can, reach the network and see other processes. It is for scripts and tasks that are trusted. Use
@@ -22,7 +22,7 @@ from pexpect.spawnbase import SpawnBase
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Place, resource_limits
 from gumshoe.env.sandboxes.child import ChildProcess
-from gumshoe.env.sandboxes.owners import make_folder, reap_folders_once
+from gumshoe.env.sandboxes.owners import name_folder, reap_folders_once
 
 __all__ = ["LocalBackend", "program_environment"]
 
@@ -38,11 +38,10 @@ class LocalBackend(ChildProcess):
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__()
         reap_folders_once(os.getpid())
-        self._folder = make_folder()
-        for name in ("home", "tmp"):
-            (self._folder / name).mkdir()
+        self._folder = name_folder()
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
-        environment = program_environment(path, home=f"{self._folder}/home", temporary=str(self._folder / "tmp"))
+        home, temporary = (str(self._folder / name) for name in ("home", "tmp"))
+        environment = program_environment(path, home=home, temporary=temporary)
         self.place = Place(
             root=str(self._folder / "workspace"),
             state=str(self._folder / "state"),
@@ -50,6 +49,7 @@ class LocalBackend(ChildProcess):
             environment={**environment, **config.env},
             limits=resource_limits(config, memory=True),
             disposable=str(self._folder),
+            folders=(home, temporary),
         )
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:

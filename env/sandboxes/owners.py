@@ -6,12 +6,13 @@ import functools
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["identity", "lives", "make_folder", "reap_folders", "reap_folders_once"]
+__all__ = ["identity", "lives", "name_folder", "reap_folders", "reap_folders_once"]
 
 PREFIX = "gumshoe"
 _FOLDER = re.compile(rf"{PREFIX}-(?P<world>[0-9a-f]{{8}})-(?P<pid>\d+)-(?P<started>\d+)-\w+")
@@ -29,10 +30,10 @@ def lives(process: str) -> bool:
     return pid.isdigit() and Path(f"/proc/{pid}").exists() and identity(int(pid)) == process
 
 
-def make_folder() -> Path:
-    """A new temporary folder whose name says which process owns it."""
+def name_folder() -> Path:
+    """The path of a temporary folder, still to be made, whose name says which process owns it."""
     pid = os.getpid()
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{_world()}-{pid}-{_started(pid)}-"))
+    return Path(tempfile.gettempdir(), f"{PREFIX}-{_world()}-{pid}-{_started(pid)}-{secrets.token_hex(8)}")
 
 
 def reap_folders() -> list[str]:

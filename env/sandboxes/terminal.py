@@ -1,80 +1,64 @@
-"""Starting a program on a terminal of this machine."""
+"""Starting a program on a terminal of this machine.
+
+Runs have many threads. A child that is forked from one of them may wait for ever for a lock that another thread held
+at that moment, so no Python runs in the child: `subprocess` forks, makes the session and starts the program in C. The
+terminal is no controlling one, so nothing is sent to the program when its host is killed and the terminal hangs up:
+bwrap must not die of that half way, between the two processes that it becomes. The warden ends at the end of input.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import subprocess
+import tty
+from collections.abc import Mapping, Sequence
 
-import pexpect
+from pexpect.fdpexpect import fdspawn
 
-__all__ = ["spawn", "stop"]
+__all__ = ["Program"]
 
 READ_BYTES = 1 << 16
 
 
-class _Spawn(pexpect.spawn):  # pyright: ignore[reportMissingTypeArgument]
-    """A `pexpect.spawn` whose program inherits some open files."""
+class Program:
+    """A program on a raw terminal, in a session of its own.
 
-    def __init__(self, *arguments: Any, files: Sequence[int], **options: Any) -> None:
-        self._files = files
-        super().__init__(*arguments, **options)
+    Attributes:
+        pid: its process.
+        terminal: the host's end of the terminal.
 
-    def _spawnpty(self, args: Any, **options: Any) -> Any:
-        def preexec() -> None:
-            for file in self._files:
-                os.set_inheritable(file, True)
-            if wanted is not None:
-                wanted()
+    Args:
+        argv: the program, with its path, and its arguments.
+        environment: its whole environment.
+        files: descriptors that it inherits, by their numbers.
 
-        wanted: Callable[[], None] | None = options.pop("preexec_fn", None)
-        parent: Any = super()
-        return parent._spawnpty(args, pass_fds=self._files, preexec_fn=preexec, **options)
-
-
-def spawn(
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    preexec: Callable[[], None] | None = None,
-    *,
-    files: Sequence[int] = (),
-) -> pexpect.spawn[bytes]:
-    """Starts `argv` on a terminal without echo, without the pauses that pexpect makes for people at keyboards.
-
-    The program inherits `files`, by their numbers. Raises pexpect.ExceptionPexpect or OSError.
+    Raises:
+        OSError: it cannot be started.
     """
-    process: Any = _Spawn(
-        argv[0],
-        list(argv[1:]),
-        env=dict(env),  # pyright: ignore[reportArgumentType]
-        echo=False,
-        timeout=None,
-        maxread=READ_BYTES,
-        preexec_fn=preexec,
-        use_poll=True,
-        # The terminal hangs up when this process is killed. bwrap must not die of that half way, between the two
-        # processes that it becomes: the second would wait for the first for ever. The warden ends at the end of input.
-        ignore_sighup=True,
-        files=tuple(files),
-    )
-    process.delaybeforesend = None
-    process.delayafterread = None
-    process.delayafterclose = 0
-    process.delayafterterminate = 0
-    process.ptyproc.delayafterclose = 0
-    process.ptyproc.delayafterterminate = 0
-    return process
 
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], files: Sequence[int] = ()) -> None:
+        master, slave = os.openpty()
+        try:
+            tty.setraw(slave)
+            self._process = subprocess.Popen(
+                list(argv),
+                env=dict(environment),
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                pass_fds=tuple(files),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(master)
+            raise
+        finally:
+            os.close(slave)
+        self.pid = self._process.pid
+        self.terminal = fdspawn(master, timeout=None, maxread=READ_BYTES, use_poll=True)
 
-def stop(process: pexpect.spawn[bytes], *, kill: bool) -> None:
-    """Waits for a process that is ending, or kills it first, and closes its terminal. Idempotent."""
-    if process.closed or process.pid is None:
-        return
-    if kill:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-    with contextlib.suppress(pexpect.ExceptionPexpect):
-        process.wait()
-    process.close(force=True)
+    def kill(self) -> None:
+        """Kills it, waits for its end and closes its terminal. Idempotent."""
+        self._process.kill()
+        self._process.wait()
+        self.terminal.close()

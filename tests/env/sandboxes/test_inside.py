@@ -116,7 +116,7 @@ def _run_without_nanny() -> str:
     wake = wake_on_child()[0]
     silent = SimpleNamespace(source=os.pipe()[0])
     told: list[str] = []
-    for script, timeout in (("echo out; (setsid sleep 60 &); exit 3", 30), ("echo start; sleep 60", 0.3)):
+    for script, timeout in (("echo out; (setsid sleep 60 &); exit 3", 30), ("echo start; sleep 60", 3)):
 
         def start(stdin: int, stdout: int, script: str = script) -> Child:
             launch = Launch(["sh", "-c", script], "/", dict(os.environ), {}, stdin, stdout)

@@ -166,10 +166,62 @@ def test_a_host_that_is_killed_leaves_nothing(kind: str, task: Task, tmp_path: P
     done = subprocess.run(argv, input=task.model_dump_json(), env=env, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
     warden = Path("/proc", done.stdout.strip())
-    subprocess.run(["timeout", "30", "tail", f"--pid={warden.name}", "-f", "/dev/null"], check=False)
+    subprocess.run(["timeout", "30", "tail", "-s", "0.1", f"--pid={warden.name}", "-f", "/dev/null"], check=False)
     assert not warden.exists()
     if kind == "local":
         assert list(tmp_path.glob("gumshoe-*")) == []
+
+
+@pytest.mark.parametrize("kind", ["local", pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap"))])
+def test_no_python_runs_between_fork_and_exec(kind: str, task: Task) -> None:
+    # A child of a process with threads may find any lock taken for ever, so what Python would do there is fatal here.
+    code = (
+        "import os, sys\n"
+        "from gumshoe.env import SandboxConfig, open_sandbox\n"
+        "from gumshoe.records import Task\n"
+        "task = Task.model_validate_json(sys.stdin.read())\n"
+        "os.register_at_fork(after_in_child=lambda: os._exit(99))\n"
+        "with open_sandbox(task, SandboxConfig(kind=sys.argv[1]), trusted=True) as sandbox:\n"
+        "    print(sandbox.run(['echo', 'alive']).output, end='')"
+    )
+    argv = [sys.executable, "-c", code, kind]
+    done = subprocess.run(argv, input=task.model_dump_json(), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("alive\n", "")
+
+
+KILLED_ON_THE_WAY = """
+import os, sys
+from gumshoe.env import SandboxConfig
+from gumshoe.env.sandboxes.bootstrap import bootstrap_argv, payload
+from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
+from gumshoe.env.sandboxes.channel import Channel
+from gumshoe.env.sandboxes.local import LocalBackend
+
+config = SandboxConfig()
+backend = LocalBackend(config) if sys.argv[1] == "local" else BubblewrapBackend(config, "/workspace")
+terminal = backend.connect(bootstrap_argv(backend.place.python, "word"))
+print(backend._process.pid, flush=True)
+if sys.argv[2] != "at its birth":
+    terminal.expect_exact("word")
+if sys.argv[2] == "half told":
+    terminal.send(payload()[:5000])
+if sys.argv[2] == "told":
+    Channel(terminal)._send(payload())
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("moment", ["at its birth", "untold", "half told", "told"])
+@pytest.mark.parametrize("kind", ["local", pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap"))])
+def test_a_host_that_is_killed_while_it_starts_a_sandbox_leaves_nothing(kind: str, moment: str, tmp_path: Path) -> None:
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    argv = [sys.executable, "-c", KILLED_ON_THE_WAY, kind, moment]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    warden = Path("/proc", done.stdout.strip())
+    subprocess.run(["timeout", "60", "tail", "-s", "0.1", f"--pid={warden.name}", "-f", "/dev/null"], check=False)
+    assert not warden.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_importing_the_environment_is_light() -> None:

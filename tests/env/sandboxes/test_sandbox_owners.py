@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.sandboxes.owners import identity, lives, make_folder, reap_folders
+from gumshoe.env.sandboxes.owners import identity, lives, name_folder, reap_folders
 
 MAKE_AND_DIE = """
 import os
-from gumshoe.env.sandboxes.owners import make_folder
-folder = make_folder()
-(folder / "sub").mkdir()
+from gumshoe.env.sandboxes.owners import name_folder
+folder = name_folder()
+(folder / "sub").mkdir(parents=True)
 (folder / "sub" / "file").write_text("x")
 print(folder, flush=True)
 os.kill(os.getpid(), 9)
@@ -38,7 +38,8 @@ def orphan() -> Path:
 
 
 def test_only_folders_of_the_dead_are_removed(temporary: Path) -> None:
-    left, own = orphan(), make_folder()
+    left, own = orphan(), name_folder()
+    own.mkdir()
     assert left.parent == own.parent == temporary
     world, pid, started = left.name.split("-")[1:4]
     elsewhere = temporary / f"gumshoe-{'0' * 8}-{pid}-{started}-abc"
