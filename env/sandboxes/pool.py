@@ -88,6 +88,7 @@ class SandboxPool:
         self._lock = threading.Lock()
         self._ready: list[WarmLink] = []
         self._leased = 0
+        self._starting = 0
         self._coming: set[Future[None]] = set()
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="gumshoe-pool")
         self._closed = False
@@ -103,7 +104,8 @@ class SandboxPool:
         try:
             return Lease(warm or WarmLink(self._start()), self._take_back)
         except BaseException:
-            self._leased -= 1
+            with self._lock:
+                self._leased -= 1
             raise
 
     def fill(self) -> None:
@@ -138,16 +140,23 @@ class SandboxPool:
     def _order(self) -> None:
         """Has the missing ones started in the background. Called with the lock held."""
         for _ in range(self._size - self._alive()):
+            self._starting += 1
             future = self._starter.submit(self._make_ready)
             self._coming.add(future)
             future.add_done_callback(self._coming.discard)
 
     def _alive(self) -> int:
-        return len(self._ready) + self._leased + sum(not future.done() for future in self._coming)
+        return len(self._ready) + self._leased + self._starting
 
     def _make_ready(self) -> None:
-        warm = WarmLink(self._start())
+        try:
+            warm = WarmLink(self._start())
+        except BaseException:
+            with self._lock:
+                self._starting -= 1
+            raise
         with self._lock:
+            self._starting -= 1
             wanted = not self._closed
             if wanted:
                 self._ready.append(warm)

@@ -174,7 +174,11 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     with ProgressShow(4, 1, control, plain) as show:
         show.done(done)
         show.tick()
-    assert plain.getvalue() == ""
+        assert plain.getvalue() == ""
+        control.finish()
+        show.tick()
+        show.tick()
+    assert plain.getvalue() == "finishing the episodes at hand; Ctrl-C again stops at once\n"
     assert "1 of 1 resolved" in show.line()
     assert "$0.25" in show.line()
     assert "failed tries: 1" in show.line()
@@ -184,6 +188,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
         show.done(done)
         show.tick()
     assert "2/4" in screen.getvalue()
+    assert "Ctrl-C again" in screen.getvalue()
     assert "shop/1 step 3: eval" in screen.getvalue()
 
 
