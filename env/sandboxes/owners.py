@@ -77,8 +77,9 @@ def _world() -> str:
 
 
 def _started(pid: int) -> str:
-    """The start time of a process in the kernel's ticks; 0 where there is no such process."""
+    """The start time of a process in the kernel's ticks; 0 where there is no such process, or only its exit status."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return "0"
+    return "0" if state in "ZX" else numbers[18]

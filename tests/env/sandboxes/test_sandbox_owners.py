@@ -83,3 +83,12 @@ def test_a_process_is_known_by_more_than_its_number() -> None:
     boot, pid, started = me.split("/")
     for other in (f"{boot}/{pid}/{int(started) + 1}", f"x/{pid}/{started}", f"{boot}/x/{started}", "", "//"):
         assert not lives(other)
+
+
+def test_a_dead_process_that_nobody_has_buried_does_not_live() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        named = identity(process.pid)
+        assert lives(named)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not lives(named)
