@@ -10,7 +10,9 @@ const SOURCES = ['index.html', 'package-lock.json', 'package.json', 'public/icon
 
 function digest(): string {
   const hash = createHash('sha256')
-  const inner = readdirSync('src').map((name) => `src/${name}`)
+  const inner = readdirSync('src', { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => `${entry.parentPath}/${entry.name}`)
   for (const name of [...SOURCES, ...inner].sort()) {
     hash.update(`${name}\0`).update(readFileSync(name)).update('\0')
   }

@@ -12,7 +12,7 @@ from gumshoe.errors import DatasetError
 from gumshoe.eval.results import ALL, Result, Summary
 from gumshoe.eval.view.sources import Source, inside
 
-__all__ = ["evaluation_of", "scores_of_task"]
+__all__ = ["evaluation_of", "read_results", "read_summary"]
 
 
 def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -23,7 +23,8 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
         keys: by (arm, id of the trajectory), the address of the episode.
 
     Returns:
-        `summary` (None while it is being played), and `results`: arm, task, group, sample, scores, stop, key.
+        `summary` (None while it is being played), and `results`: arm, task, group, sample, scores, stop, the addresses
+        of the episode (`key`) and of the solver's (`solver_key`).
 
     Raises:
         DatasetError: its files cannot be read.
@@ -31,7 +32,7 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
     return {
         "slug": source.slug,
         "name": source.path.name,
-        "summary": _summary(source),
+        "summary": read_summary(source),
         "results": [
             {
                 "arm": one.arm,
@@ -42,35 +43,15 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
                 "scores": one.scores,
                 "tags": one.tags,
                 "key": keys.get((one.arm, one.trajectory)),
+                "solver_key": keys.get((one.arm, one.solver)),
             }
-            for one in _results(source)
+            for one in read_results(source)
         ],
     }
 
 
-def scores_of_task(source: Source, task: str, trajectory: str, arm: str) -> dict[str, Any]:
-    """What the evaluation says of one episode, and what its solver did with the other packs of the task.
-
-    `scores` are the episode's own; `solver` has an entry for each arm in which the solver was measured on the task.
-    """
-    found = [one for one in _results(source) if one.task_id == task]
-    summary = _summary(source)
-    titles = {one["name"]: one["title"] for one in summary["arms"]} if summary else {}
-    own = next((one for one in found if one.arm == arm and one.trajectory == trajectory), None)
-    return {
-        "evaluation": source.slug,
-        "arm": arm,
-        "title": titles.get(arm, arm),
-        "scores": own.scores if own is not None else {},
-        "solver": [
-            {"arm": one.arm, "title": titles.get(one.arm, one.arm), "solved": one.scores["solved"]}
-            for one in found
-            if one.sample == 0 and one.scores.get("solved") is not None
-        ],
-    }
-
-
-def _summary(source: Source) -> dict[str, Any] | None:
+def read_summary(source: Source) -> dict[str, Any] | None:
+    """Its summary, as JSON; None while there is none. Raises DatasetError."""
     file = source.path / "summary.json"
     if not inside(file, source.root):
         return None
@@ -82,7 +63,8 @@ def _summary(source: Source) -> dict[str, Any] | None:
     return {**summary.model_dump(mode="json"), "tasks": groups}
 
 
-def _results(source: Source) -> Sequence[Result]:
+def read_results(source: Source) -> Sequence[Result]:
+    """The results that it has. Raises DatasetError."""
     file = source.path / "results.jsonl"
     if not inside(file, source.root):
         return []

@@ -95,6 +95,8 @@ class Index:
         except (OSError, sqlite3.OperationalError) as error:
             raise ConfigError(f"the index cannot be kept in {folder}: {error} (see --cache)") from None
         self.version = 0
+        self.era = 0
+        """Grows when the index starts over: what was noted of its state before holds no more."""
 
     def __enter__(self) -> Index:
         return self
@@ -136,6 +138,15 @@ class Index:
             self._writer.commit()
             self.version += 1
             return 0, 0
+
+    def keep_only(self, slugs: Iterable[str]) -> None:
+        """Starts over where the index holds episodes of sources that are gone."""
+        with self._guard:
+            held = {row[0] for row in self._writer.execute("SELECT DISTINCT source FROM episodes")}
+            if held - set(slugs):
+                self._start_over()
+                self._writer.commit()
+                self.version += 1
 
     def add(self, slug: str, entries: Iterable[Entry], reached: int, broken: int) -> None:
         """Puts finished episodes in, and notes up to where the source is in the index."""
@@ -221,6 +232,7 @@ class Index:
             self._writer.execute(f"DELETE FROM {table}")
         self._writer.execute("INSERT INTO words (words) VALUES ('delete-all')")
         self._known.clear()
+        self.era += 1
 
 
 def cache_folder() -> Path:

@@ -8,12 +8,13 @@ from typing import Any
 
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view import episode, query
-from gumshoe.eval.view.evaluations import evaluation_of, scores_of_task
+from gumshoe.eval.view.evaluations import evaluation_of
 from gumshoe.eval.view.gold import GoldPatches
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.query import Query
 from gumshoe.eval.view.reading import read_journal, read_line, read_row
+from gumshoe.eval.view.solvers import evaluated
 from gumshoe.eval.view.sources import Source, inside
 from gumshoe.eval.view.watch import Watcher
 
@@ -87,8 +88,7 @@ class Library:
             "live": bool(place["live"]),
             "row": row,
             "siblings": others,
-            "evaluated": self._evaluated(source, place),
-            **episode.cap(found),
+            **episode.cap({**found, "evaluated": self._evaluated(source, place, found)}),
         }
 
     def raw(self, key: str) -> bytes:
@@ -143,7 +143,7 @@ class Library:
         return {
             "slug": source.slug,
             "kind": source.kind,
-            "name": source.path.name,
+            "name": source.name,
             "parent": source.parent,
             "episodes": count,
             "live": progress.live,
@@ -172,13 +172,13 @@ class Library:
             raise NotThere("this episode has ended: look for it in the list")
         return entries
 
-    def _evaluated(self, source: Source, place: Answer) -> Answer | None:
+    def _evaluated(self, source: Source, place: Answer, found: Answer) -> Answer | None:
         """What the evaluation that a run belongs to says of an episode."""
         parent = self.watcher.source(source.parent) if source.parent is not None else None
         if parent is None or place["live"]:
             return None
         try:
-            return scores_of_task(parent, place["task"], place["id"], source.path.name)
+            return evaluated(parent, source.path.name, found, self._keys(parent))
         except DatasetError:
             return None
 

@@ -6,6 +6,7 @@ Nothing else is ever served. A file that a link leads out of the given folder is
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ __all__ = ["Kind", "Source", "find_sources", "inside", "parquet_files"]
 
 Kind = Literal["run", "dataset", "evaluation"]
 TRAJECTORIES = "trajectories.jsonl"
+ARMS = "arms"
 DEPTH = 3
 """How many folders below an evaluation the run folders of its arms may lie."""
 _SHARD = re.compile(r"^(?P<split>.+)-[0-9a-f]+-\d+$|^(?P<plain>[^-]+)(?:-.*)?$")
@@ -26,8 +28,9 @@ _SHARD = re.compile(r"^(?P<split>.+)-[0-9a-f]+-\d+$|^(?P<plain>[^-]+)(?:-.*)?$")
 class Source:
     """One thing to look at.
 
-    `slug` stands for it in addresses and stays the same from one start to the next; `parent` is the slug of the
-    evaluation that a run belongs to; `root` is the folder that was given, which no file of it may lead out of.
+    `slug` stands for it in addresses and stays the same from one start to the next; `name` is what it is called on
+    the screen; `parent` is the slug of the evaluation that a run belongs to; `root` is the folder that was given,
+    which no file of it may lead out of.
     """
 
     slug: str
@@ -35,6 +38,7 @@ class Source:
     path: Path
     root: Path
     parent: str | None = None
+    name: str = ""
 
 
 def find_sources(paths: Sequence[Path]) -> list[Source]:
@@ -89,7 +93,7 @@ def _sources_in(folder: Path, root: Path) -> Iterator[Source]:
 
 
 def _kind_of(folder: Path) -> Kind | None:
-    if (folder / "summary.json").is_file() or (folder / "results.jsonl").is_file() or (folder / "arms").is_dir():
+    if (folder / "summary.json").is_file() or (folder / "results.jsonl").is_file() or (folder / ARMS).is_dir():
         return "evaluation"
     if (folder / TRAJECTORIES).is_file() or (folder / "journal").is_dir():
         return "run"
@@ -111,20 +115,34 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _with_slugs(found: Iterable[Source]) -> list[Source]:
-    """Each source once, with a name of its own."""
+    """Each source once, with a slug and a name of its own."""
+    once: dict[Path, Source] = {}
+    for source in found:
+        once.setdefault(source.path, source)
+    sources = list(once.values())
+    called = Counter(source.path.name for source in sources if source.parent is None)
     slugs: dict[Path, str] = {}
     named: list[Source] = []
-    for source in found:
-        if source.path in slugs:
-            continue
+    for source in sources:
         parent = slugs.get(Path(source.parent)) if source.parent is not None else None
-        wanted = _slug(source.path.name if parent is None else f"{parent}.{source.path.name}")
+        if source.parent is not None:
+            name = _name_in(source.path, Path(source.parent))
+        else:
+            alone = called[source.path.name] == 1
+            name = source.path.name if alone else f"{source.path.parent.name}/{source.path.name}"
+        wanted = _slug((name if parent is None else f"{parent}.{name}").replace("/", "."))
         slug, number = wanted, 2
         while slug in slugs.values():
             slug, number = f"{wanted}-{number}", number + 1
         slugs[source.path] = slug
-        named.append(replace(source, slug=slug, parent=parent))
+        named.append(replace(source, slug=slug, parent=parent, name=name))
     return named
+
+
+def _name_in(run: Path, evaluation: Path) -> str:
+    """An arm by its name alone, what else an evaluation holds by its path: `solver/ARM`."""
+    parts = run.relative_to(evaluation).parts
+    return "/".join(parts[1:] if parts[0] == ARMS and len(parts) > 1 else parts)
 
 
 def _slug(name: str) -> str:

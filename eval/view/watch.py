@@ -61,6 +61,8 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self.sources = find_sources(self._paths)
         self.progress = {source.slug: Progress() for source in self.sources}
+        self._era = index.era
+        self._kept: Sequence[Source] = ()
         self.ready = False
         """Whether all words of all episodes that there are have been put in."""
 
@@ -82,15 +84,32 @@ class Watcher:
     def look(self) -> None:
         """Takes in everything that is new."""
         self._find()
+        if self.sources is not self._kept:
+            self._index.keep_only(source.slug for source in self.sources)
+            self._kept = self.sources
+        while True:
+            if self._index.era != self._era:
+                self._forget_marks()
+            self._take_in_all()
+            if self._index.era == self._era:
+                break
+        while not self._stop.is_set() and self._take_words():
+            pass
+        self.ready = True
+
+    def _forget_marks(self) -> None:
+        """The index has started over: every source is to be read again."""
+        self._era = self._index.era
+        for progress in self.progress.values():
+            progress.mark = None
+
+    def _take_in_all(self) -> None:
         for source in self.sources:
             progress = self.progress[source.slug]
             try:
                 self._take_in(source, progress)
             except (GumshoeError, OSError) as error:
                 self._say(progress, str(error))
-        while not self._stop.is_set() and self._take_words():
-            pass
-        self.ready = True
 
     def _run(self) -> None:
         while not self._stop.is_set():

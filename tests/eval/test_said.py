@@ -30,7 +30,7 @@ def run(code: int, *, late: bool = False, **outcomes: str) -> TestRun:
         (run(1), "the tests end with exit code 1"),
         (run(1, late=True), "the tests run for more than 20 s"),
         (run(1, a="failed", b="error", c="passed"), "2 of 3 tests fail: a, b"),
-        (run(1, **dict.fromkeys("abcde", "failed")), "5 of 5 tests fail: a, b, c and 2 more"),
+        (run(1, a="failed", b="failed", c="failed", d="failed", e="failed"), "5 of 5 tests fail: a, b, c and 2 more"),
     ],
 )
 def test_a_run_in_one_line(ended: TestRun, line: str) -> None:

@@ -1,6 +1,6 @@
 /** The address of the page holds its whole state, behind the `#`: `#/episode/KEY?step=3`. */
 
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 
 export interface Address {
   view: string
@@ -56,8 +56,10 @@ export function lastList(): string {
 
 export function useAddress(): Address {
   const [hash, setHash] = useState(location.hash)
-  useEffect(() => {
+  // Before the screen is drawn, so that no change of the address is missed.
+  useLayoutEffect(() => {
     const update = () => setHash(location.hash)
+    update()
     for (const event of ['hashchange', 'popstate', 'gumshoe-address']) addEventListener(event, update)
     return () => {
       for (const event of ['hashchange', 'popstate', 'gumshoe-address']) removeEventListener(event, update)

@@ -10,7 +10,7 @@ export function short(value: number | null | undefined): string {
   if (value === null || value === undefined) return UNKNOWN
   if (value >= 1e6) return `${trimmed(value / 1e6)}M`
   if (value >= 1e4) return `${trimmed(value / 1e3)}k`
-  return count(Math.round(value * 100) / 100)
+  return count(value >= 100 ? Math.round(value) : Math.round(value * 100) / 100)
 }
 
 export function seconds(value: number | null | undefined): string {

@@ -4,16 +4,19 @@ import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAddress } from './address'
 import { backend } from './backend'
-import { EvaluationView } from './evaluation'
-import { List, Sources } from './list'
-import { useKeys, Wait } from './parts'
-import { Compare, Player } from './player'
+import { EvaluationView } from './evaluation/evaluation'
+import { useKeys } from './hooks'
+import { List } from './list/list'
+import { Sources } from './list/sources'
+import { Wait } from './parts'
+import { Compare } from './player/compare'
+import { Player } from './player/player'
 import type { Overview } from './types'
 
 const KEYS: [string, string][] = [
   ['/', 'search'],
   ['↑ ↓ or k j', 'row before, next row'],
-  ['Page Up, Page Down, Home, End', 'further in the list'],
+  ['Page Up/Down, Home, End', 'further in the list'],
   ['Enter', 'open the row'],
   ['← → or h l', 'step before, next step'],
   ['Home, End', 'first step, last step'],

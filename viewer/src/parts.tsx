@@ -1,9 +1,8 @@
 /** Small things that every view uses. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
 import { format } from './address'
-import { marked, type Mark, type Piece } from './text'
+import { diffPieces, marked, type Mark, type Piece } from './text'
 import type { Row } from './types'
 
 export const DECISIONS: Record<string, string> = { s: 'seek', e: 'edit', v: 'verify', r: 'report', u: 'submit', '-': 'none' }
@@ -79,6 +78,21 @@ export function Pieces({ pieces, marks = [] }: { pieces: Piece[]; marks?: Mark[]
   )
 }
 
+/** A patch, without the lines that only git reads. */
+export function Diff({ text }: { text: string }) {
+  const read = text.trimEnd().replace(/^(diff --git |index [0-9a-f]).*\n/gm, '')
+  return (
+    <pre class="patch">
+      <Pieces pieces={diffPieces(read)} />
+    </pre>
+  )
+}
+
+/** A place in the code, as `path:12–15`. */
+export function place(path: string, start: number, end = start): string {
+  return `${path}:${start}${end !== start ? `–${end}` : ''}`
+}
+
 export function Wait({ problem }: { problem?: string | null }) {
   return problem ? (
     <p class="problem" role="alert">
@@ -91,53 +105,6 @@ export function Wait({ problem }: { problem?: string | null }) {
 
 export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>
-}
-
-/** What a promise brings; the last thing stays while the next one is on its way, unless it is about another subject. */
-export function useLoaded<T>(load: () => Promise<T>, inputs: unknown[], subject = ''): { data: T | null; problem: string | null } {
-  const [state, setState] = useState<{ data: T | null; problem: string | null; subject: string }>({
-    data: null,
-    problem: null,
-    subject,
-  })
-  const turn = useRef(0)
-  useEffect(() => {
-    const mine = ++turn.current
-    load().then(
-      (data) => mine === turn.current && setState({ data, problem: null, subject }),
-      (error: unknown) =>
-        mine === turn.current && setState({ data: null, problem: error instanceof Error ? error.message : String(error), subject }),
-    )
-  }, inputs)
-  return state.subject === subject ? state : { data: null, problem: null }
-}
-
-/** Listens to keys while nothing is being typed. The handler says whether it took the key. */
-export function useKeys(handler: (key: string, event: KeyboardEvent) => boolean): void {
-  const latest = useRef(handler)
-  latest.current = handler
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement
-      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)
-      if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-      if (document.querySelector('dialog[open]')) return
-      if (latest.current(event.key, event)) event.preventDefault()
-    }
-    addEventListener('keydown', listen)
-    return () => removeEventListener('keydown', listen)
-  }, [])
-}
-
-export function useWide(query: string): boolean {
-  const [wide, setWide] = useState(() => matchMedia(query).matches)
-  useEffect(() => {
-    const media = matchMedia(query)
-    const update = () => setWide(media.matches)
-    media.addEventListener('change', update)
-    return () => media.removeEventListener('change', update)
-  }, [query])
-  return wide
 }
 
 export function episodeAddress(row: Pick<Row, 'key'>, step?: number | null): string {

@@ -174,12 +174,38 @@ export interface Pack {
   missed: { path: string; line: number }[]
 }
 
+/** An attempt to repair the task: by a solver, or by the arm's agent itself. */
+export interface Answer {
+  arm: string
+  title: string
+  sample: number
+  mine: boolean
+  itself: boolean
+  solved: number | null
+  official: number | null
+  tests: string
+  patch: string
+  like_gold: boolean | null
+  steps: number | null
+  tokens: number | null
+  cost: number | null
+  seconds: number | null
+  /** The episode with its steps; null where a script tried. */
+  key: string | null
+  /** Whether each location of the pack was changed; null where it is not this pack. */
+  edited: boolean[] | null
+  elsewhere: { path: string; line: number }[]
+}
+
 export interface Evaluated {
   evaluation: string
   arm: string
   title: string
+  solver: string
   scores: Record<string, number | null>
-  solver: { arm: string; title: string; solved: number }[]
+  /** Of a solver's episode: the one whose pack it was given. */
+  given: string | null
+  answers: Answer[]
 }
 
 export interface Episode {
@@ -251,6 +277,7 @@ export interface Result {
   scores: Record<string, number | null>
   tags: Record<string, string>
   key: string | null
+  solver_key: string | null
 }
 
 export interface Evaluation {

@@ -146,7 +146,7 @@ function lab(hex: string, vision: number[][]): number[] {
 }
 
 describe('colours', () => {
-  const css = readFileSync('src/style.css', 'utf8')
+  const css = readFileSync('src/styles/base.css', 'utf8')
   const schemes = { light: css.slice(0, css.indexOf("[data-theme='dark']")), dark: css.slice(css.indexOf("[data-theme='dark']")) }
   const colour = (scheme: string, name: string) => new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(scheme)?.[1] ?? ''
   const names = ['seek', 'edit', 'verify', 'report', 'submit']

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from view_samples import write_everything
 
 from gumshoe.eval.view.gold import GoldPatches
@@ -20,6 +22,9 @@ from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.server import Listening, make_app
 from gumshoe.eval.view.watch import Watcher
 
+PATIENCE_MS = 60_000
+"""How long anything may take: much, as a busy machine is no mistake of the page. What is right is seen at once."""
+expect.set_options(timeout=PATIENCE_MS)
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -61,6 +66,11 @@ def serving(library: Library, *, host: str = "127.0.0.1", token: str | None = No
         thread.join()
 
 
+def get(address: str, **options: Any) -> httpx2.Response:
+    """What the server answers, however busy the machine is."""
+    return httpx2.get(address, timeout=PATIENCE_MS / 1000, **options)
+
+
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_everything(tmp_path_factory.mktemp("viewed") / "demo")
@@ -95,7 +105,7 @@ def quiet_page(browser: Browser, *, width: int = 1280, height: int = 800, dark: 
     context: BrowserContext = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     said: list[str] = []
 

@@ -16,7 +16,8 @@ SOURCES = ("index.html", "package-lock.json", "package.json", "public/icon.svg",
 
 def test_the_built_files_are_those_of_the_sources() -> None:
     """Run `make viewer` after a change of the front end."""
-    names = sorted([*SOURCES, *(f"src/{path.name}" for path in (VIEWER / "src").iterdir())])
+    inner = [path.relative_to(VIEWER).as_posix() for path in (VIEWER / "src").rglob("*") if path.is_file()]
+    names = sorted([*SOURCES, *inner])
     digest = hashlib.sha256()
     for name in names:
         digest.update(f"{name}\0".encode() + (VIEWER / name).read_bytes() + b"\0")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from conftest import open_library, quiet_page, serving
+from conftest import get, open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
 
 from gumshoe.errors import DatasetError
@@ -34,7 +34,7 @@ def started(*arguments: str) -> Generator[str]:
         yield found[0]
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def refused(*arguments: str) -> str:
@@ -47,12 +47,12 @@ def refused(*arguments: str) -> str:
 def test_it_serves_this_machine_alone_unless_told_otherwise(everything: Path, tmp_path: Path) -> None:
     with started(str(everything), "--cache", str(tmp_path), "--port", "0") as address:
         assert address.startswith("http://127.0.0.1:")
-        assert httpx2.get(address).status_code == 200
+        assert get(address).status_code == 200
 
 
 def test_elsewhere_it_asks_for_a_token(everything: Path, tmp_path: Path) -> None:
     given = (str(everything), "--cache", str(tmp_path), "--port", "0", "--host", "0.0.0.0")
-    with started(*given) as address, httpx2.Client(follow_redirects=True) as client:
+    with started(*given) as address, httpx2.Client(timeout=60, follow_redirects=True) as client:
         plain, _, token = address.partition("?token=")
         assert len(token) >= 30
         assert client.get(plain).status_code == 401
@@ -101,7 +101,6 @@ def test_the_tokens_that_train_are_coloured(
     with open_library(everything / "dataset", cache=tmp_path, model=tokenizer) as library:
         key = library.page(Query())["rows"][0]["key"]
         with serving(library) as site, quiet_page(browser) as page:
-            page.set_default_timeout(60_000)
             page.goto(f"{site}/#/episode/{key}?tab=mask")
             mask = page.locator(".mask-pane pre.mask")
             mask.wait_for()
@@ -119,7 +118,7 @@ def test_a_folder_that_is_no_model_says_so(everything: Path, tmp_path: Path) -> 
     with open_library(everything / "dataset", cache=tmp_path, model=tmp_path / "empty") as library:
         key = library.page(Query())["rows"][0]["key"]
         with serving(library) as site:
-            answer = httpx2.get(f"{site}/api/mask/{key}", timeout=60)
+            answer = get(f"{site}/api/mask/{key}")
     assert answer.status_code == 422
     assert "cannot be loaded" in answer.json()["error"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from conftest import serving
+from conftest import get, serving
 
 from gumshoe.eval.view.guard import is_loopback
 from gumshoe.eval.view.library import Library
@@ -19,41 +19,41 @@ def guarded(library: Library) -> Iterator[str]:
 
 
 def test_a_strict_content_policy(site: str) -> None:
-    policy = httpx2.get(site).headers["content-security-policy"]
+    policy = get(site).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "http" not in policy
     for path in ("/app.js", "/api/overview", "/nothing", "/api/episode/none"):
-        headers = httpx2.get(f"{site}{path}").headers
+        headers = get(f"{site}{path}").headers
         assert headers["content-security-policy"] == policy
         assert headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.1.2.3", ""])
 def test_another_name_gets_nothing(site: str, name: str) -> None:
-    assert httpx2.get(f"{site}/api/overview", headers={"host": name}).status_code == 421
+    assert get(f"{site}/api/overview", headers={"host": name}).status_code == 421
 
 
 @pytest.mark.parametrize("name", ["localhost", "LOCALHOST:99", "127.0.0.1:1", "[::1]:80"])
 def test_names_of_this_machine_are_answered(site: str, name: str) -> None:
-    assert httpx2.get(f"{site}/api/overview", headers={"host": name}).status_code == 200
+    assert get(f"{site}/api/overview", headers={"host": name}).status_code == 200
 
 
 def test_only_reading_and_no_other_site(site: str) -> None:
-    assert httpx2.post(f"{site}/api/overview").status_code == 405
+    assert httpx2.post(f"{site}/api/overview", timeout=60).status_code == 405
     crossing = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
-    assert httpx2.get(f"{site}/api/overview", headers=crossing).status_code == 403
+    assert get(f"{site}/api/overview", headers=crossing).status_code == 403
 
 
 def test_without_the_token_there_is_nothing(guarded: str) -> None:
     for path in ("/", "/app.js", "/api/overview", "/api/overview?token=wrong"):
-        assert httpx2.get(f"{guarded}{path}").status_code == 401
+        assert get(f"{guarded}{path}").status_code == 401
     wrong = {"authorization": "Bearer wrong", "cookie": "gumshoe_token=wrong"}
-    assert httpx2.get(f"{guarded}/api/overview", headers=wrong).status_code == 401
+    assert get(f"{guarded}/api/overview", headers=wrong).status_code == 401
 
 
 def test_the_token_opens_once_and_becomes_a_cookie(guarded: str) -> None:
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         first = client.get(f"{guarded}//evil.example/?token=s3cret&x=1")
         assert first.status_code == 303
         assert first.headers["location"] == "/evil.example/?x=1"
@@ -61,13 +61,13 @@ def test_the_token_opens_once_and_becomes_a_cookie(guarded: str) -> None:
         assert "SameSite=strict" in first.headers["set-cookie"]
         assert client.get(f"{guarded}/api/overview").status_code == 200
     bearer = {"authorization": "Bearer s3cret"}
-    assert httpx2.get(f"{guarded}/api/overview", headers=bearer).status_code == 200
+    assert get(f"{guarded}/api/overview", headers=bearer).status_code == 200
 
 
 def test_with_a_token_numeric_names_are_answered_and_others_not(guarded: str) -> None:
     bearer = {"authorization": "Bearer s3cret"}
-    assert httpx2.get(f"{guarded}/", headers={**bearer, "host": "10.1.2.3"}).status_code == 200
-    assert httpx2.get(f"{guarded}/", headers={**bearer, "host": "evil.example"}).status_code == 421
+    assert get(f"{guarded}/", headers={**bearer, "host": "10.1.2.3"}).status_code == 200
+    assert get(f"{guarded}/", headers={**bearer, "host": "evil.example"}).status_code == 421
 
 
 def test_what_is_loopback() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import httpx2
 import pytest
-from conftest import open_library, quiet_page, serving
+from conftest import get, open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
 from view_samples import SEEK, make_trajectory, write_run
 
@@ -53,6 +52,7 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: P
             expect(page.get_by_role("status")).to_have_text("3 episodes")
             for tab in ("code", "diff", "pack", "messages", "facts"):
                 page.goto(f"{site}/#/episode/{key}?step=2&tab={tab}")
+                expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", tab)
                 expect(page.get_by_role("article", name="Step 2")).to_be_visible()
             expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
             expect(page.get_by_role("heading", level=1)).to_contain_text("␛[31mred␛]0;title␇␛[2J")
@@ -69,8 +69,8 @@ def test_a_line_of_twenty_megabytes_is_cut_for_the_browser_alone(
     with open_library(hostile_run, cache=tmp_path / "cache") as library, serving(library) as site:
         rows = library.page(Query())["rows"]
         key = next(row["key"] for row in rows if row["task"] == "shop/tax-2")
-        assert len(httpx2.get(f"{site}/api/raw/{key}", timeout=60).content) > 20_000_000
-        assert len(httpx2.get(f"{site}/api/episode/{key}", timeout=60).content) < 3_000_000
+        assert len(get(f"{site}/api/raw/{key}").content) > 20_000_000
+        assert len(get(f"{site}/api/episode/{key}").content) < 3_000_000
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}")
             expect(page.get_by_text("long texts are cut here")).to_be_visible()
@@ -81,10 +81,10 @@ def test_a_line_of_twenty_megabytes_is_cut_for_the_browser_alone(
 def test_a_row_that_is_no_trajectory_says_so(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
     with open_library(hostile_run, cache=tmp_path / "cache") as library, serving(library) as site:
         key = next(row["key"] for row in library.page(Query())["rows"] if row["task"] == "")
-        answer = httpx2.get(f"{site}/api/episode/{key}")
+        answer = get(f"{site}/api/episode/{key}")
         assert answer.status_code == 422
         assert "this is no trajectory" in answer.json()["error"]
-        assert httpx2.get(f"{site}/api/episode/none").status_code == 404
+        assert get(f"{site}/api/episode/none").status_code == 404
 
 
 def test_a_static_copy_of_hostile_text_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_static_copy_of_hostile_text_does_nothing(browser: Browser, hostile_ru
     ],
 )
 def test_paths_that_climb_out_lead_nowhere(site: str, path: str) -> None:
-    answer = httpx2.get(f"{site}{path}")
+    answer = get(f"{site}{path}")
     assert answer.status_code == 404
     assert "root:" not in answer.text
 
@@ -132,7 +132,7 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> N
 def test_filters_are_data_and_never_sql(site: str) -> None:
     for value in ("' OR 1=1 --", '"; DROP TABLE episodes; --', "\x00"):
         filters = json.dumps([{"field": value, "op": "is", "value": value}])
-        answer = httpx2.get(f"{site}/api/episodes", params={"filters": filters, "sort": value, "q": f'{value}" OR *'})
+        answer = get(f"{site}/api/episodes", params={"filters": filters, "sort": value, "q": f'{value}" OR *'})
         assert answer.status_code == 200
         assert answer.json()["total"] == 0
     for broken in (
@@ -141,4 +141,4 @@ def test_filters_are_data_and_never_sql(site: str) -> None:
         "[1]",
         '[{"field":"a","op":"is","value":[]}]',
     ):
-        assert httpx2.get(f"{site}/api/episodes", params={"filters": broken}).status_code == 400
+        assert get(f"{site}/api/episodes", params={"filters": broken}).status_code == 400

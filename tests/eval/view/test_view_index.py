@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from conftest import open_library
 from hypothesis import given
 from hypothesis import strategies as st
-from view_samples import SEEK, make_trajectory, write_evaluation, write_journal, write_run
+from view_samples import SEEK, make_trajectory, write_evaluation, write_everything, write_journal, write_run
 
 from gumshoe.collect.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
@@ -212,7 +213,32 @@ def test_folders_without_anything_to_see(tmp_path: Path) -> None:
         find_sources([tmp_path])
     run = write_run(tmp_path / "a" / "run", [])
     other = write_run(tmp_path / "b" / "run", [])
-    assert [source.slug for source in find_sources([run, other, run])] == ["run", "run-2"]
+    found = find_sources([run, other, run])
+    assert [(source.slug, source.name) for source in found] == [("a.run", "a/run"), ("b.run", "b/run")]
+    assert [source.slug for source in find_sources([run, run])] == ["run"]
+
+
+def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> None:
+    """The others stay, datasets and episodes in flight included, which are only read again when they change."""
+    folder = write_everything(tmp_path / "demo", episodes=6)
+    write_evaluation(folder / "eval", solver=True)
+    write_journal(folder / "traces", "tax-7", SEEK)
+    with open_library(folder, cache=tmp_path / "cache") as library:
+        before = library.page(Query())["total"]
+        assert [source["name"] for source in library.overview()["sources"] if source["parent"]] == [
+            "idle",
+            "seeker",
+            "solver/seeker",
+        ]
+        shutil.rmtree(folder / "eval" / "arms" / "idle")
+        library.watcher.look()
+        left = library.page(Query())
+        assert left["total"] == before - 6
+        assert {row["source"] for row in left["rows"]} == {"traces", "dataset", "eval.seeker", "eval.solver.seeker"}
+        assert any(row["live"] for row in left["rows"])
+    shutil.rmtree(folder / "eval")
+    with open_library(folder, cache=tmp_path / "cache") as library:
+        assert {row["source"] for row in library.page(Query())["rows"]} == {"traces", "dataset"}
 
 
 def test_the_cache_is_where_the_system_keeps_such_things(tmp_path: Path) -> None:

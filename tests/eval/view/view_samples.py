@@ -43,6 +43,15 @@ GOLD = """\
 +    tax = 2
      return sum(prices) * tax
 """
+WRONG = """\
+--- a/cart.py
++++ b/cart.py
+@@ -1,3 +1,3 @@
+ def total(prices):
+     tax = 1
+-    return sum(prices) * tax
++    return sum(prices) * tax * tax
+"""
 TOOLS = tuple(
     ToolSchema(name=name, description=f"The tool {name}.", parameters={"type": "object", "properties": {}})
     for name in ("eval", "view", "pdb", "rewrite", "report", "submit")
@@ -218,8 +227,11 @@ def write_journal(folder: Path, name: str, turns: Sequence[Turn]) -> Path:
     return path
 
 
-def write_evaluation(folder: Path, tasks: int = 6) -> Path:
-    """Two arms: one hands over packs, the other one nothing; with a solver's arm."""
+def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> Path:
+    """Two arms: one hands over packs, the other one nothing; with a solver's arm.
+
+    With `solver` the solver is an agent whose episodes lie there, too, and everything is written down of them.
+    """
     seeker = [make_trajectory(number, (*SEEK, *REPORT), pack=PACK, resolved=None) for number in range(tasks)]
     idle = [make_trajectory(number, SEEK, resolved=False, policy="idle") for number in range(tasks)]
     write_run(folder / "arms" / "seeker", seeker)
@@ -228,6 +240,8 @@ def write_evaluation(folder: Path, tasks: int = 6) -> Path:
         "idle": [_result("idle", one, 0.0, 0.0) for one in idle],
         "seeker": [_result("seeker", one, 1.0, float(number < 4)) for number, one in enumerate(seeker)],
     }
+    if solver:
+        by_arm["seeker"] = _repaired(folder, by_arm["seeker"])
     alone = [
         one.model_copy(update={"arm": "no_pack", "trajectory": "", "stop": None, "scores": {"solved": 0.0}})
         for one in by_arm["idle"]
@@ -252,11 +266,31 @@ def write_evaluation(folder: Path, tasks: int = 6) -> Path:
             )
         ),
         comparisons=compare_all(by_arm, "idle", seed=0, resamples=100),
+        solver="models/big, agent" if solver else "",
     )
     results = [one for of_arm in (*by_arm.values(), alone) for one in of_arm]
     (folder / "results.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in results), encoding="utf-8")
     (folder / "summary.json").write_text(summary.model_dump_json(indent=2), encoding="utf-8")
     return folder
+
+
+def _repaired(folder: Path, results: Sequence[Result]) -> list[Result]:
+    """What a solver made of the packs: the first four tasks are repaired, the fifth wrongly, the last not at all."""
+    episodes = [make_trajectory(number, REPAIR, resolved=number < 4, policy="big") for number in range(len(results))]
+    write_run(folder / "solver" / "seeker", episodes)
+    spent = {"solver_steps": 3.0, "solver_tokens": 1120.0, "solver_cost": 0.02, "solver_seconds": 2.5}
+    ends = {4: (WRONG, "1 still fail: test_cart.py::test_total"), 5: ("", "no patch")}
+    return [
+        result.model_copy(
+            update={
+                "solver": episode.id,
+                "scores": {**result.scores, **spent},
+                "patch": ends.get(number, (GOLD, ""))[0],
+                "tests": ends.get(number, ("", "4 tests pass"))[1],
+            }
+        )
+        for number, (result, episode) in enumerate(zip(results, episodes, strict=True))
+    ]
 
 
 def _result(arm: str, trajectory: Trajectory, recall: float, solved: float) -> Result:

@@ -1,11 +1,11 @@
 /** How the episodes are spread; bars and ranges filter. */
 
 import { useRef, useState } from 'preact/hooks'
-import { backend } from './backend'
-import { ranged, same, toggled, type Filter, type Query } from './filters'
-import { count, short } from './format'
-import { useLoaded } from './parts'
-import type { Numbers, Values } from './types'
+import { backend } from '../backend'
+import { ranged, same, toggled, type Filter, type Query } from '../filters'
+import { count, short } from '../format'
+import { useLoaded } from '../hooks'
+import type { Numbers, Values } from '../types'
 
 interface Props {
   query: Query

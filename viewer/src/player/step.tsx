@@ -1,10 +1,11 @@
 /** One turn: what was seen before it, what was decided and why, what was called, what came back. */
 
 import { useState } from 'preact/hooks'
-import { count, money, percent, seconds } from './format'
-import { Decision, Pieces } from './parts'
-import { findMarks, piecesOf, pythonLines, type Mark, type Piece } from './text'
-import type { Call, Episode, Observation, Step } from './types'
+import { count, money, percent, seconds } from '../format'
+import { CallLine } from '../call'
+import { Decision, Pieces } from '../parts'
+import { findMarks, piecesOf, type Mark } from '../text'
+import type { Episode, Observation, Step } from '../types'
 
 const FOLD = 6_000
 
@@ -114,45 +115,6 @@ function Costs({ step }: { step: Step }) {
       )}
     </dl>
   )
-}
-
-/** A call, its long texts as blocks of code. */
-export function CallLine({ call }: { call: Call }) {
-  if (call.error !== null) {
-    return (
-      <div class="call wrong">
-        <p>This could not be read as a call: {call.error}</p>
-        <pre>{call.raw ?? call.name}</pre>
-      </div>
-    )
-  }
-  const given = typeof call.arguments === 'object' && call.arguments !== null ? Object.entries(call.arguments) : []
-  const long = given.filter(([, value]) => typeof value === 'string' && (value.includes('\n') || value.length > 80))
-  const plain = given.filter((pair) => !long.includes(pair))
-  return (
-    <div class="call">
-      <code>
-        <b>{call.name}</b>({plain.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(', ')}
-        {long.length > 0 ? (plain.length ? ', …' : '…') : ''})
-      </code>
-      {long.map(([name, value]) => (
-        <div key={name} class="argument">
-          <span>{name}</span>
-          <pre>{name === 'code' ? <Pieces pieces={flat(pythonLines(String(value)))} /> : String(value)}</pre>
-        </div>
-      ))}
-      {given.filter(([, value]) => typeof value === 'object' && value !== null && JSON.stringify(value).length > 200).length > 0 && (
-        <details>
-          <summary>Arguments in full</summary>
-          <pre>{JSON.stringify(call.arguments, null, 2)}</pre>
-        </details>
-      )}
-    </div>
-  )
-}
-
-function flat(lines: Piece[][]): Piece[] {
-  return lines.flatMap((line, index) => (index ? [{ text: '\n', kind: '' }, ...line] : line))
 }
 
 function Answer({ observation, marks }: { observation: Observation; marks: Mark[] }) {

@@ -1,0 +1,91 @@
+"""What the solver did with a pack, as a user looks it up in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from conftest import open_library, serving
+from playwright.sync_api import Locator, Page, expect
+from view_samples import make_task, write_evaluation
+
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.query import Query
+
+
+@pytest.fixture(scope="module")
+def repaired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Library]]:
+    folder = tmp_path_factory.mktemp("repaired")
+    write_evaluation(folder / "eval", solver=True)
+    write_taskset(folder / "tasks", [make_task(number) for number in range(6)])
+    with open_library(folder, cache=folder / "cache") as library, serving(library) as address:
+        yield address, library
+
+
+def opened(page: Page, repaired: tuple[str, Library], source: str, task: str) -> Locator:
+    """The pack's pane of an episode."""
+    address, library = repaired
+    rows = library.page(Query(limit=500))["rows"]
+    key = next(row["key"] for row in rows if (row["source"], row["task"]) == (source, task))
+    page.goto(f"{address}/#/episode/{key}?tab=pack")
+    return page.get_by_role("tabpanel")
+
+
+def test_its_patch_stands_beside_the_gold_patch(page: Page, repaired: tuple[str, Library]) -> None:
+    pane = opened(page, repaired, "eval.seeker", "shop/tax-1")
+    solver = pane.get_by_role("region", name="What the solver did")
+    expect(solver).to_contain_text("models/big, agent")
+    mine = solver.get_by_role("article", name="With this pack")
+    expect(mine).to_contain_text(re.compile("✓ resolved.*the seeker.*3 steps, 1,120 tokens, \\$0.0200, 2.5 s"))
+    expect(mine).to_contain_text("Tests: 4 tests pass.")
+    expect(mine).to_contain_text("It changed 1 of the 2 locations that the pack names, and nothing else.")
+    expect(mine).to_contain_text("✓ same change as gold")
+    expect(mine.locator(".patch")).to_have_count(2)
+    expect(mine.locator(".plus")).to_have_text(["+    tax = 2", "+    tax = 2"])
+    expect(pane.locator(".locations li").first).to_contain_text("✎ changed by the solver")
+    expect(pane.locator(".locations li").last).not_to_contain_text("changed by the solver")
+
+
+def test_a_wrong_patch_says_where_it_went_and_which_tests_fail(page: Page, repaired: tuple[str, Library]) -> None:
+    mine = opened(page, repaired, "eval.seeker", "shop/tax-4").get_by_role("article", name="With this pack")
+    expect(mine).to_contain_text("✗ not resolved")
+    expect(mine).to_contain_text("Tests: 1 still fail: test_cart.py::test_total.")
+    expect(mine).to_contain_text("It changed 0 of the 2 locations that the pack names, but cart.py:3.")
+    expect(mine).not_to_contain_text("same change")
+
+
+def test_no_patch_says_so(page: Page, repaired: tuple[str, Library]) -> None:
+    mine = opened(page, repaired, "eval.seeker", "shop/tax-5").get_by_role("article", name="With this pack")
+    expect(mine).to_contain_text("It left no patch.")
+    expect(mine).not_to_contain_text("Tests:")
+
+
+def test_its_steps_are_a_link_away_and_lead_back_to_the_pack(page: Page, repaired: tuple[str, Library]) -> None:
+    pane = opened(page, repaired, "eval.seeker", "shop/tax-1")
+    pane.get_by_role("article", name="With this pack").get_by_role("link", name="Its steps").click()
+    expect(page.get_by_role("article", name="Step 0")).to_contain_text("The tax is wrong.")
+    page.keyboard.press("3")
+    pane = page.get_by_role("tabpanel")
+    expect(pane).to_contain_text("This is an episode of the solver.")
+    expect(pane.get_by_role("article", name="With this pack")).to_contain_text("✓ resolved")
+    pane.get_by_role("link", name="this pack").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
+
+
+def test_the_other_attempts_are_listed_and_the_evaluation_leads_to_steps(
+    page: Page, repaired: tuple[str, Library]
+) -> None:
+    pane = opened(page, repaired, "eval.idle", "shop/tax-1")
+    others = pane.locator(".answers li")
+    expect(others).to_have_count(2)
+    expect(others.first).to_contain_text(re.compile("✓ resolved *the seeker"))
+    others.first.get_by_text("Patch").click()
+    expect(others.first.locator(".plus")).to_have_text("+    tax = 2")
+    pane.get_by_role("link", name="The evaluation").click()
+    page.get_by_label("Measure").select_option("solved")
+    page.get_by_role("button", name=re.compile("^the seeker: ")).click()
+    behind = page.get_by_label("Tasks behind the bar")
+    behind.get_by_role("row", name="shop/tax-1").get_by_role("link", name="solver").click()
+    expect(page.get_by_role("article", name="Step 0")).to_contain_text("The tax is wrong.")

@@ -1,0 +1,46 @@
+/** One bar an arm, with its interval. */
+
+import type { Arm, Measured } from '../types'
+import { interval, spoken, UNBOUNDED, written, type Choice } from './measure'
+
+export function Bars({ arms, choice, onChoose }: { arms: Arm[]; choice: Choice; onChoose: (arm: string) => void }) {
+  const measures = arms.map((arm) => arm.groups[choice.group]?.[choice.metric] ?? null)
+  const most = UNBOUNDED.test(choice.metric) ? Math.max(...measures.map((one) => one?.high ?? 0), 1e-9) : 1
+  return (
+    <ul class="arms">
+      {arms.map((arm, index) => {
+        const one = measures[index]
+        const value = one?.value ?? null
+        return (
+          <li key={arm.name}>
+            <button
+              aria-pressed={choice.arm === arm.name && !choice.against}
+              onClick={() => onChoose(arm.name)}
+              aria-label={`${arm.title}: ${spoken(choice.metric, one)}. Show the tasks behind it`}
+            >
+              <span class="label">{arm.title}</span>
+              <svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
+                <rect class="ground" x={0} y={0} width={100} height={20} />
+                {value !== null && <rect class={`a${index % 6}`} x={0} y={1} width={(100 * value) / most} height={10} />}
+                {one && value !== null && <Whisker one={one} scale={(at) => (100 * at) / most} />}
+              </svg>
+              <span class="number">
+                {written(choice.metric, value)} <small>{interval(choice.metric, one)}</small>
+              </span>
+            </button>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+/** An interval, as a line of its own below the bar: seen beside every colour. */
+export function Whisker({ one, scale }: { one: Measured; scale: (value: number) => number }) {
+  const [low, high] = [scale(one.low ?? 0), scale(one.high ?? 0)]
+  return (
+    <g class="whisker">
+      <path d={`M${low} 16H${high}M${low} 13V19M${high} 13V19`} vector-effect="non-scaling-stroke" />
+    </g>
+  )
+}

@@ -1,0 +1,107 @@
+/** An evaluation: arms side by side with intervals, paired differences, and the tasks behind every bar. */
+
+import { useEffect } from 'preact/hooks'
+import { changed, go, type Address } from '../address'
+import { backend } from '../backend'
+import { count } from '../format'
+import { useKeys, useLoaded } from '../hooks'
+import { Empty, Wait } from '../parts'
+import type { Evaluation, Overview } from '../types'
+import { Bars } from './bars'
+import { Behind } from './behind'
+import { Differences } from './differences'
+import { metricsOf, titled, type Choice, type Summary } from './measure'
+import { AllMeasures } from './table'
+
+export function EvaluationView({ address, overview }: { address: Address; overview: Overview }) {
+  const slug = address.keys[0] ?? ''
+  const source = overview.sources.find((one) => one.slug === slug)
+  const live = overview.sources.some((one) => one.parent === slug && one.live)
+  const { data, problem } = useLoaded(() => backend.evaluation(slug), [slug, overview.version], slug)
+  useEffect(() => {
+    document.title = `${data?.summary?.title ?? source?.name ?? 'Evaluation'} · Gumshoe`
+  }, [data])
+  if (!data) return <Wait problem={problem} />
+  if (!data.summary) {
+    return (
+      <main class="evaluation">
+        <h1>{data.name}</h1>
+        <Empty>
+          {live ? 'It is being played; ' : ''}its figures come when every arm is done. The arms so far are among the sources above.
+        </Empty>
+      </main>
+    )
+  }
+  return <Figures evaluation={data} summary={data.summary} address={address} />
+}
+
+function Figures({ evaluation, summary, address }: { evaluation: Evaluation; summary: Summary; address: Address }) {
+  const groups = Object.keys(summary.tasks)
+  const metrics = metricsOf(summary)
+  const choice: Choice = {
+    group: known(address.params.get('group'), groups),
+    metric: known(address.params.get('metric'), metrics),
+    arm: address.params.get('arm'),
+    against: address.params.get('against'),
+  }
+  const set = (changes: Partial<Choice>) => go(changed(address, changes), true)
+  const arms = summary.arms.filter((arm) => arm.groups[choice.group])
+  useKeys((key) => {
+    if (key !== 'Escape' || !choice.arm) return false
+    set({ arm: null, against: null })
+    return true
+  })
+  return (
+    <main class="evaluation">
+      <header class="heading">
+        <h1>{summary.title}</h1>
+        <p>
+          <span>{count(summary.tasks['all'])} tasks</span>
+          <span>{count(summary.arms.length)} arms</span>
+          <span class="note">seed {summary.seed}, 95% intervals</span>
+        </p>
+        <div class="choices">
+          <label>
+            Tasks{' '}
+            <select value={choice.group} onChange={(event) => set({ group: event.currentTarget.value })}>
+              {groups.map((name) => (
+                <option key={name} value={name}>
+                  {titled(name)} ({summary.tasks[name]})
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            Measure{' '}
+            <select value={choice.metric} onChange={(event) => set({ metric: event.currentTarget.value })}>
+              {metrics.map((name) => (
+                <option key={name} value={name}>
+                  {titled(name)}
+                </option>
+              ))}
+            </select>
+          </label>
+        </div>
+      </header>
+      <div class="plots">
+        <section>
+          <h2>{titled(choice.metric)}</h2>
+          <Bars arms={arms} choice={choice} onChoose={(arm) => set({ arm, against: null })} />
+        </section>
+        <section>
+          <h2>Paired differences</h2>
+          <Differences summary={summary} choice={choice} onChoose={(one) => set({ arm: one.arm, against: one.baseline })} />
+        </section>
+      </div>
+      {choice.arm && <Behind evaluation={evaluation} summary={summary} choice={choice} onClose={() => set({ arm: null, against: null })} />}
+      <section>
+        <h2>All measures</h2>
+        <AllMeasures arms={arms} metrics={metrics} choice={choice} onChoose={(metric, arm) => set({ metric, arm, against: null })} />
+      </section>
+    </main>
+  )
+}
+
+function known(wanted: string | null, names: string[]): string {
+  return wanted !== null && names.includes(wanted) ? wanted : (names[0] ?? '')
+}

@@ -1,0 +1,106 @@
+/** The search field, the form that adds a condition, and the conditions as chips. */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { describe, OPERATORS, readTyped, same, type Filter, type Operator, type Query } from '../filters'
+import { useKeys } from '../hooks'
+import type { Overview } from '../types'
+
+export function Bar({ query, set, overview }: { query: Query; set: (next: Partial<Query>, replace?: boolean) => void; overview: Overview }) {
+  const [typed, setTyped] = useState(query.text)
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => setTyped(query.text), [query.text])
+  useEffect(() => {
+    if (typed === query.text) return
+    const timer = setTimeout(() => {
+      if (!readTyped(typed, overview.fields).filters.length) set({ text: typed.trim() }, true)
+    }, 250)
+    return () => clearTimeout(timer)
+  }, [typed])
+  useKeys((key) => {
+    if (key !== '/') return false
+    input.current?.focus()
+    return true
+  })
+  const submit = (event: Event) => {
+    event.preventDefault()
+    const read = readTyped(typed, overview.fields)
+    setTyped(read.text)
+    set({ text: read.text, filters: [...query.filters, ...read.filters] })
+  }
+  return (
+    <div class="bar">
+      <form role="search" onSubmit={submit}>
+        <input
+          ref={input}
+          type="search"
+          aria-label="Search what was said and seen"
+          placeholder='Search what was said and seen, or steps>5 …  ( / )'
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
+        />
+      </form>
+      <AddFilter overview={overview} onAdd={(filter) => set({ filters: [...query.filters, filter] })} />
+      {(query.filters.length > 0 || query.text) && (
+        <ul class="chips" aria-label="Filters">
+          {query.filters.map((filter) => (
+            <li key={describe(filter)}>
+              <button
+                onClick={() => set({ filters: query.filters.filter((one) => !same(one, filter)) })}
+                title="Take this filter away"
+              >
+                {describe(filter)} <span aria-hidden="true">×</span>
+              </button>
+            </li>
+          ))}
+          <li>
+            <button class="plain" onClick={() => set({ filters: [], text: '' })}>
+              Clear all
+            </button>
+          </li>
+        </ul>
+      )}
+      {query.text && !overview.searchable && <p class="note">Still reading: more may be found in a moment.</p>}
+    </div>
+  )
+}
+
+function AddFilter({ overview, onAdd }: { overview: Overview; onAdd: (filter: Filter) => void }) {
+  const [field, setField] = useState('outcome')
+  const [op, setOp] = useState<Operator>('is')
+  const [value, setValue] = useState('')
+  const numeric = overview.fields.find((one) => one.name === field)?.numeric
+  const add = (event: Event) => {
+    event.preventDefault()
+    onAdd({ field, op, value: op === 'unknown' ? '' : value })
+    setValue('')
+  }
+  return (
+    <form class="add-filter" onSubmit={add}>
+      <select aria-label="Field" value={field} onChange={(event) => setField(event.currentTarget.value)}>
+        {overview.fields.map(({ name }) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <select aria-label="Comparison" value={op} onChange={(event) => setOp(event.currentTarget.value as Operator)}>
+        {OPERATORS.map(([name, title]) => (
+          <option key={name} value={name}>
+            {title}
+          </option>
+        ))}
+      </select>
+      {op !== 'unknown' && (
+        <input
+          aria-label="Value"
+          value={value}
+          inputMode={numeric ? 'decimal' : 'text'}
+          onInput={(event) => setValue(event.currentTarget.value)}
+          size={10}
+        />
+      )}
+      <button>Filter</button>
+    </form>
+  )
+}

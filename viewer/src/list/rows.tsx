@@ -1,0 +1,113 @@
+/** The rows that are on the screen, of as many as there are. */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { format, go } from '../address'
+import { backend } from '../backend'
+import { writeQuery, type Query } from '../filters'
+import { count } from '../format'
+import { useKeys, useWide } from '../hooks'
+import { Empty, Legend, Wait } from '../parts'
+import type { Row } from '../types'
+import { Head, RowLine } from './line'
+
+const PAGE = 100
+
+/** Where the list was scrolled to when it was left, by its address. */
+const places = new Map<string, { top: number; chosen: number }>()
+
+export function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query>) => void; version: number }) {
+  const name = writeQuery(query).toString()
+  const wide = useWide('(min-width: 60rem)')
+  const height = wide ? 34 : 62
+  const [pages, setPages] = useState<Map<number, Row[]>>(new Map())
+  const [total, setTotal] = useState<number | null>(null)
+  const [problem, setProblem] = useState<string | null>(null)
+  const [chosen, setChosen] = useState(places.get(name)?.chosen ?? 0)
+  const [span, setSpan] = useState<[number, number]>([0, 30])
+  const scroller = useRef<HTMLDivElement>(null)
+  const asked = useRef(new Map<number, number>())
+
+  const measure = () => {
+    const box = scroller.current
+    if (!box) return
+    setSpan([Math.max(0, Math.floor(box.scrollTop / height) - 8), Math.ceil((box.scrollTop + box.clientHeight) / height) + 8])
+    places.set(name, { top: box.scrollTop, chosen })
+  }
+  useEffect(() => {
+    for (let page = Math.floor(span[0] / PAGE); page <= Math.floor(span[1] / PAGE); page++) {
+      if (asked.current.get(page) === version) continue
+      asked.current.set(page, version)
+      backend.page(query, page * PAGE, PAGE).then(
+        (found) => {
+          setTotal(found.total)
+          setProblem(null)
+          setPages((before) => new Map(before).set(page, found.rows))
+        },
+        (error: Error) => setProblem(error.message),
+      )
+    }
+  }, [span[0], span[1], version])
+  useEffect(() => {
+    const before = places.get(name)
+    if (scroller.current && before) scroller.current.scrollTop = before.top
+    measure()
+    addEventListener('resize', measure)
+    return () => removeEventListener('resize', measure)
+  }, [total === null, height])
+  useEffect(() => {
+    const known = places.get(name)
+    places.set(name, { top: known?.top ?? 0, chosen })
+  }, [chosen])
+
+  const rowAt = (index: number) => pages.get(Math.floor(index / PAGE))?.[index % PAGE]
+  /** The chosen row, ahead of the screen while keys come quickly. */
+  const latest = useRef(chosen)
+  const choose = (index: number) => {
+    const box = scroller.current
+    if (!box || total === null) return
+    const next = Math.min(Math.max(0, index), total - 1)
+    latest.current = next
+    setChosen(next)
+    if (next * height < box.scrollTop) box.scrollTop = next * height
+    const room = box.clientHeight - (box.querySelector('.head')?.clientHeight ?? 0)
+    if ((next + 1) * height > box.scrollTop + room) box.scrollTop = (next + 1) * height - room
+    setTimeout(() => box.querySelector<HTMLElement>(`[data-index="${latest.current}"]`)?.focus({ preventScroll: true }), 30)
+  }
+  useKeys((key) => {
+    const jump = Math.floor((scroller.current?.clientHeight ?? 400) / height) - 1
+    const moves: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: jump, PageUp: -jump }
+    const row = rowAt(latest.current)
+    if (key === 'Home') choose(0)
+    else if (key === 'End') choose((total ?? 1) - 1)
+    else if (moves[key] !== undefined) choose(latest.current + (moves[key] ?? 0))
+    else if (key === 'Enter' && row && !busyElsewhere()) go(format('episode', [row.key], { q: query.text }))
+    else return false
+    return true
+  })
+  const indices = Array.from({ length: Math.max(0, Math.min(span[1], total ?? 0) - span[0]) }, (_, n) => span[0] + n)
+  return (
+    <section class="rows" aria-label="Episodes">
+      <div class="above">
+        <p class="total" role="status">
+          {total === null ? 'Counting …' : `${count(total)} ${total === 1 ? 'episode' : 'episodes'}`}
+        </p>
+        <Legend />
+      </div>
+      {problem !== null && <Wait problem={problem} />}
+      <div class="scroller" ref={scroller} onScroll={measure} tabIndex={-1}>
+        <Head query={query} set={set} />
+        {total === 0 && <Empty>Nothing meets these filters.</Empty>}
+        <ol style={{ height: `${(total ?? 0) * height}px` }}>
+          {indices.map((index) => (
+            <RowLine key={index} row={rowAt(index)} index={index} height={height} chosen={index === chosen} search={query.text} />
+          ))}
+        </ol>
+      </div>
+    </section>
+  )
+}
+
+/** Whether Enter is meant for a button or a link that is no row. */
+function busyElsewhere(): boolean {
+  return document.activeElement?.matches('button, summary, a:not(.line)') ?? false
+}

@@ -1,0 +1,107 @@
+/** What a seeker handed over, beside the gold patch; and what the solver did with it. */
+
+import { Diff, Empty, episodeAddress, place } from '../parts'
+import type { Episode, Finding, Pack, Place } from '../types'
+import { positionOf, type PaneProps } from './pane'
+import { Solver } from './solver'
+
+export function PackPane({ episode, onStep }: PaneProps) {
+  const { pack, gold, evaluated } = episode
+  return (
+    <div class="pack-pane">
+      <div class="pack">
+        <h3>What was handed over</h3>
+        {pack ? (
+          <PackFacts episode={episode} pack={pack} onStep={onStep} />
+        ) : evaluated?.given ? (
+          <p>
+            This is an episode of the solver. It began with <a href={`${episodeAddress({ key: evaluated.given })}?tab=pack`}>this pack</a>.
+          </p>
+        ) : (
+          <Empty>This episode handed over no pack.</Empty>
+        )}
+      </div>
+      <div class="gold">
+        <h3>The gold patch</h3>
+        {gold === null ? <Empty>It is not known here: name the task source with --tasks.</Empty> : <Diff text={gold} />}
+        {episode.patch && !evaluated && (
+          <>
+            <h3>This episode&rsquo;s patch</h3>
+            <Diff text={episode.patch} />
+          </>
+        )}
+      </div>
+      {evaluated && <Solver evaluated={evaluated} pack={pack} gold={gold} />}
+    </div>
+  )
+}
+
+function PackFacts({ episode, pack, onStep }: { episode: Episode; pack: Pack; onStep: (position: number) => void }) {
+  const edited = episode.evaluated?.answers.find((one) => one.mine)?.edited ?? null
+  return (
+    <>
+      {pack.hypothesis && <p class="hypothesis">{pack.hypothesis}</p>}
+      <h4>Locations</h4>
+      <ol class="locations">
+        {pack.locations.map((one, index) => (
+          <PlaceLine key={index} one={one} edited={edited?.[index] ?? false} />
+        ))}
+      </ol>
+      {pack.missed.length > 0 && (
+        <p class="bad">
+          Not named: {pack.missed.slice(0, 12).map((one) => place(one.path, one.line)).join(', ')}
+          {pack.missed.length > 12 ? ` and ${pack.missed.length - 12} more` : ''}
+        </p>
+      )}
+      <h4>Findings</h4>
+      <ol class="findings">
+        {pack.findings.map((finding, index) => (
+          <FindingLine key={index} finding={finding} onOpen={() => onStep(positionOf(episode, finding.step))} />
+        ))}
+      </ol>
+      {pack.ruled_out.length > 0 && (
+        <>
+          <h4>Ruled out</h4>
+          <ul>
+            {pack.ruled_out.map((item, index) => (
+              <li key={index}>
+                {item.what} <span class="note">{item.why}</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {pack.failing_frame && (
+        <p>
+          Fails in <b>{pack.failing_frame.function}</b> <code>{place(pack.failing_frame.path, pack.failing_frame.line)}</code>
+        </p>
+      )}
+    </>
+  )
+}
+
+function PlaceLine({ one, edited }: { one: Place; edited: boolean }) {
+  return (
+    <li class={one.hit === null ? '' : one.hit ? 'good' : 'bad'}>
+      <span class="sign">{one.hit === null ? '·' : one.hit ? '✓ hit' : '✗ miss'}</span>{' '}
+      <code>{place(one.path, one.start, one.end)}</code> {one.symbol} {edited && <span class="edited">✎ changed by the solver</span>}{' '}
+      <span class="note">{one.why}</span>
+    </li>
+  )
+}
+
+function FindingLine({ finding, onOpen }: { finding: Finding; onOpen: () => void }) {
+  return (
+    <li class={finding.grounded ? 'good' : 'bad'}>
+      <span class="sign">{finding.grounded ? '✓ grounded' : '✗ not grounded'}</span> {finding.claim}
+      <blockquote>{finding.quote}</blockquote>
+      {finding.known ? (
+        <button class="plain" onClick={onOpen}>
+          Step {finding.step}
+        </button>
+      ) : (
+        <span class="note">There is no step {finding.step}.</span>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,93 @@
+/** The player: one episode step by step, with what stands beside each step. */
+
+import { useEffect, useRef } from 'preact/hooks'
+import { changed, go, lastList, parse, type Address } from '../address'
+import { backend } from '../backend'
+import { useKeys, useLoaded } from '../hooks'
+import { CodePane } from '../panes/code'
+import { DiffPane } from '../panes/diff'
+import { FactsPane } from '../panes/facts'
+import { MaskPane } from '../panes/mask'
+import { MessagesPane } from '../panes/messages'
+import { PackPane } from '../panes/pack'
+import { Empty, episodeAddress, Tabs, Wait } from '../parts'
+import type { Episode, Overview } from '../types'
+import { Heading } from './heading'
+import { keyedPosition, usePosition } from './position'
+import { Mover, Rail, RailKey } from './rail'
+import { StepCard } from './step'
+
+export function Player({ address, overview }: { address: Address; overview: Overview }) {
+  const key = address.keys[0] ?? ''
+  const live = useRef(false)
+  const { data: episode, problem } = useLoaded(() => backend.episode(key), [key, live.current ? overview.version : 0], key)
+  live.current = episode?.live ?? false
+  if (!episode) return <Wait problem={problem} />
+  return <Playing episode={episode} address={address} overview={overview} />
+}
+
+function Playing({ episode, address, overview }: { episode: Episode; address: Address; overview: Overview }) {
+  const [position, setPosition] = usePosition(address, episode.steps.length)
+  const tabs = tabsFor(episode)
+  const asked = address.params.get('tab')
+  const tab = tabs.some(([name]) => name === asked) ? (asked ?? '') : (tabs[0]?.[0] ?? '')
+  const setTab = (name: string) => go(changed(parse(location.hash), { tab: name }), true)
+  useKeys((pressed) => {
+    const next = keyedPosition(pressed, episode.steps.length)
+    const number = Number(pressed)
+    if (next !== null) setPosition(next)
+    else if (number >= 1 && number <= tabs.length) setTab(tabs[number - 1]?.[0] ?? '')
+    else if (pressed === '[' || pressed === ']') sideways(episode, pressed === ']' ? 1 : -1)
+    else if (pressed === 'c') document.querySelector<HTMLElement>('.others summary')?.click()
+    else if (pressed === 'Escape') go(lastList())
+    else return false
+    return true
+  })
+  useEffect(() => {
+    document.title = `${episode.task.id} · Gumshoe`
+  }, [episode])
+  const pane = { episode, position, onStep: setPosition }
+  return (
+    <main class="player">
+      <Heading episode={episode} position={position} />
+      <Rail steps={episode.steps} position={position} onStep={setPosition} />
+      {episode.steps.length === 0 && <Empty>This episode has no steps.</Empty>}
+      <div class="columns">
+        <div class="turn">
+          <Mover position={position} steps={episode.steps.length} onStep={setPosition} index={episode.steps[position]?.index ?? 0}>
+            <RailKey steps={episode.steps} />
+          </Mover>
+          {episode.steps.length > 0 && <StepCard episode={episode} position={position} search={address.params.get('q') ?? ''} />}
+        </div>
+        <div class="beside">
+          <Tabs tabs={tabs} chosen={tab} onChoose={setTab} />
+          <div role="tabpanel" class="pane" aria-label={tab}>
+            {tab === 'code' && <CodePane {...pane} />}
+            {tab === 'diff' && <DiffPane {...pane} />}
+            {tab === 'pack' && <PackPane {...pane} />}
+            {tab === 'messages' && <MessagesPane {...pane} />}
+            {tab === 'mask' && <MaskPane episode={episode} masks={overview.masks} />}
+            {tab === 'facts' && <FactsPane episode={episode} />}
+          </div>
+        </div>
+      </div>
+    </main>
+  )
+}
+
+function tabsFor(episode: Episode): [string, string][] {
+  return [
+    ['code', 'Code'],
+    ['diff', 'Diff'],
+    ['pack', 'Pack'],
+    ['messages', 'Messages'],
+    ...(episode.kind === 'dataset' ? [['mask', 'Mask'] as [string, string]] : []),
+    ['facts', 'Facts'],
+  ]
+}
+
+function sideways(episode: Episode, by: number): void {
+  const place = episode.siblings.findIndex((row) => row.key === episode.key)
+  const next = episode.siblings[place + by]
+  if (next) go(episodeAddress(next))
+}
