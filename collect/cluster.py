@@ -123,6 +123,11 @@ class Host:
         """Grades a patch in a sandbox of its own; the oracle is in this process only, in no sandbox of an agent."""
         return grade(task, oracle, patch, sandbox)
 
+    def give_up(self) -> None:
+        """Ends the call that is under way; called beside it."""
+        if self._environment is not None:
+            self._environment.give_up()
+
     def close(self) -> None:
         """Ends the episode."""
         environment, self._environment = self._environment, None
@@ -155,7 +160,11 @@ class RayPlace:
 
     def __init__(self, config: RayConfig) -> None:
         self._actors = ray.remote(Host).options(
-            num_cpus=config.cpus, scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0
+            num_cpus=config.cpus,
+            scheduling_strategy="SPREAD",
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=2,  # a call, and beside it the wish to end it
         )
         self._host: Any = None
         self._greeting: Any = None
@@ -247,6 +256,10 @@ class RemoteEnvironment:
     def tests_pass(self) -> bool:
         """Runs the tests."""
         return self._place.ask("tests_pass")
+
+    def give_up(self) -> None:
+        """Ends the call that another thread waits for."""
+        self._place.ask("give_up")
 
     def close(self) -> None:
         """Removes the sandbox."""

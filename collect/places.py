@@ -15,6 +15,7 @@ from gumshoe.collect.config import RayConfig
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.grading import Grade, grade
+from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.records import ContextPack, Decision, Observation, Oracle, StopReason, Task, ToolCall, ToolSchema
 
 __all__ = ["Environment", "Here", "MakePlace", "Opening", "Outcome", "Place", "open_places"]
@@ -58,6 +59,10 @@ class Environment(Protocol):
 
     def tests_pass(self) -> bool:
         """Runs the tests."""
+        ...
+
+    def give_up(self) -> None:
+        """Ends the call that another thread waits for, so that `close` need not wait for it."""
         ...
 
     def close(self) -> None:
@@ -153,6 +158,12 @@ class LocalEnvironment:
     def tests_pass(self) -> bool:
         """Runs the tests."""
         return self._env.workspace.run_tests().passed
+
+    def give_up(self) -> None:
+        """Ends the call that another thread waits for."""
+        sandbox = self._env.sandbox
+        if isinstance(sandbox, WardenSandbox):
+            sandbox.give_up()
 
     def close(self) -> None:
         """Removes the sandbox."""

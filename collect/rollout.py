@@ -8,6 +8,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gumshoe import __version__
@@ -23,7 +24,7 @@ from gumshoe.collect.places import Here, Place
 from gumshoe.collect.waiting import unless_aborted
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.grading import without_tests
-from gumshoe.errors import ContextOverflow
+from gumshoe.errors import ContextOverflow, SandboxError
 from gumshoe.protocols import Policy
 from gumshoe.records import (
     Completion,
@@ -208,12 +209,16 @@ class Rollout:
         if call.name not in known and call.name in self._opening.decisions:
             needed, count = self._agent.unlocked_by[call.name]
             return _refusal(call, "locked_tool", f"error: {call.name} can be used after {count} calls of {needed}"), 0.0
-        outcome = self._env.step(call)
+        outcome = unless_aborted(self._control, lambda: self._env.step(call), self._give_up)
         self._used[call.name] += 1
         self._stop = outcome.stop
         self._reward = outcome.reward
         self._pack = outcome.context_pack
         return outcome.observation, outcome.reward
+
+    def _give_up(self) -> None:
+        with suppress(SandboxError):
+            self._env.give_up()
 
     def _remember(
         self,

@@ -29,6 +29,7 @@ class Channel:
     def __init__(self, terminal: SpawnBase[bytes]) -> None:
         self._terminal = terminal
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
 
     def start(self, word: str) -> None:
         """Sends the sources to the interpreter that has been started with `bootstrap_argv(..., word)`.
@@ -59,11 +60,20 @@ class Channel:
             answer = self._expect(f"{nonce}\n".encode(), timeout)
         return _result(json.loads(answer))
 
+    def give_up(self) -> None:
+        """Ends the exchange that another thread has under way, and the program that it waits for, with a SandboxError
+        there. The warden stays usable. Raises WardenGone.
+        """
+        # To the warden, a host that says anything does not wait any more; what it answers to this is noise.
+        request = json.dumps({"nonce": secrets.token_hex(16), "op": "ping"})
+        self._send(request.encode("ascii") + b"\n")
+
     def _send(self, data: bytes) -> None:
         view = memoryview(data)
         try:
-            while view:
-                view = view[self._terminal.send(bytes(view)) :]  # pyright: ignore[reportAttributeAccessIssue]
+            with self._sending:
+                while view:
+                    view = view[self._terminal.send(bytes(view)) :]  # pyright: ignore[reportAttributeAccessIssue]
         except OSError as error:
             raise WardenGone(f"the sandbox is gone: {error.strerror or error}") from None
 

@@ -158,6 +158,10 @@ class WardenSandbox:
         found: dict[str, list[str | None]] = self._on_snapshot("changes", name=name, ignore=list(ignore))
         return {path: (_decode(before), _decode(after)) for path, (before, after) in found.items()}
 
+    def give_up(self) -> None:
+        """Ends the program that another thread waits for; there a SandboxError is raised. The sandbox stays usable."""
+        self._link.give_up()
+
     def close(self) -> None:
         """Kills everything and removes what was made. Idempotent."""
         self._link.close()

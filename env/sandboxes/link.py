@@ -26,6 +26,8 @@ class Line(Protocol):
 
     def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any: ...
 
+    def give_up(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -63,6 +65,11 @@ class Link:
         if self.closed:
             raise SandboxClosed("the sandbox has been closed")
         return self._channel.exchange(op, timeout, **arguments)
+
+    def give_up(self) -> None:
+        """Ends what another thread waits for; see `Channel.give_up`."""
+        if not self.closed:
+            self._channel.give_up()
 
     def close(self) -> None:
         """Kills everything and removes what was made. Idempotent."""

@@ -64,6 +64,11 @@ class Lease:
             raise SandboxClosed("the sandbox has been closed")
         return self.warm.link.ask(op, timeout, **arguments)
 
+    def give_up(self) -> None:
+        """Ends what another thread waits for; see `Channel.give_up`."""
+        if not self.closed:
+            self.warm.link.give_up()
+
     def close(self) -> None:
         """Gives the sandbox back. Idempotent."""
         if not self.closed:

@@ -24,9 +24,10 @@ from gumshoe.records import Trajectory
 Make = Callable[..., Path]
 
 
-def start(config: Path, *more: str) -> subprocess.Popen[str]:
+def start(config: Path, *more: str, **variables: str) -> subprocess.Popen[str]:
     argv = [sys.executable, "-m", "gumshoe", "collect", str(config), *more]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environ = {**os.environ, **variables}
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
 
 
 def finish(config: Path, *more: str) -> tuple[int, str, str]:
@@ -178,6 +179,23 @@ def test_ctrl_c_twice_or_the_terminator_stops_at_once_though_the_server_is_silen
     gate.open()
     assert finish(config)[0] == 0
     assert "replays" in (tmp_path / "run" / "run.log").read_text()
+
+
+def test_ctrl_c_twice_stops_at_once_though_a_program_runs(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(1, limits={"command_timeout_s": 250})
+    check, begun, temporary = tmp_path / "tasks" / "repo" / "check.py", tmp_path / "begun", tmp_path / "temporary"
+    check.write_text(f"import time\n\nopen({str(begun)!r}, 'w').close()\ntime.sleep(240)\n", encoding="utf-8")
+    temporary.mkdir()
+    process = start(config, TMPDIR=str(temporary))
+    wait_for(begun.exists, process)
+    assert list(temporary.iterdir())
+    process.send_signal(signal.SIGINT)
+    wait_for_line("Ctrl-C again stops at once", process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert list((tmp_path / "run" / "journal").glob("*.jsonl"))
+    assert list(temporary.iterdir()) == []
 
 
 def test_no_sandbox_is_left_behind_by_a_kill(gate: Gate, gated: Make) -> None:

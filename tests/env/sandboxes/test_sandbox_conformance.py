@@ -122,6 +122,25 @@ def test_an_exchange_that_is_interrupted_ends_its_program(sandbox: WardenSandbox
     session.close()
 
 
+def test_an_exchange_that_another_thread_gives_up_ends_its_program(sandbox: WardenSandbox) -> None:
+    errors: list[SandboxError] = []
+
+    def wait_long() -> None:
+        with pytest.raises(SandboxError, match="did not wait") as caught:
+            sandbox.run(["sh", "-c", f"{LONG} & {LONG}"])
+        errors.append(caught.value)
+
+    sandbox.give_up()  # nothing is under way
+    waiting = threading.Thread(target=wait_long)
+    waiting.start()
+    while waiting.is_alive():
+        sandbox.give_up()
+        waiting.join(0.2)
+    assert errors
+    assert processes(sandbox, LONG) == 0
+    assert sh(sandbox, "echo next") == "next\n"
+
+
 def interrupted(work: Callable[[], object]) -> None:
     """Does what is interrupted as by Ctrl-C after a while."""
     timer = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
