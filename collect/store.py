@@ -218,7 +218,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _take_lock(path: Path) -> IO[bytes]:
-    """The run folder's lock. A process killed while it forked leaves a child that holds it for a moment."""
+    """The run folder's lock. A process killed while it starts a program leaves a child that holds it for a moment."""
     file = (path / ".lock").open("a+b")
     deadline = time.monotonic() + LOCK_PATIENCE_S
     while not _locked(file):
@@ -232,8 +232,6 @@ def _take_lock(path: Path) -> IO[bytes]:
     file.truncate(0)
     file.write(f"{os.getpid()}\n".encode())
     file.flush()
-    # A child that is stuck before it becomes another program must not keep the lock of a parent that was killed.
-    os.register_at_fork(after_in_child=file.close)
     return file
 
 
