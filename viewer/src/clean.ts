@@ -2,13 +2,15 @@
 
 const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g
 
-/** Control characters as their pictures (␛ for escape), characters that turn or hide text as ⟨U+202E⟩. */
+const CONTROLS =
+  'NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'.split(' ')
+
+/** Control characters by their names (⟨ESC⟩), characters that turn or hide text as ⟨U+202E⟩. */
 export function visible(text: string): string {
   return text.replace(ACTING, (character) => {
     const code = character.charCodeAt(0)
-    if (code < 0x20) return String.fromCharCode(0x2400 + code)
-    if (code === 0x7f) return '\u2421'
-    return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`
+    const name = code === 0x7f ? 'DEL' : CONTROLS[code]
+    return `\u27e8${name ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`}\u27e9`
   })
 }
 

@@ -5,6 +5,7 @@ import { cleaned, visible } from '../src/clean'
 import { codeAt, hunksOf, runsOf } from '../src/code'
 import { meets, ranged, readQuery, readTyped, toggled, writeQuery, type Filter } from '../src/filters'
 import { money, moment, percent, seconds, short } from '../src/format'
+import { UNBOUNDED, written as measured } from '../src/evaluation/measure'
 import { findMarks, marked, piecesOf, pythonLines } from '../src/text'
 import type { Row, Step } from '../src/types'
 
@@ -63,9 +64,9 @@ describe('filters', () => {
 
 describe('hostile text', () => {
   test('acting characters become signs, in names of fields too', () => {
-    expect(visible('a\u001b[2J\u202eb\r\u0000\u007f')).toBe('a␛[2J⟨U+202E⟩b␍␀␡')
+    expect(visible('a\u001b[2J\u202eb\r\u0000\u007f')).toBe('a⟨ESC⟩[2J⟨U+202E⟩b⟨CR⟩⟨NUL⟩⟨DEL⟩')
     expect(visible('tab\tand\nline')).toBe('tab\tand\nline')
-    expect(cleaned({ 'k\u0007': ['\u200b', 1, null] })).toEqual({ 'k␇': ['⟨U+200B⟩', 1, null] })
+    expect(cleaned({ 'k\u0007': ['\u200b', 1, null] })).toEqual({ 'k⟨BEL⟩': ['⟨U+200B⟩', 1, null] })
   })
 })
 
@@ -144,6 +145,14 @@ function lab(hex: string, vision: number[][]): number[] {
   })
   return [116 * y - 16, 500 * (x - y), 200 * (y - z)]
 }
+
+describe('measures', () => {
+  test('shares are percentages, amounts are not', () => {
+    expect([measured('line_recall', 0.25), measured('first_debugger', 3.88), measured('brier', 0.014)]).toEqual(['25%', '3.88', '0.01'])
+    expect(['solver_tokens', 'first_rank', 'steps'].every((name) => UNBOUNDED.test(name))).toBe(true)
+    expect([measured('tokens', 6348.88), measured('tokens', 99.5), measured('tokens', 12_345)]).toEqual(['6,349', '99.5', '12.3k'])
+  })
+})
 
 describe('colours', () => {
   const css = readFileSync('src/styles/base.css', 'utf8')

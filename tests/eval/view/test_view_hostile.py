@@ -55,7 +55,7 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: P
                 expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", tab)
                 expect(page.get_by_role("article", name="Step 2")).to_be_visible()
             expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
-            expect(page.get_by_role("heading", level=1)).to_contain_text("␛[31mred␛]0;title␇␛[2J")
+            expect(page.get_by_role("heading", level=1)).to_contain_text("⟨ESC⟩[31mred⟨ESC⟩]0;title⟨BEL⟩⟨ESC⟩[2J")
             expect(page.get_by_role("heading", level=1)).to_contain_text("safe⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+200B⟩")
             assert page.evaluate("window.ran") is None
             assert page.locator("script").count() == 1

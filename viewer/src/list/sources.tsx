@@ -1,5 +1,6 @@
 /** The sources as a row of links above everything; the arms of an evaluation where one is within it. */
 
+import { useEffect, useRef } from 'preact/hooks'
 import type { Address } from '../address'
 import { readQuery, writeQuery } from '../filters'
 import { count } from '../format'
@@ -9,8 +10,14 @@ export function Sources({ address, overview }: { address: Address; overview: Ove
   const query = readQuery(address.params)
   const chosen = address.view === 'list' ? query.filters.filter((one) => one.field === 'source').map((one) => String(one.value)) : []
   const open = openEvaluation(address, overview, chosen)
+  const box = useRef<HTMLElement>(null)
+  const here = `${address.view}/${address.keys.join('/')}/${chosen.join('/')}`
+  useEffect(() => {
+    const current = box.current?.querySelector<HTMLElement>('[aria-current]')
+    if (current && box.current) box.current.scrollLeft = current.offsetLeft - box.current.offsetLeft - 20
+  }, [here])
   return (
-    <nav class="sources" aria-label="Sources">
+    <nav ref={box} class="sources" aria-label="Sources">
       <a href="#/list" aria-current={address.view === 'list' && chosen.length === 0 ? 'page' : undefined}>
         Everything
       </a>

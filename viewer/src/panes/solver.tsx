@@ -48,22 +48,28 @@ function Mine({ answer, evaluated, gold }: { answer: Answer; evaluated: Evaluate
       </p>
       {testsOf(answer) && <p>Tests: {testsOf(answer)}.</p>}
       <Edited answer={answer} />
-      <div class="patches">
-        <figure class="diff">
-          <figcaption>
-            {answer.itself ? 'Its patch' : 'The solver’s patch'}
-            {answer.like_gold && <span class="good"> ✓ same change as gold</span>}
-          </figcaption>
-          {answer.patch ? <Diff text={answer.patch} /> : <Empty>It left no patch.</Empty>}
-        </figure>
-        {gold !== null && (
-          <figure class="diff">
-            <figcaption>The gold patch</figcaption>
-            <Diff text={gold} />
-          </figure>
-        )}
-      </div>
+      {answer.patch ? <Patches answer={answer} gold={gold} /> : <p class="note">It left no patch.</p>}
     </article>
+  )
+}
+
+function Patches({ answer, gold }: { answer: Answer; gold: string | null }) {
+  return (
+    <div class="patches">
+      <figure class="diff">
+        <figcaption>
+          {answer.itself ? 'Its patch' : 'The solver’s patch'}
+          {answer.like_gold && <span class="good"> ✓ same change as gold</span>}
+        </figcaption>
+        <Diff text={answer.patch} />
+      </figure>
+      {gold !== null && (
+        <figure class="diff">
+          <figcaption>The gold patch</figcaption>
+          <Diff text={gold} />
+        </figure>
+      )}
+    </div>
   )
 }
 
