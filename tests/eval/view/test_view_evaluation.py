@@ -29,6 +29,13 @@ def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:
     expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
 
 
+def test_on_a_narrow_screen_the_tasks_come_into_sight(browser: Browser, site: str) -> None:
+    with quiet_page(browser, width=400, height=500) as page:
+        page.goto(f"{site}/#/evaluation/eval?metric=solved")
+        page.get_by_role("button", name=re.compile("^the seeker: ")).click()
+        expect(page.get_by_label("Tasks behind the bar")).to_be_in_viewport()
+
+
 def test_paired_differences_give_their_tasks_side_by_side(page: Page, site: str) -> None:
     page.goto(f"{site}/#/evaluation/eval?metric=line_recall")
     page.get_by_role("button", name=re.compile(r"^the seeker against idle model: \+100%")).click()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from conftest import quiet_page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.query import Query
@@ -135,6 +136,19 @@ def test_two_episodes_of_a_task_side_by_side(played: Page) -> None:
     assert "step=4" in played.url
     played.keyboard.press("Escape")
     expect(played.get_by_role("article", name="Step 4")).to_be_visible()
+
+
+def test_another_episode_of_the_task_by_keyboard_alone(played: Page) -> None:
+    played.keyboard.press("c")
+    expect(played.locator(".others").get_by_role("link", name="side by side").first).to_be_focused()
+    played.keyboard.press("Enter")
+    expect(played.get_by_label("Second episode").get_by_role("article", name="Step 0")).to_be_visible()
+
+
+def test_a_link_to_a_pane_leads_there_on_a_narrow_screen(browser: Browser, site: str, library: Library) -> None:
+    with quiet_page(browser, width=400) as page:
+        page.goto(f"{site}/#/episode/{key_of(library, 'eval.seeker')}?tab=pack")
+        expect(page.get_by_role("tablist")).to_be_in_viewport()
 
 
 def test_tabs_and_neighbours_by_keyboard(played: Page) -> None:

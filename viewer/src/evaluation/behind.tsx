@@ -1,10 +1,14 @@
 /** The tasks behind a bar: each with its value, and the episode to look at. */
 
+import { useEffect, useRef } from 'preact/hooks'
 import { format } from '../address'
 import { count } from '../format'
 import { episodeAddress } from '../parts'
 import type { Evaluation, Result } from '../types'
 import { titled, written, type Choice, type Summary } from './measure'
+
+/** Pixels of the list that are to be seen when it appears. */
+const MARGIN = 160
 
 export function Behind({ evaluation, summary, choice, onClose }: { evaluation: Evaluation; summary: Summary; choice: Choice; onClose: () => void }) {
   const { arm, against, group, metric } = choice
@@ -17,9 +21,14 @@ export function Behind({ evaluation, summary, choice, onClose }: { evaluation: E
     .filter(({ other }) => !against || other)
   const by = ({ one, other }: { one: Result; other: Result | null }) => (one.scores[metric] ?? 0) - (other?.scores[metric] ?? 0)
   rows.sort((a, b) => by(b) - by(a) || (a.one.task < b.one.task ? -1 : 1))
+  const section = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const top = section.current?.getBoundingClientRect().top ?? 0
+    if (top > innerHeight - MARGIN) section.current?.scrollIntoView({ block: 'start' })
+  }, [arm, against])
   const title = (name: string | null) => summary.arms.find((one) => one.name === name)?.title ?? name
   return (
-    <section class="behind" aria-label="Tasks behind the bar">
+    <section class="behind" ref={section} aria-label="Tasks behind the bar">
       <h2>
         {titled(metric)}: {title(arm)}
         {against ? ` against ${title(against)}` : ''} <small>{count(rows.length)} episodes</small>{' '}

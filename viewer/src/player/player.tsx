@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { changed, go, lastList, parse, type Address } from '../address'
 import { backend } from '../backend'
-import { useKeys, useLoaded } from '../hooks'
+import { useKeys, useLoaded, useWide } from '../hooks'
 import { CodePane } from '../panes/code'
 import { DiffPane } from '../panes/diff'
 import { FactsPane } from '../panes/facts'
@@ -38,7 +38,7 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
     if (next !== null) setPosition(next)
     else if (number >= 1 && number <= tabs.length) setTab(tabs[number - 1]?.[0] ?? '')
     else if (pressed === '[' || pressed === ']') sideways(episode, pressed === ']' ? 1 : -1)
-    else if (pressed === 'c') document.querySelector<HTMLElement>('.others summary')?.click()
+    else if (pressed === 'c') toggleOthers()
     else if (pressed === 'Escape') go(lastList())
     else return false
     return true
@@ -46,6 +46,12 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
   useEffect(() => {
     document.title = `${episode.task.id} · Gumshoe`
   }, [episode])
+  const wide = useWide('(min-width: 60rem)')
+  const beside = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    // Where both stand in one column, a link to what stands beside the step leads there.
+    if (asked && !wide) beside.current?.scrollIntoView()
+  }, [episode.key])
   const pane = { episode, position, onStep: setPosition }
   return (
     <main class="player">
@@ -59,7 +65,7 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
           </Mover>
           {episode.steps.length > 0 && <StepCard episode={episode} position={position} search={address.params.get('q') ?? ''} />}
         </div>
-        <div class="beside">
+        <div class="beside" ref={beside}>
           <Tabs tabs={tabs} chosen={tab} onChoose={setTab} />
           <div role="tabpanel" class="pane" aria-label={tab}>
             {tab === 'code' && <CodePane {...pane} />}
@@ -84,6 +90,15 @@ function tabsFor(episode: Episode): [string, string][] {
     ...(episode.kind === 'dataset' ? [['mask', 'Mask'] as [string, string]] : []),
     ['facts', 'Facts'],
   ]
+}
+
+/** Opens or closes the list of the task's other episodes; the keyboard goes on in it. */
+function toggleOthers(): void {
+  const box = document.querySelector<HTMLDetailsElement>('.others')
+  const summary = box?.querySelector('summary')
+  summary?.click()
+  if (box?.open) box.querySelector('a')?.focus()
+  else summary?.focus()
 }
 
 function sideways(episode: Episode, by: number): void {
