@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import open_library, serving
 from playwright.sync_api import Locator, Page, expect
+from test_view_hostile import HOSTILE
 from view_samples import make_task, write_evaluation
 
 from gumshoe.env.tasks.taskset import write_taskset
@@ -60,6 +63,24 @@ def test_no_patch_says_so(page: Page, repaired: tuple[str, Library]) -> None:
     mine = opened(page, repaired, "eval.seeker", "shop/tax-5").get_by_role("article", name="With this pack")
     expect(mine).to_contain_text("It left no patch.")
     expect(mine).not_to_contain_text("Tests:")
+
+
+def test_a_patch_that_is_none_and_one_without_end_break_nothing(tmp_path: Path) -> None:
+    write_evaluation(tmp_path / "eval", solver=True)
+    results = tmp_path / "eval" / "results.jsonl"
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    for line in lines:
+        line["patch"] = HOSTILE if line["task_id"] == "shop/tax-1" else "+" * 2_000_000
+    results.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with open_library(tmp_path, cache=tmp_path / "cache") as library:
+        rows = [row for row in library.page(Query(limit=500))["rows"] if row["source"] == "eval.seeker"]
+        found = {row["task"]: library.episode(row["key"]) for row in rows}
+    mine = found["shop/tax-1"]["evaluated"]["answers"][0]
+    assert (mine["patch"], mine["edited"], mine["elsewhere"]) == (HOSTILE, [False, False], [])
+    assert found["shop/tax-2"]["cut"] == 3
+    results.write_text("no JSON\n")
+    with open_library(tmp_path, cache=tmp_path / "cache") as library:
+        assert library.episode(rows[0]["key"])["evaluated"] is None
 
 
 def test_its_steps_are_a_link_away_and_lead_back_to_the_pack(page: Page, repaired: tuple[str, Library]) -> None:
