@@ -167,6 +167,7 @@ class OpenAIConfig(Config):
 
     kind: Literal["openai"] = "openai"
     model: str = Field(description="name of the model, as the server knows it")
+    label: str | None = Field(default=None, description="what traces call it; null: as the server does")
     base_url: str | None = Field(
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
     )

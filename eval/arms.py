@@ -80,7 +80,7 @@ class ArmPlayer:
         Raises:
             GumshoeError: as `Runner.run`; ServeError if the model cannot be served, or its server has died for good.
         """
-        with RunFolder(self._path, self._collect) as folder:
+        with RunFolder(self._path, self._collect) as folder, self._asked:
             episodes = plan_episodes(self._collect, folder.identity)
             result = play_episodes(
                 episodes, folder, self._collect, self._asked, control, hooks or Hooks(), make_place=self._make_place

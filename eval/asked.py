@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from gumshoe.collect.config import OpenAIConfig, PolicyConfig
 from gumshoe.collect.llm import with_llm
@@ -18,7 +19,7 @@ __all__ = ["Asked", "fingerprint"]
 
 
 class Asked:
-    """Makes a policy's config out of what an arm or the solver names.
+    """Makes a policy's config out of what an arm or the solver names. Leaving it as a context stops the server.
 
     Args:
         config: the evaluation: its variables, and how models are served and asked.
@@ -39,6 +40,7 @@ class Asked:
         self._policy = with_llm(policy) if policy is not None else None
         self._folder = folder
         self._model = _model_folder(config, name, model)
+        self._server: ModelServer | None = None
 
     @property
     def planned(self) -> PolicyConfig:
@@ -50,28 +52,43 @@ class Asked:
 
     @contextmanager
     def ready(self, serving: Callable[[ModelServer], None], *, idle: bool) -> Generator[PolicyConfig]:
-        """The policy to ask: with the address of a server that runs meanwhile; none is started for the `idle`.
+        """The policy to ask: with the address of a server, which runs until `close`; none is started for the `idle`.
 
         Raises ServeError: the model cannot be served, or its server has died for good.
         """
         if self._model is None or idle:
             yield self.planned
             return
-        scratch = self._folder / "served"
-        server = ModelServer(self._model, self._config.serve, log=self._folder / "server.log", scratch=scratch)
-        with server:
+        if self._server is None:
+            scratch = self._folder / "served"
+            server = ModelServer(self._model, self._config.serve, log=self._folder / "server.log", scratch=scratch)
+            server.start()
+            self._server = server
             serving(server)
-            try:
-                yield self._served(server.model, server.base_url)
-            except PolicyError:
-                server.check()
-                raise
+        try:
+            yield self._served(self._server.model, self._server.base_url)
+        except PolicyError:
+            self._server.check()
+            raise
+
+    def close(self) -> None:
+        """Stops the server. Idempotent."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _served(self, model: str, base_url: str | None) -> OpenAIConfig:
         """How a served model is asked: past calls as text, so that the server's template renders what was trained."""
         sampling = self._config.sampling
         return OpenAIConfig(
             model=model,
+            label=str(self._model) if base_url is not None else None,
             base_url=base_url,
             syntax="template",
             tool_choice=sampling.tool_choice,

@@ -41,7 +41,7 @@ def read_answer(
         tool_calls=calls,
         finish_reason=_finish_reason(choice.finish_reason, calls),
         usage=_usage(answer, duration_s, prices),
-        model=answer.model or model,
+        model=model,
     )
 
 

@@ -51,7 +51,7 @@ class OpenAIPolicy:
         environ: Mapping[str, str] = os.environ,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.model = config.model
+        self.model = config.label or config.model
         self._config = config
         self._seed = seed
         self._rng = random.Random(seed)
@@ -78,7 +78,7 @@ class OpenAIPolicy:
         )
         return read_answer(
             answer,
-            model=self.model,
+            model=self._config.label or answer.model or self.model,
             duration_s=time.monotonic() - started,
             prices=self._config.prices,
             call_prefix=f"call-{sum(message.role == 'assistant' for message in messages)}",
@@ -111,7 +111,7 @@ class OpenAIPolicy:
             "extra_body": config.extra_body or None,
         }
         return {
-            "model": self.model,
+            "model": config.model,
             **request,
             **{name: value for name, value in optional.items() if value is not None},
         }

@@ -67,9 +67,10 @@ class PolicyRuns:
             by_arm.setdefault(job.arm, []).append(job)
         self._read_static(by_arm.get("static", ()), control)
         found: dict[tuple[str, str, int], Trajectory] = {}
-        for arm, of_arm in by_arm.items():
-            if not control.finishing or (self._out / arm).is_dir():
-                found |= self._play(arm, of_arm, control, hooks(arm))
+        with self._asked:  # One server for all arms.
+            for arm, of_arm in by_arm.items():
+                if not control.finishing or (self._out / arm).is_dir():
+                    found |= self._play(arm, of_arm, control, hooks(arm))
         return found
 
     def _play(

@@ -56,6 +56,12 @@ def test_native_calls_usage_and_cost() -> None:
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
+def test_a_label_names_the_model_in_traces_and_not_on_the_wire() -> None:
+    completion, server = ask(chat("done"), label="runs/train/tiny/model")
+    assert completion.model == "runs/train/tiny/model"
+    assert [sent["model"] for sent in server.requests] == ["m"]
+
+
 def test_history_is_sent_in_the_api_form() -> None:
     with provider(chat("done")) as server, ExitStack() as stack:
         policy = OpenAIPolicy(OpenAIConfig(base_url=server.url, model="m"), environ={})

@@ -199,7 +199,7 @@ def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     path.write_text(yaml.safe_dump(config))
     assert main(["eval", str(path)]) == 0
     (asked,) = episodes(tmp_path / "out", "no_pack")
-    assert str(micro_model) in str(asked.policy.model)
+    assert asked.policy.model == asked.steps[0].completion.model == str(micro_model)
     assert asked.steps[0].completion.usage.completion_tokens in range(1, 9)
     assert arm(tmp_path / "out", "no_pack")["groups"]["all"]["solved"]["value"] == 0
 
