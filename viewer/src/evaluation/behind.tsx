@@ -9,6 +9,8 @@ import { titled, written, type Choice, type Summary } from './measure'
 
 /** Pixels of the list that are to be seen when it appears. */
 const MARGIN = 160
+/** The share of the screen that the bars keep then. */
+const KEPT = 0.55
 
 export function Behind({ evaluation, summary, choice, onClose }: { evaluation: Evaluation; summary: Summary; choice: Choice; onClose: () => void }) {
   const { arm, against, group, metric } = choice
@@ -24,7 +26,7 @@ export function Behind({ evaluation, summary, choice, onClose }: { evaluation: E
   const section = useRef<HTMLElement>(null)
   useEffect(() => {
     const top = section.current?.getBoundingClientRect().top ?? 0
-    if (top > innerHeight - MARGIN) section.current?.scrollIntoView({ block: 'start' })
+    if (top > innerHeight - MARGIN) scrollBy(0, top - innerHeight * KEPT)
   }, [arm, against])
   const title = (name: string | null) => summary.arms.find((one) => one.name === name)?.title ?? name
   return (

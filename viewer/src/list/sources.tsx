@@ -8,7 +8,7 @@ import type { Overview } from '../types'
 
 export function Sources({ address, overview }: { address: Address; overview: Overview }) {
   const query = readQuery(address.params)
-  const chosen = address.view === 'list' ? query.filters.filter((one) => one.field === 'source').map((one) => String(one.value)) : []
+  const chosen = address.view === 'list' ? query.filters.filter((one) => one.field === 'source' && one.op === 'is').map((one) => String(one.value)) : []
   const open = openEvaluation(address, overview, chosen)
   const box = useRef<HTMLElement>(null)
   const here = `${address.view}/${address.keys.join('/')}/${chosen.join('/')}`
