@@ -72,7 +72,7 @@ def evaluate(
     """
     out = Path(config.out)
     rows = check_harness(config) if config.harness is not None else []
-    tasks = choose_tasks(config)
+    tasks = choose_tasks(config, say)
     check_solver(config, tasks)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -101,11 +101,23 @@ def evaluate(
     )
 
 
-def choose_tasks(config: EvalConfig) -> tuple[Pair, ...]:
-    """The tasks of an evaluation. A limit is shared out evenly between the splits. Raises TaskError."""
+def choose_tasks(config: EvalConfig, say: Say = lambda line: None) -> tuple[Pair, ...]:
+    """The tasks of an evaluation. A limit is shared out evenly between the splits.
+
+    An entry of the source that is broken is told to `say` and left out, of all arms alike.
+
+    Raises:
+        TaskError: the source cannot be read, or no task is left.
+    """
     wanted = config.tasks
     options: dict[str, Any] = dict(wanted.options)
-    tasks = list(load_tasks(wanted.source, ids=wanted.ids or None, tags=wanted.tags, **options))
+    tasks = load_tasks(
+        wanted.source,
+        ids=wanted.ids or None,
+        tags=wanted.tags,
+        on_error=lambda error: say(f"passed over: {error}"),
+        **options,
+    )
     if not tasks:
         raise TaskError(f"no task of {wanted.source} is left after tasks.ids and tasks.tags: loosen them")
     if wanted.shuffle:

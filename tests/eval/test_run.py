@@ -263,3 +263,18 @@ def test_a_limit_is_shared_out_between_the_splits(tasks: Path) -> None:
 def test_no_task_left_is_an_error(tasks: Path) -> None:
     with pytest.raises(TaskError, match=r"no task of .* is left"):
         chosen(tasks, tags={"split": "none"})
+
+
+def test_a_broken_entry_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    for name in ("sound", "broken"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "sound" / "test.py").write_text("def test_it():\n    assert False\n")
+    told: list[str] = []
+    config = EvalConfig(
+        out="x",
+        tasks=TasksConfig(source=f"nightmare:{tmp_path}"),
+        arms=(ArmConfig(name="a", policy=TracebackConfig()),),
+    )
+    assert [task.id for task, _ in choose_tasks(config, told.append)] == ["nightmare/sound"]
+    assert len(told) == 1
+    assert told[0].startswith("passed over: task nightmare/broken: ")
