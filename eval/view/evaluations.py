@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,18 @@ def read_results(source: Source) -> Sequence[Result]:
     if not inside(file, source.root):
         return []
     try:
-        return [Result.model_validate_json(line) for line in _read(file).splitlines() if line.strip()]
+        facts = file.stat()
+        return _parsed(file, (facts.st_ino, facts.st_size, facts.st_mtime_ns))
+    except OSError as error:
+        raise DatasetError(f"results.jsonl cannot be read: {error.strerror}") from None
     except ValidationError as error:
         raise DatasetError(f"results.jsonl holds a line that is no result: {_first(error)}") from None
+
+
+@lru_cache(maxsize=4)
+def _parsed(file: Path, state: tuple[int, int, int]) -> Sequence[Result]:
+    """The results in a file, read once for each `state` of it."""
+    return tuple(Result.model_validate_json(line) for line in _read(file).splitlines() if line.strip())
 
 
 def _read(file: Path) -> bytes:
