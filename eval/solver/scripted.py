@@ -55,13 +55,18 @@ def repair_each(
 
 def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: Passing | None) -> Repair:
     if passing is None:
-        tests = f"tests fail with each of {len(order)} changes" if order else "nothing to change where it was to look"
-        return Repair(solved=False, tries=len(order), tests=tests)
+        return Repair(solved=False, tries=len(order), tests=_said_of_failure(len(order)))
     found = passing.candidate
     before = workspace.read_text(found.path).encode("utf-8", "surrogateescape")
     patch = make_patch({found.path: (before, found.text.encode("utf-8", "surrogateescape"))})
     tried = [one.digest for one in order].index(found.digest) + 1
     return Repair(solved=True, tries=tried, patch=patch, tests=said_of_run(passing.run))
+
+
+def _said_of_failure(tries: int) -> str:
+    if tries == 0:
+        return "not run: there was nothing to change in the places named"
+    return "fail with the one change that was tried" if tries == 1 else f"fail with each of {tries} changes"
 
 
 class _Changes:

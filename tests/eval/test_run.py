@@ -23,6 +23,7 @@ from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.asked import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
+from gumshoe.eval.results import Result
 from gumshoe.eval.run import choose_tasks, evaluate
 
 HEURISTICS = [
@@ -136,6 +137,11 @@ def test_the_solver_measures_what_the_reports_are_worth(
     assert ("oracle_pack", "no_pack", "solved") in compared
     page = (tmp_path / "out" / "report.html").read_text()
     assert "What the reports are worth" in page
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    results = [Result.model_validate_json(line) for line in lines]
+    said = {one.task_id: (one.scores["solved"], one.tests) for one in results if one.arm == "oracle_pack"}
+    assert said["shop/0"] == (1.0, "2 tests pass")
+    assert said["shop/8"] == (0.0, "fail with each of 5 changes")
     before = (tmp_path / "out" / "solver.jsonl").read_text()
     assert main(["eval", str(config), "-p", "tasks.ids=[shop/0, shop/8]"]) == 0
     assert (tmp_path / "out" / "solver.jsonl").read_text() == before
