@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -119,24 +120,30 @@ def _with_slugs(found: Iterable[Source]) -> list[Source]:
     once: dict[Path, Source] = {}
     for source in found:
         once.setdefault(source.path, source)
-    sources = list(once.values())
-    called = Counter(source.path.name for source in sources if source.parent is None)
+    called = Counter(source.path.name for source in once.values() if source.parent is None)
     slugs: dict[Path, str] = {}
     named: list[Source] = []
-    for source in sources:
+    for source in once.values():
         parent = slugs.get(Path(source.parent)) if source.parent is not None else None
-        if source.parent is not None:
-            name = _name_in(source.path, Path(source.parent))
-        else:
-            alone = called[source.path.name] == 1
-            name = source.path.name if alone else f"{source.path.parent.name}/{source.path.name}"
+        name = _name(source, alone=called[source.path.name] == 1)
         wanted = _slug((name if parent is None else f"{parent}.{name}").replace("/", "."))
-        slug, number = wanted, 2
-        while slug in slugs.values():
-            slug, number = f"{wanted}-{number}", number + 1
-        slugs[source.path] = slug
-        named.append(replace(source, slug=slug, parent=parent, name=name))
+        slug = slugs[source.path] = _free(wanted, slugs.values())
+        told_apart = source.parent is not None or slug == wanted
+        named.append(replace(source, slug=slug, parent=parent, name=name if told_apart else slug))
     return named
+
+
+def _free(wanted: str, taken: Collection[str]) -> str:
+    """The slug, with a number behind it where another source has it."""
+    tried = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+    return next(slug for slug in tried if slug not in taken)
+
+
+def _name(source: Source, *, alone: bool) -> str:
+    """What a source is called: by its folder, with the one above where others are called the same."""
+    if source.parent is not None:
+        return _name_in(source.path, Path(source.parent))
+    return source.path.name if alone else f"{source.path.parent.name}/{source.path.name}"
 
 
 def _name_in(run: Path, evaluation: Path) -> str:

@@ -216,6 +216,8 @@ def test_folders_without_anything_to_see(tmp_path: Path) -> None:
     found = find_sources([run, other, run])
     assert [(source.slug, source.name) for source in found] == [("a.run", "a/run"), ("b.run", "b/run")]
     assert [source.slug for source in find_sources([run, run])] == ["run"]
+    twin = write_run(tmp_path / "c" / "a" / "run", [])
+    assert [source.name for source in find_sources([run, twin])] == ["a/run", "a.run-2"]
 
 
 def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> None:
