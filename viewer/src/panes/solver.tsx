@@ -43,6 +43,7 @@ function Mine({ answer, evaluated, gold }: { answer: Answer; evaluated: Evaluate
         <Solved answer={answer} />
         <span>{answer.title}</span>
         {answer.sample > 0 && <span class="note">attempt {answer.sample + 1}</span>}
+        {answer.like_gold && <span class="good">✓ same change as gold</span>}
         <Spent answer={answer} scripted={isScripted(evaluated)} />
         <Steps answer={answer} />
       </p>
@@ -57,10 +58,7 @@ function Patches({ answer, gold }: { answer: Answer; gold: string | null }) {
   return (
     <div class="patches">
       <figure class="diff">
-        <figcaption>
-          {answer.itself ? 'Its patch' : 'The solver’s patch'}
-          {answer.like_gold && <span class="good"> ✓ same change as gold</span>}
-        </figcaption>
+        <figcaption>{answer.itself ? 'Its patch' : 'The solver’s patch'}</figcaption>
         <Diff text={answer.patch} />
       </figure>
       {gold !== null && (
