@@ -121,7 +121,7 @@ bench-synth: $(STAMP)
 	$(BIN)/python benchmarks/bench_synth.py $(ARGS)
 
 bench-train: $(STAMP)
-	$(BIN)/python benchmarks/bench_train.py --prepare 10000 $(ARGS)
+	$(BIN)/python benchmarks/bench_train.py --prepare 10000 100000 $(ARGS)
 
 image:
 	.ci/image.sh

@@ -1,11 +1,14 @@
 """Tokens a second of `gumshoe train` beside a bare TRL script, on the same rows and the same model, in one run.
 
-    python benchmarks/bench_train.py [--rows 256] [--lines 40] [--repeat 3] [--prepare 5000 20000] [--out FILE.json]
+    python benchmarks/bench_train.py [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
-does only ever makes a run slower. Preparation (rendering and masking) is measured apart, in rows a second; with
-`--prepare` also in processes of their own on so many rows each, whose largest memory is compared: what is prepared goes
-to disk, so it must hardly grow with the rows.
+does only ever makes a run slower. Both compute in the same precision: float32, or with `--bf16` bfloat16, which TRL
+takes by default and which some processors are many times faster in.
+
+Preparation (rendering and masking) is measured apart, in rows a second; with `--prepare` also in processes of their own
+on so many rows each, whose largest memory is compared: what is prepared goes to disk, so it must hardly grow with the
+rows.
 """
 
 from __future__ import annotations
@@ -24,14 +27,17 @@ BARE = """
 import json, sys
 import datasets, trl
 from transformers import AutoModelForCausalLM, AutoTokenizer
-data, start, out = sys.argv[1:]
-rows = datasets.load_dataset(data, "seeker", split="train").select_columns(["messages", "tools"])
+data, start, out, precision, count = sys.argv[1:]
+# In the common cache, rows of another folder of the same name would be taken for these.
+rows = datasets.load_dataset(data, "seeker", split="train", cache_dir=f"{out}-cache")
+rows = rows.select_columns(["messages", "tools"])
 model, tokenizer = AutoModelForCausalLM.from_pretrained(start), AutoTokenizer.from_pretrained(start)
 settings = dict(per_device_train_batch_size=4, learning_rate=1e-3, num_train_epochs=1, use_cpu=True, report_to=[],
                 max_length=8192, save_strategy="epoch", activation_checkpointing=False, disable_tqdm=True,
-                dataloader_pin_memory=False)
+                dataloader_pin_memory=False, bf16=precision == "bf16")
 arguments = trl.SFTConfig(out, assistant_only_loss=True, **settings)
 trainer = trl.SFTTrainer(model, arguments, train_dataset=rows, processing_class=tokenizer)
+assert len(trainer.train_dataset) == int(count), len(trainer.train_dataset)
 print("\\n" + json.dumps(trainer.train().metrics["train_runtime"]))
 """
 
@@ -42,20 +48,30 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=256, help="conversations (256)")
     parser.add_argument("--lines", type=int, default=40, help="lines of code that a conversation shows (40)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (3)")
+    parser.add_argument("--bf16", action="store_true", help="compute in bfloat16, not in float32")
     parser.add_argument("--prepare", type=int, nargs="*", default=[], metavar="ROWS", help="prepare so many rows")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), arguments.rows, arguments.lines, arguments.repeat) if arguments.repeat else {}
+        figures: dict[str, float] = {}
+        if arguments.repeat:
+            figures = measure(Path(folder), arguments.rows, arguments.lines, arguments.repeat, arguments.bf16)
+        show(figures)
         for rows in arguments.prepare:
-            figures |= measure_preparation(Path(folder) / f"prepare{rows}", rows, arguments.lines)
-    for name, value in figures.items():
-        print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}")
+            more = measure_preparation(Path(folder) / f"prepare{rows}", rows, arguments.lines)
+            show(more)
+            figures |= more
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
-def measure(folder: Path, rows: int, lines: int, repeat: int) -> dict[str, float]:
+def show(figures: dict[str, float]) -> None:
+    """Prints them as soon as they are known."""
+    for name, value in figures.items():
+        print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}", flush=True)
+
+
+def measure(folder: Path, rows: int, lines: int, repeat: int, bf16: bool) -> dict[str, float]:
     """The figures by name."""
     from gumshoe.train.config import ScratchSection
     from gumshoe.train.data import conversations, load_rows
@@ -78,8 +94,8 @@ def measure(folder: Path, rows: int, lines: int, repeat: int) -> dict[str, float
     bare: list[float] = []
     ours: list[float] = []
     for number in range(repeat):
-        bare.append(run_bare(data, start, folder / f"bare{number}"))
-        ours.append(run_ours(data, start, folder / f"ours{number}"))
+        bare.append(run_bare(data, start, folder / f"bare{number}", bf16, rows))
+        ours.append(run_ours(data, start, folder / f"ours{number}", bf16))
     return {
         "rows": rows,
         "tokens": report.tokens,
@@ -128,18 +144,19 @@ def measure_preparation(folder: Path, rows: int, lines: int) -> dict[str, float]
     }
 
 
-def run_bare(data: Path, start: Path, out: Path) -> float:
+def run_bare(data: Path, start: Path, out: Path, bf16: bool, rows: int) -> float:
     """Seconds of training by the bare script."""
     command = [sys.executable, "-c", BARE, str(data), str(start), str(out)]
+    command += ["bf16" if bf16 else "float32", str(rows)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return float(output.splitlines()[-1])
 
 
-def run_ours(data: Path, start: Path, out: Path) -> float:
+def run_ours(data: Path, start: Path, out: Path, bf16: bool) -> float:
     """Seconds of training by `gumshoe train`."""
     config = {"out": str(out), "dataset": str(data), "model": str(start), "batch": 4, "learning_rate": 1e-3}
     path = out.with_suffix(".yaml")
-    path.write_text(json.dumps({**config, "device": "cpu", "warmup": 0}), encoding="utf-8")
+    path.write_text(json.dumps({**config, "device": "cpu", "warmup": 0, "bf16": bf16}), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "gumshoe", "train", str(path)], capture_output=True, check=True)
     log = (out / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return float(json.loads(log[-1])["train_runtime"])
