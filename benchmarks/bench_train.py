@@ -4,7 +4,7 @@
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
 does only ever makes a run slower. Both compute in the same precision: float32, or with `--bf16` bfloat16, which TRL
-takes by default and which some processors are many times faster in.
+takes by default.
 
 Preparation (rendering and masking) is measured apart, in rows a second; with `--prepare` also in processes of their own
 on so many rows each, whose largest memory is compared: what is prepared goes to disk, so it must hardly grow with the
