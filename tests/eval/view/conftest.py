@@ -22,7 +22,7 @@ from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.server import Listening, make_app
 from gumshoe.eval.view.watch import Watcher
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 180_000
 """How long anything may take: much, as a busy machine is no mistake of the page. What is right is seen at once."""
 expect.set_options(timeout=PATIENCE_MS)
 FLAGS = (

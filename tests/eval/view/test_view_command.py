@@ -34,7 +34,7 @@ def started(*arguments: str) -> Generator[str]:
         yield found[0]
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
 
 
 def refused(*arguments: str) -> str:
@@ -52,7 +52,7 @@ def test_it_serves_this_machine_alone_unless_told_otherwise(everything: Path, tm
 
 def test_elsewhere_it_asks_for_a_token(everything: Path, tmp_path: Path) -> None:
     given = (str(everything), "--cache", str(tmp_path), "--port", "0", "--host", "0.0.0.0")
-    with started(*given) as address, httpx2.Client(timeout=60, follow_redirects=True) as client:
+    with started(*given) as address, httpx2.Client(timeout=180, follow_redirects=True) as client:
         plain, _, token = address.partition("?token=")
         assert len(token) >= 30
         assert client.get(plain).status_code == 401

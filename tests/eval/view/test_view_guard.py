@@ -40,7 +40,7 @@ def test_names_of_this_machine_are_answered(site: str, name: str) -> None:
 
 
 def test_only_reading_and_no_other_site(site: str) -> None:
-    assert httpx2.post(f"{site}/api/overview", timeout=60).status_code == 405
+    assert httpx2.post(f"{site}/api/overview", timeout=180).status_code == 405
     crossing = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
     assert get(f"{site}/api/overview", headers=crossing).status_code == 403
 
@@ -53,7 +53,7 @@ def test_without_the_token_there_is_nothing(guarded: str) -> None:
 
 
 def test_the_token_opens_once_and_becomes_a_cookie(guarded: str) -> None:
-    with httpx2.Client(timeout=60) as client:
+    with httpx2.Client(timeout=180) as client:
         first = client.get(f"{guarded}//evil.example/?token=s3cret&x=1")
         assert first.status_code == 303
         assert first.headers["location"] == "/evil.example/?x=1"
