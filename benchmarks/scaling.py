@@ -1,11 +1,14 @@
-r"""How the seeker's line recall grows with the number of training traces: trains, evaluates, draws the curve.
+"""How the seeker's line recall grows with the number of training traces: trains, evaluates, draws the curve.
 
-    python benchmarks/scaling.py configs/train/scaling_20m.yaml configs/eval/seeker.yaml --counts 30 60 120 240 \
-        --out runs/scaling -p dataset=runs/scaling/dataset
+    gumshoe synth configs/demo/synth.yaml --out runs/scaling/tasks --per-project 60 -p heldout_bugs=0.1
+    gumshoe collect configs/demo/collect.yaml -p tasks.source=runs/scaling/tasks -p out=runs/scaling/traces
+    gumshoe export runs/scaling/traces --out runs/scaling/dataset --view seeker --brief --test-share 0
+    python benchmarks/scaling.py configs/train/scaling_20m.yaml configs/eval/scaling.yaml
 
 For each count, `gumshoe train` runs with `limit: COUNT` and `gumshoe eval` on what came of it. A count whose summary is
 there already is not run again. The curve (scaling.svg, scaling.png) shows line recall by split, with the intervals that
-the evaluation gives, and the other arms of the evaluation, such as the heuristics, as level lines.
+the evaluation gives, and the other arms of the evaluation, such as the heuristics, as level lines; these arms are
+played with the largest count only.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 METRIC = "line_recall"
 
 
@@ -25,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("train", type=Path, help="config of the training runs")
     parser.add_argument("eval", type=Path, help="config of the evaluations; {train} in it is the training run's folder")
-    parser.add_argument("--counts", type=int, nargs="+", default=[30, 60, 120, 240], help="numbers of traces")
+    parser.add_argument("--counts", type=int, nargs="+", default=[40, 80, 160, 320], help="numbers of traces")
     parser.add_argument("--out", type=Path, default=Path("runs/scaling"), help="folder of everything (runs/scaling)")
     parser.add_argument("--arm", default="trained", help="arm of the evaluation that is the model (trained)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="for training")
@@ -38,7 +43,8 @@ def main() -> None:
         if not summary.is_file():
             run("train", arguments.train, f"out={folder / 'train'}", f"limit={count}", *arguments.param)
             into = [f"out={folder / 'eval'}", f"vars.train={folder / 'train'}"]
-            run("eval", arguments.eval, *into, *arguments.eval_param)
+            alone = [] if count == max(arguments.counts) else [only(arguments.eval, arguments.arm)]
+            run("eval", arguments.eval, *into, *alone, *arguments.eval_param)
         summaries[count] = json.loads(summary.read_text(encoding="utf-8"))
     for path in draw(summaries, arguments.arm, arguments.out):
         print(path)
@@ -48,6 +54,12 @@ def run(command: str, config: Path, *params: str) -> None:
     """One `gumshoe` command; ends the whole when it fails."""
     flags = [word for param in params for word in ("-p", param)]
     subprocess.run([sys.executable, "-m", "gumshoe", command, str(config), *flags], check=True)
+
+
+def only(config: Path, name: str) -> str:
+    """The override that leaves one arm of an evaluation."""
+    arms = yaml.safe_load(config.read_text(encoding="utf-8"))["arms"]
+    return f"arms={json.dumps([arm for arm in arms if arm['name'] == name])}"
 
 
 def values(summary: dict[str, Any]) -> dict[tuple[str, str], dict[str, float]]:
