@@ -64,6 +64,11 @@ class SeekerArena:
         """The schemas, as a chat template gets them."""
         return [schema.as_openai() for schema in self.schemas]
 
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The names of what an episode is worth."""
+        return tuple(SeekerEpisode(self).scores())
+
     def opening(self, task: str) -> list[dict[str, Any]]:
         """The system message and the user message. Raises ConfigError for an unknown task."""
         return [_sent(message) for message in self.agent.opening(self.pair(task)[0], self.schemas, self._instructions)]

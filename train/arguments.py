@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gumshoe.errors import ConfigError
 from gumshoe.train.config import LoraSection, TrainConfig
 from gumshoe.train.run_folder import CHECKPOINTS
 
@@ -14,14 +16,18 @@ if TYPE_CHECKING:
 
     from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["lora_arguments", "on_accelerator", "sft_arguments"]
+__all__ = ["lora_arguments", "on_accelerator", "sft_arguments", "trackers"]
 
 
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
 
 
 def sft_arguments(config: TrainConfig) -> SFTConfig:
-    """The trainer's arguments. Rows come tokenized and checked, so that the trainer prepares nothing itself."""
+    """The trainer's arguments. Rows come tokenized and checked, so that the trainer prepares nothing itself.
+
+    Raises:
+        ConfigError: a tracker is not known or not installed.
+    """
     from trl.trainer.sft_config import SFTConfig
 
     checkpoints = Path(config.out) / CHECKPOINTS
@@ -62,7 +68,7 @@ def sft_arguments(config: TrainConfig) -> SFTConfig:
         load_best_model_at_end=config.best != "last",
         metric_for_best_model=_METRIC[config.best],
         greater_is_better=config.best == "seeker",
-        report_to=list(config.report_to),
+        report_to=trackers(config.report_to),
         disable_tqdm=True,
     )
 
@@ -85,6 +91,20 @@ def on_accelerator(config: TrainConfig | GrpoConfig) -> bool:
     import torch
 
     return config.device == "auto" and torch.accelerator.is_available()
+
+
+def trackers(names: Sequence[str]) -> list[str]:
+    """The trackers to report to, each of them known to transformers and installed. Raises ConfigError."""
+    from transformers.integrations import integration_utils
+
+    known = sorted(integration_utils.INTEGRATION_TO_CALLBACK)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"report_to: {name!r} is no tracker that transformers knows: {', '.join(known)}")
+        # Of this one transformers does not say whether it is there.
+        if name != "flyte" and name not in integration_utils.get_available_reporting_integrations():
+            raise ConfigError(f"report_to: {name} is not installed here: pip install it, or leave it out")
+    return list(names)
 
 
 def _when(every: int | None) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.train.arguments import on_accelerator
+from gumshoe.errors import ConfigError
+from gumshoe.train.arguments import on_accelerator, trackers
 from gumshoe.train.card import RewardOutcome, render_reward_card
 from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
@@ -36,6 +38,8 @@ def train_grpo(config: GrpoConfig, arena: Arena, *, resume: Path | None = None) 
         ConfigError: the config, the model or the run folder are wrong.
         SandboxError, TaskError: an episode broke.
     """
+    if config.vllm != "off" and find_spec("vllm") is None:
+        raise ConfigError(f"vllm: {config.vllm} needs vLLM beside TRL: pip install 'trl[vllm]', or use vllm: off")
     folder = RunFolder(config)
     if folder.done:
         return TrainResult(folder.model, folder.log, None)
@@ -114,6 +118,7 @@ def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> G
         learning_rate=config.learning_rate,
         lr_scheduler_type=config.schedule,
         beta=config.beta,
+        scale_rewards=config.scale_rewards,
         max_grad_norm=config.clip,
         bf16=config.bf16,
         gradient_checkpointing=config.gradient_checkpointing,
@@ -126,7 +131,7 @@ def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> G
         logging_steps=config.log_every,
         save_steps=config.save_every,
         save_total_limit=config.keep,
-        report_to=list(config.report_to),
+        report_to=trackers(config.report_to),
         disable_tqdm=True,
         remove_unused_columns=False,
     )

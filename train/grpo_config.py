@@ -30,6 +30,11 @@ class GrpoConfig(Config):
     temperature: PositiveFloat = Field(1.0, description="how freely turns are drawn")
     learning_rate: PositiveFloat = Field(1e-6, description="peak learning rate")
     schedule: Literal["linear", "cosine", "constant"] = Field("constant", description="learning rate's course")
+    scale_rewards: Literal["group", "batch", "none"] = Field(
+        "none",
+        description="divide rewards by their spread in a group or batch; by groups, a task on which all episodes are "
+        "nearly alike counts as much as one that tells good from bad",
+    )
     beta: float = Field(0.0, ge=0, description="weight of the distance from the starting model; 0: no such model")
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     bf16: bool = Field(False, description="compute in bfloat16")

@@ -60,6 +60,11 @@ class Arena(Protocol):
         """Their schemas, as the chat template gets them."""
         ...
 
+    @property
+    def scores(self) -> Sequence[str]:
+        """The names of what an episode is worth."""
+        ...
+
     def opening(self, task: str) -> list[Message]:
         """The messages that an episode of `task` begins with."""
         ...
@@ -90,7 +95,9 @@ def open_arena(section: LiveSection) -> Arena:
         make = cast("Callable[[Mapping[str, JsonValue]], Arena]", getattr(importlib.import_module(module), name))
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"environment {section.environment!r} cannot be loaded: {error}") from None
-    return make(section.live)
+    arena = make(section.live)
+    _check_weights(section.weights, arena.scores)
+    return arena
 
 
 def play(episode: Episode, task: str, write: Callable[[Sequence[Message]], str], weights: Mapping[str, float]) -> float:
@@ -113,7 +120,11 @@ def play(episode: Episode, task: str, write: Callable[[Sequence[Message]], str],
 
 def reward(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """The weighted sum. Raises ConfigError for a weight of a score that there is not."""
-    unknown = sorted(weights.keys() - scores.keys())
+    _check_weights(weights, list(scores))
+    return sum(weight * scores[name] for name, weight in weights.items())
+
+
+def _check_weights(weights: Mapping[str, float], scores: Sequence[str]) -> None:
+    unknown = sorted(weights.keys() - set(scores))
     if unknown:
         raise ConfigError(f"weights: there is no score {unknown[0]!r}; the scores are {', '.join(sorted(scores))}")
-    return sum(weight * scores[name] for name, weight in weights.items())

@@ -11,9 +11,10 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.copying import freeze_copying
 
 if TYPE_CHECKING:
+    from peft import LoraConfig
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["load_model", "load_tokenizer", "load_weights", "merge_adapters"]
+__all__ = ["check_targets", "load_model", "load_tokenizer", "load_weights", "merge_adapters"]
 
 
 def load_tokenizer(model: str, revision: str | None) -> PreTrainedTokenizerBase:
@@ -53,6 +54,18 @@ def load_weights(model: str, revision: str | None, **options: Any) -> PreTrained
         )
     except (OSError, ValueError, KeyError) as error:
         raise _cannot_load(model, error) from None
+
+
+def check_targets(model: PreTrainedModel, adapters: LoraConfig) -> None:
+    """Raises ConfigError where no layer of the model has a name that the adapters are for."""
+    from peft.tuners.tuners_utils import check_target_module_exists
+
+    if adapters.target_modules == "all-linear":
+        return
+    names = [name for name, layer in model.named_modules() if not list(layer.children())]
+    if not any(check_target_module_exists(adapters, name) for name in names):
+        known = ", ".join(sorted({name.rpartition(".")[2] for name in names}))
+        raise ConfigError(f"lora.targets: the model has no such layer; its layers are {known}")
 
 
 def merge_adapters(model: str, adapters: Path, config: TrainConfig) -> PreTrainedModel:

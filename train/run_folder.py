@@ -61,10 +61,13 @@ class RunFolder:
             self._compare(config)
         elif self.path.is_dir() and any(self.path.iterdir()):
             raise ConfigError(f"out: {self.path} holds something else than a training run: give another folder")
-        self.path.mkdir(parents=True, exist_ok=True)
         fresh = self.config_file.with_suffix(f".new{os.getpid()}")
-        fresh.write_text(dump_config(config), encoding="utf-8")
-        fresh.replace(self.config_file)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            fresh.write_text(dump_config(config), encoding="utf-8")
+            fresh.replace(self.config_file)
+        except OSError as error:
+            raise ConfigError(f"out: {self.path} cannot be written: {error.strerror or error}") from None
 
     def _compare(self, config: TrainConfig | GrpoConfig) -> None:
         try:

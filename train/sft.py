@@ -14,7 +14,7 @@ from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations, load_rows
 from gumshoe.train.live import Arena, play
-from gumshoe.train.model import load_model, load_tokenizer
+from gumshoe.train.model import check_targets, load_model, load_tokenizer
 from gumshoe.train.preflight import Preflight, prepare
 from gumshoe.train.rename import RenamingCollator, exchangeable
 from gumshoe.train.render import Renderer
@@ -143,13 +143,17 @@ def _trainer(
 
     rows = ready.rows
     columns = ["input_ids", "labels", "length"]
+    model = load_model(ready.start, config)
+    adapters = None if config.method == "full" else lora_arguments(config.lora)
+    if adapters is not None:
+        check_targets(model, adapters)
     trainer = Trainer(
-        model=load_model(ready.start, config),
+        model=model,
         args=arguments,
         train_dataset=rows.rows.select_columns(columns),
         eval_dataset=None if ready.eval_rows is None else ready.eval_rows.rows.select_columns(columns),
         processing_class=ready.tokenizer,
-        peft_config=None if config.method == "full" else lora_arguments(config.lora),
+        peft_config=adapters,
         callbacks=[LossLog(folder.log), ProgressBar()],
     )
     if config.patience is not None:

@@ -156,11 +156,10 @@ class ModelServer:
         image = self.config.image
         installed = look_for(self.config.python or sys.executable) if image is None else look_in_image(image)
         self.backend = choose_backend(self.config.backend, installed)
-        port = self.config.port or _free_port(self.config.host)
-        _refuse_used_port(self.config.host, port)
+        port = _usable_port(self.config.host, self.config.port)
         self._scratch = self._make_scratch()
         self.log = self._wanted_log or self._scratch / "server.log"
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_unwritable(self.log)
         served = self.folder
         if self.backend == "transformers":
             served = lay_out_for_transformers(self.folder, self._scratch / "model")
@@ -274,22 +273,29 @@ def _lines_from_end(log: Path, window: int = 65536) -> Iterator[str]:
         text = file.read().decode(errors="replace")
     for line in reversed(text.splitlines()):
         shown = ESCAPES.sub("", line).strip()
-        if shown and not shown.startswith("$ "):
+        if shown and not shown.startswith(("$ ", "Run 'docker run --help'")):
             yield shown[:500]
 
 
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0), family=_family(host)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def _refuse_used_port(host: str, port: int) -> None:
-    """Raises ServeError if nobody can listen there: another server would answer in our model's place."""
+def _refuse_unwritable(log: Path) -> None:
+    """Raises ServeError where nothing can be written to `log`."""
     try:
-        with socket.create_server((host, port), family=_family(host)):
-            return
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    except OSError as error:
+        raise ServeError(f"the log {log} cannot be written: {error.strerror or error}") from None
+
+
+def _usable_port(host: str, port: int) -> int:
+    """`port`, or a free one for 0. Raises ServeError if nobody can listen there: another server would answer."""
+    try:
+        with socket.create_server((host, port), family=_family(host)) as probe:
+            return int(probe.getsockname()[1])
     except (OSError, OverflowError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        number = error.errno if isinstance(error, OSError) and error.errno else 0
+        reason = os.strerror(number) if number > 0 else str(error)
+        if not port:
+            raise ServeError(f"nobody can listen on {host} ({reason}): give an address of this machine") from None
         raise ServeError(
             f"port {port} on {host} cannot be used ({reason}): give another --port, or 0 for a free one"
         ) from None

@@ -48,7 +48,7 @@ def policy(server: ModelServer, **options: Any) -> OpenAIPolicy:
     )
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():
@@ -350,7 +350,7 @@ def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., Mo
     made: list[ModelServer] = []
 
     def make(**options: Any) -> ModelServer:
-        given: dict[str, Any] = {"startup_s": 30.0, **options}
+        given: dict[str, Any] = {"startup_s": 120.0, **options}
         config = ServeConfig(backend="vllm", python=str(python), **given)
         made.append(ModelServer(micro_model, config, log=tmp_path / "server.log"))
         return made[-1]
@@ -442,6 +442,18 @@ def test_a_port_in_use_is_refused(small_server: Callable[..., ModelServer]) -> N
             small_server(port=port).start()
 
 
+def test_an_address_of_another_machine_is_refused(small_server: Callable[..., ModelServer]) -> None:
+    with pytest.raises(ServeError, match=r"nobody can listen on 192.0.2.1 \(Cannot assign requested address\)"):
+        small_server(host="192.0.2.1").start()
+
+
+def test_a_log_that_cannot_be_written_is_refused(micro_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    server = ModelServer(micro_model, ServeConfig(backend="transformers"), log=tmp_path / "file" / "log")
+    with pytest.raises(ServeError, match=r"the log .*file/log cannot be written: Not a directory"):
+        server.start()
+
+
 def test_closing_stops_the_server_and_may_be_done_twice(small_server: Callable[..., ModelServer]) -> None:
     server = small_server()
     server.start()
@@ -479,9 +491,9 @@ def run_guardian(*argv: str) -> subprocess.Popen[bytes]:
 def test_the_guardian_passes_the_exit_code_on() -> None:
     for code, expected in (("raise SystemExit(5)", 5), ("import os; os.kill(os.getpid(), 9)", 137)):
         with run_guardian(sys.executable, "-c", code) as guardian:
-            assert guardian.wait(timeout=20) == expected
+            assert guardian.wait(timeout=120) == expected
     with run_guardian("/nowhere/program") as guardian:
-        assert guardian.wait(timeout=20) == 127
+        assert guardian.wait(timeout=120) == 127
 
 
 @pytest.mark.parametrize("how", ["pipe", "signal"])
@@ -500,7 +512,7 @@ def test_the_guardian_takes_children_down_too(how: str) -> None:
             guardian.stdin.close()
         else:
             os.kill(guardian.pid, signal.SIGTERM)
-        guardian.wait(timeout=20)
+        guardian.wait(timeout=120)
     assert until(lambda: gone(child))
 
 
@@ -538,7 +550,7 @@ def test_the_command_serves_until_it_is_told_to_stop(
         shape.base_url = lines[2].split()[-1]
         pid = int(get(shape))
         os.kill(command.pid, signal.SIGTERM)
-        assert command.wait(timeout=30) == 0
+        assert command.wait(timeout=120) == 0
     assert gone(pid)
 
 

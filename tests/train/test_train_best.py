@@ -49,6 +49,7 @@ class Scripted:
 class ScriptedArena:
     tasks: Sequence[str] = ("0",)
     tools = TOOLS
+    scores: Sequence[str] = ("line_f1", "format")
 
     def __init__(self, live: Mapping[str, Any]) -> None:
         self._episode = Scripted(list(live["worth"]))

@@ -60,6 +60,7 @@ class Counted:
 class CountedArena:
     tasks: Sequence[str] = ("0", "1")
     tools = TOOLS
+    scores: Sequence[str] = ("line_f1", "format")
 
     def __init__(self, live: Mapping[str, Any]) -> None:
         self.fails = bool(live.get("fails"))

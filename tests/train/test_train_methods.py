@@ -32,6 +32,13 @@ def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path,
     assert result.outcome.loss is not None
 
 
+def test_losses_go_to_a_tracker(start: Path, dataset: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"scratch": None, "model": str(start), "max_steps": 1, "report_to": ("tensorboard",)}
+    train(make_config(dataset, tmp_path / "run", **options))
+    (events,) = (tmp_path / "run").rglob("events.out.tfevents.*")
+    assert b"train/loss" in events.read_bytes()
+
+
 def test_decisions_and_windows_train(start: Path, dataset: Path, tmp_path: Path) -> None:
     common: dict[str, Any] = {"scratch": None, "model": str(start), "max_steps": 1}
     decisions = train(make_config(dataset, tmp_path / "decisions", unit="decision", **common)).outcome

@@ -73,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(_lengths(report))
     if arguments.html is not None:
         note = f"{len(shown)} of {len(report.rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
-        arguments.html.write_text(mask_html(renderer, shown, note), encoding="utf-8")
+        try:
+            arguments.html.write_text(mask_html(renderer, shown, note), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"--html: {arguments.html} cannot be written: {error.strerror or error}") from None
         console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
     report.check(config.too_long)
     return 0

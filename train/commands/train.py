@@ -14,6 +14,7 @@ from gumshoe.config import apply_overrides, load_config, read_yaml
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.run_folder import RunFolder
 
 __all__ = ["configure", "quieten", "run"]
 
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if resume is not None and not (resume / "trainer_state.json").is_file():
         raise ConfigError(f"--resume: {resume} is no checkpoint: look into {config.out}/checkpoints")
     if arguments.accelerate is not None:
-        return _launch(arguments)
+        return _launch(arguments, config)
     if not arguments.verbose:
         quieten()
     if isinstance(config, GrpoConfig):
@@ -121,10 +122,21 @@ def _speaks() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _launch(arguments: argparse.Namespace) -> int:
-    """Starts this command again, in several processes."""
+def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> int:
+    """Starts this command again, in several processes. What is wrong at once is said once, before there are several."""
     if not arguments.accelerate.is_file():
         raise ConfigError(f"--accelerate: there is no file {arguments.accelerate}: see configs/accelerate")
+    if "distributed_type" not in read_yaml(arguments.accelerate):
+        raise ConfigError(f"--accelerate: {arguments.accelerate} has no distributed_type: see configs/accelerate")
+    if arguments.processes is not None and arguments.processes < 1:
+        raise ConfigError(f"--processes {arguments.processes}: give 1 or more")
+    if isinstance(config, TrainConfig):
+        from gumshoe.train.data import load_rows
+
+        load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
+    folder = RunFolder(config)
+    if folder.done:
+        return _done_already(folder.model, config.out)
     command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(arguments.accelerate)]
     if arguments.processes is not None:
         command += ["--num_processes", str(arguments.processes)]
@@ -145,8 +157,11 @@ def _estimate(config: TrainConfig | GrpoConfig, arguments: argparse.Namespace) -
     device = DEVICES.get(arguments.device)
     if device is None:
         raise ConfigError(f"--device {arguments.device!r} is not known; known are {', '.join(DEVICES)}")
-    tokens = arguments.tokens or 10_000 * config.max_length
     devices: int = arguments.devices
+    tokens = 10_000 * config.max_length if arguments.tokens is None else arguments.tokens
+    for flag, value in (("devices", devices), ("tokens", tokens), ("mfu", arguments.mfu)):
+        if value <= 0:
+            raise ConfigError(f"--{flag} {value:g}: give more than 0")
     found = estimate(config, tokens=tokens, device=device, devices=devices, sharded=devices > 1, mfu=arguments.mfu)
     for name, value in as_table(found, device, devices):
         print(f"{name:<24}{value}")
