@@ -61,9 +61,13 @@ def _trainer(config: GrpoConfig, folder: RunFolder, arena: Arena) -> LiveTrainer
     from transformers import PrinterCallback, ProgressCallback
 
     from gumshoe.train.log import LossLog, ProgressBar
+    from gumshoe.train.copying import freeze_copying
     from gumshoe.train.model import load_weights
     from gumshoe.train.rollouts import LiveTrainer, score_functions
 
+    model = load_weights(config.model, config.revision)
+    if config.frozen:
+        freeze_copying(model)
     weights = config.episodes.weights
     rows = [{"prompt": arena.opening(task), "task": task} for task in arena.tasks]
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
@@ -71,7 +75,7 @@ def _trainer(config: GrpoConfig, folder: RunFolder, arena: Arena) -> LiveTrainer
         warnings.simplefilter("ignore", FutureWarning)
         trainer = LiveTrainer(
             arena=arena,
-            model=load_weights(config.model, config.revision),
+            model=model,
             args=_arguments(config, folder.checkpoints, list(weights.values())),
             reward_funcs=score_functions(list(weights)),
             train_dataset=Dataset.from_list(rows),

@@ -38,6 +38,9 @@ class GrpoConfig(Config):
     beta: float = Field(0.0, ge=0, description="weight of the distance from the starting model; 0: no such model")
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     bf16: bool = Field(False, description="compute in bfloat16")
+    frozen: bool = Field(
+        False, description="leave the embeddings and the first layer as they are, as scratch.frozen does"
+    )
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
     seed: int = Field(0, ge=0, description="seed of the order and of what is drawn")
     threads: PositiveInt | None = Field(None, description="processor threads; null: as torch decides")

@@ -17,8 +17,9 @@ from micro_config import MICRO, make_config
 from gumshoe.train.config import TrainConfig
 
 
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """One thread, also for what is made once for many tests: threads that wait for each other crawl on a busy machine."""
     import torch
 
     before = torch.get_num_threads()

@@ -108,7 +108,7 @@ def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from gumshoe.train.sft import train
 
     out = tmp_path_factory.mktemp("caller") / "run"
-    return train(make_config(dataset, out, max_steps=60, learning_rate=1e-2)).model
+    return train(make_config(dataset, out, max_steps=30, learning_rate=1e-2)).model
 
 
 def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> None:
