@@ -60,8 +60,8 @@ def _trainer(config: GrpoConfig, folder: RunFolder, arena: Arena) -> LiveTrainer
     from datasets import Dataset
     from transformers import PrinterCallback, ProgressCallback
 
-    from gumshoe.train.log import LossLog, ProgressBar
     from gumshoe.train.copying import freeze_copying
+    from gumshoe.train.log import LossLog, ProgressBar
     from gumshoe.train.model import load_weights
     from gumshoe.train.rollouts import LiveTrainer, score_functions
 

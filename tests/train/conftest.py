@@ -19,7 +19,7 @@ from gumshoe.train.config import TrainConfig
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
-    """One thread, also for what is made once for many tests: threads that wait for each other crawl on a busy machine."""
+    """One, also for what is made once for many tests: threads that wait for each other crawl on a busy machine."""
     import torch
 
     before = torch.get_num_threads()
