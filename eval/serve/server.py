@@ -281,7 +281,7 @@ def _refuse_unwritable(log: Path) -> None:
     """Raises ServeError where nothing can be written to `log`."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.touch()
+        log.open("ab").close()
     except OSError as error:
         raise ServeError(f"the log {log} cannot be written: {error.strerror or error}") from None
 
