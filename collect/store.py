@@ -143,8 +143,8 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
             yield Trajectory.model_validate_json(line)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise DatasetError(f"{path / TRAJECTORIES} line {number}: {where}: {first['msg']}") from None
+            where = f" {'.'.join(str(part) for part in first['loc'])}:" if first["loc"] else ""
+            raise DatasetError(f"{path / TRAJECTORIES} line {number}:{where} {first['msg']}") from None
 
 
 def read_failures(path: Path) -> Iterator[dict[str, Any]]:

@@ -52,12 +52,16 @@ def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     The working tree is not touched; what differs from the commit is what it was before.
 
     Returns:
-        Whether there was a repository.
+        Whether there was a repository with a commit. One without is taken away.
 
     Raises:
         SandboxError: git failed, is missing, or something later than the commit can still be reached.
     """
     if not any(entry.path == ".git" and entry.kind == "dir" for entry in sandbox.walk(depth=1)):
+        return False
+    if commit == "HEAD" and _is_unborn(sandbox):
+        # Nothing is committed yet, so whatever the repository holds is no past of what is checked out.
+        _check(sandbox.run(["rm", "-rf", "--", ".git"], timeout=TIMEOUT_S), "rm")
         return False
     base = _git(sandbox, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
     _git(sandbox, "update-ref", "--no-deref", "HEAD", base)
@@ -81,6 +85,13 @@ def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     return True
 
 
+def _is_unborn(sandbox: Sandbox) -> bool:
+    """Whether HEAD is a branch that has no commit yet, as after `git init`."""
+    branch = _run_git(sandbox, "symbolic-ref", "--quiet", "HEAD")
+    named = branch.output.strip()
+    return branch.exit_code == 0 and _run_git(sandbox, "rev-parse", "--quiet", "--verify", named).exit_code == 1
+
+
 def _submodules(sandbox: Sandbox) -> list[str]:
     """The folders that the index takes for submodules."""
     entries = [entry.partition("\t") for entry in _git(sandbox, "ls-files", "--stage", "-z").split("\0")]
@@ -96,10 +107,15 @@ def _verify(sandbox: Sandbox, base: str) -> None:
 
 
 def _git(sandbox: Sandbox, *arguments: str, input: str | None = None) -> str:
-    """What git prints. Hooks, the user's settings and prompts are kept out."""
+    """What git prints. Raises SandboxError when it fails."""
+    return _check(_run_git(sandbox, *arguments, input=input), f"git {arguments[0]}")
+
+
+def _run_git(sandbox: Sandbox, *arguments: str, input: str | None = None) -> ExecResult:
+    """Hooks, the user's settings and prompts are kept out."""
     argv = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", *arguments]
     data = None if input is None else input.encode()
-    return _check(sandbox.run(argv, input=data, env=ENVIRONMENT, timeout=TIMEOUT_S), f"git {arguments[0]}")
+    return sandbox.run(argv, input=data, env=ENVIRONMENT, timeout=TIMEOUT_S)
 
 
 def _check(result: ExecResult, doing: str) -> str:

@@ -78,8 +78,8 @@ def _read(path: Path) -> dict[str, Any]:
     """The answers by task id."""
     answers: dict[str, Any] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         raise DatasetError(f"the answers {path} cannot be read: {error}") from None
     for number, line in enumerate(lines, start=1):
         try:

@@ -122,3 +122,11 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):
             argv, cwd=tmp_path, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=60, check=False
         )
     assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_answered_in_one_line(tmp_path: Path):
+    (tmp_path / "file").touch()
+    done = gumshoe("demo", "--out", "file/new", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gumshoe demo: ")
+    assert done.stderr.count("\n") == 1

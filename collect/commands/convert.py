@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -40,10 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ConfigError(f"{out} is there already: give another --out")
-    out.mkdir(parents=True, exist_ok=True)
-    count = (
-        _write_atif(arguments.sources, out) if arguments.to else _write_run(arguments.sources, arguments.origin, out)
-    )
+    fresh = out.with_name(f".{out.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    try:
+        if arguments.to:
+            count = _write_atif(arguments.sources, fresh)
+        else:
+            count = _write_run(arguments.sources, arguments.origin, fresh)
+        fresh.replace(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
     print(f"{out}: {count} trajectories")
     return 0
 
@@ -61,12 +69,10 @@ def _write_atif(runs: Sequence[Path], out: Path) -> int:
 def _write_run(files: Sequence[Path], origin: str, out: Path) -> int:
     found = (trajectory for file in files for trajectory in _READERS[origin](file))
     count = 0
-    beside = out / ".trajectories.new"
-    with beside.open("w", encoding="utf-8") as target:
+    with (out / "trajectories.jsonl").open("w", encoding="utf-8") as target:
         for trajectory in found:
             target.write(trajectory.model_dump_json() + "\n")
             count += 1
-    beside.replace(out / "trajectories.jsonl")
     return count
 
 
@@ -79,7 +85,10 @@ def _read_swe_agent(file: Path) -> Iterator[Trajectory]:
 
 
 def _read_messages(file: Path) -> Iterator[Trajectory]:
-    for number, line in enumerate(_text(file).splitlines(), start=1):
+    # Not splitlines(): it also breaks at U+2028 and the like, which stand unescaped inside of JSON strings.
+    for number, line in enumerate(_text(file).split("\n"), start=1):
+        if not line.strip():
+            continue
         row = _object(file, line)
         if not isinstance(row.get("messages"), list):
             raise DatasetError(f"{file} line {number} has no list of messages")

@@ -51,7 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _share(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
     return value

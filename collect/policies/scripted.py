@@ -41,8 +41,8 @@ class ScriptedPolicy:
 def load_script(path: Path) -> tuple[Completion, ...]:
     """The completions in a JSON-lines file. Raises ConfigError."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         raise ConfigError(f"the script {path} cannot be read: {error}") from None
     script: list[Completion] = []
     for number, line in enumerate(lines, start=1):

@@ -79,7 +79,7 @@ def _read(wanted: str) -> dict[str, list[Result]]:
     file = Path(folder) / "results.jsonl"
     by_arm: dict[str, list[Result]] = {}
     try:
-        for line in file.read_text(encoding="utf-8").splitlines():
+        for line in file.read_bytes().splitlines():  # of bytes: text also breaks at U+2028, which JSON may hold
             result = Result.model_validate_json(line)
             by_arm.setdefault(result.arm, []).append(result)
     except OSError:

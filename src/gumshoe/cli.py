@@ -90,6 +90,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except OSError as error:  # A full disk, a folder that may not be written: nothing that a traceback explains.
+        if error.errno is None:
+            raise
+        print(f"gumshoe {name}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
 
 
 def _run(arguments: Sequence[str], name: str | None) -> int:

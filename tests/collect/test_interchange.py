@@ -247,6 +247,15 @@ def test_the_command_goes_there_and_back(tmp_path: Path, config: Make) -> None:
     assert {one.id: one for one in read_trajectories(tmp_path / "back")} == originals
 
 
+def test_lines_end_only_where_a_line_ends(tmp_path: Path) -> None:
+    """U+2028 and U+0085 stand unescaped in JSON that others wrote."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"messages": [{"role": "user", "content": "a\u2028b\u0085c"}]}\n\n', encoding="utf-8")
+    done = convert(str(rows), "--from", "messages", "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert "a\u2028b\u0085c" in (tmp_path / "run" / "trajectories.jsonl").read_text(encoding="utf-8")
+
+
 def test_wrong_input_is_one_line(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"messages": []}\n{"id": "x"}\n', encoding="utf-8")
@@ -265,5 +274,6 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
         done = convert(*words, "--out", str(tmp_path / f"out{number}"))
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert said in done.stderr
+        assert not (tmp_path / f"out{number}").exists()
     full = convert(str(rows), "--from", "messages", "--out", str(tmp_path))
     assert "there already" in full.stderr

@@ -85,6 +85,14 @@ def test_without_a_repository_there_is_nothing_to_do(tmp_path: Path) -> None:
         assert not remove_future(sandbox)
 
 
+def test_a_repository_without_a_commit_is_taken_away(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "code.py").write_text("first")
+    with open_sandbox(task_of(tmp_path), LOCAL, trusted=True) as sandbox:
+        assert {entry.path for entry in sandbox.walk(depth=1)} == {"code.py"}
+    assert (tmp_path / ".git").is_dir()
+
+
 def test_a_broken_repository_is_refused_in_one_line(repository: tuple[Path, list[str]]) -> None:
     folder, _ = repository
     (folder / ".git/HEAD").write_text("nonsense")
