@@ -80,7 +80,7 @@ def _config(arguments: argparse.Namespace) -> ServeConfig:
     """The flags and then the overrides. Raises ConfigError."""
     flags = {name: getattr(arguments, name) for name in ("port", "host", "backend", "python", "image")}
     given = {name: value for name, value in flags.items() if value is not None}
-    return validate(ServeConfig, apply_overrides(given, arguments.param), origin="-p")
+    return validate(ServeConfig, apply_overrides(given, arguments.param), origin="options")
 
 
 def _check(arguments: argparse.Namespace, base_url: str, model: str) -> int:
