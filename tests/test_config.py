@@ -119,8 +119,8 @@ def test_an_override_below_a_plain_value_is_refused():
     [
         ({"name": "x", "wrokers": 2}, "wrokers", "workers"),
         ({"name": "x", "server": {"prot": 1}}, "server.prot", "port"),
-        ({"name": "x", "policy": {"kind": "model", "temprature": 1}}, "temprature", "temperature"),
-        ({"name": "x", "policy": {"kind": "model", "server": {"hots": 1}}}, "hots", "host"),
+        ({"name": "x", "policy": {"kind": "model", "temprature": 1}}, "policy.temprature", "temperature"),
+        ({"name": "x", "policy": {"kind": "model", "server": {"hots": 1}}}, "policy.server.hots", "host"),
         ({"name": "x", "runs": [{"hst": "a"}]}, "runs.0.hst", "host"),
     ],
 )
@@ -128,6 +128,12 @@ def test_an_unknown_key_is_answered_with_the_nearest_known_one(data: dict[str, A
     message = refusal(data)
     assert f"{unknown}'" in message
     assert f"did you mean {nearest!r}?" in message
+
+
+def test_an_unknown_key_that_is_like_no_other_is_answered_with_all_of_its_section():
+    assert "unknown key 'policy.zzz'; known: kind, server, temperature" in refusal(
+        {"name": "x", "policy": {"kind": "model", "zzz": 1}}
+    )
 
 
 def test_an_unknown_key_is_named_before_other_mistakes():

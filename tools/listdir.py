@@ -10,6 +10,8 @@ __all__ = ["ListDir"]
 
 _LIMIT = 200
 _MAX_DEPTH = 8
+_BREAKS = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+"""A name is one line, whatever is in it."""
 
 
 class ListDir(BaseTool):
@@ -43,4 +45,5 @@ def _depth(path: str) -> int:
 
 def _line(entry: Entry, base: int) -> str:
     parts = entry.path.split("/")
-    return "  " * (len(parts) - base - 1) + parts[-1] + ("/" if entry.kind == "dir" else "")
+    name = parts[-1].translate(_BREAKS)
+    return "  " * (len(parts) - base - 1) + name + ("/" if entry.kind == "dir" else "")

@@ -50,7 +50,6 @@ def render_card(config: TrainConfig, outcome: Outcome) -> str:
     header["tags"] = ["gumshoe", "seeker", "sft", "trl"]
     if config.model is not None:
         header["base_model"] = config.model
-    header["datasets"] = [config.dataset]
     origin = f"`{config.model}`" if config.model else "a Qwen3 architecture with fresh weights"
     left_out = f" {outcome.skipped} rows over {config.max_length} tokens were left out." if outcome.skipped else ""
     masked = f" {outcome.masked} turns that were mistakes were read and not trained." if outcome.masked else ""

@@ -13,6 +13,7 @@ from gumshoe.collect.config import CollectConfig, HumanConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.llm import with_llm
 from gumshoe.collect.places import open_places
+from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
@@ -73,6 +74,8 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         GumshoeError: the config, the tasks or the run folder are wrong, or nothing works any more.
     """
     path = Path(config.out)
+    if not path.exists():
+        check_policy(config.policy)
     episodes = plan_episodes(config, run_identity(config))
     with RunFolder(path, config) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))

@@ -17,12 +17,13 @@ from gumshoe.collect.config import (
     TeacherConfig,
     TracebackConfig,
 )
+from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.replay import Recordings
 from gumshoe.errors import ConfigError
 from gumshoe.protocols import Policy
 from gumshoe.records import Oracle, Task
 
-__all__ = ["close_policy", "make_policy"]
+__all__ = ["check_policy", "close_policy", "make_policy"]
 
 
 @runtime_checkable
@@ -34,6 +35,19 @@ def close_policy(policy: Policy) -> None:
     """Closes what a policy holds open, such as connections; most hold nothing."""
     if isinstance(policy, _Closeable):
         policy.close()
+
+
+def check_policy(config: PolicyConfig) -> None:
+    """Refuses what no episode could be played with. Raises ConfigError: no key, or a script that cannot be read."""
+    match config:
+        case OpenAIConfig() | AnthropicConfig():
+            find_key(config)
+        case ScriptedConfig():
+            from gumshoe.collect.policies.scripted import load_script
+
+            load_script(Path(config.script))
+        case _:
+            return
 
 
 def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) -> Policy:

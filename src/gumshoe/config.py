@@ -3,7 +3,8 @@
     config = load_config(CollectConfig, Path("configs/collect/demo.yaml"), ["policy.kind=human", "workers=4"])
 
 An override is `dotted.key=value`; the value is read as YAML, so `3` is a number, `[a, b]` a list and `{x: 1}` a
-mapping; anything behind the first `=` belongs to the value. Unknown keys are refused with the nearest known one.
+mapping; anything behind the first `=` belongs to the value. Unknown keys are refused with the nearest known one,
+or with all that are known there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gumshoe.errors import ConfigError
 
 __all__ = ["Config", "ConfigT", "apply_overrides", "config_hash", "dump_config", "load_config", "read_yaml", "validate"]
+
+NEAR = 0.6
+"""How alike a wrong key and a known one must be, from 0 to 1, for the known one to be what was probably meant."""
 
 
 class Config(BaseModel):
@@ -89,20 +93,32 @@ def validate(model: type[ConfigT], data: dict[str, Any], *, origin: str) -> Conf
 def _explain(model: type[BaseModel], error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     first = next((item for item in problems if item["type"] == "extra_forbidden"), problems[0])
-    dotted = ".".join(str(part) for part in first["loc"])
+    sections, parents = _walk(model, first["loc"][:-1])
+    key = str(first["loc"][-1]) if first["loc"] else ""
+    dotted = ".".join([*parents, key])
     if first["type"] == "extra_forbidden":
-        known = _known_keys(model, first["loc"][:-1])
-        nearest = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.0)
-        return f"unknown key {dotted!r}; did you mean {nearest[0]!r}?" if nearest else f"unknown key {dotted!r}"
+        known = sorted({name for section in sections for name in section.model_fields})
+        nearest = difflib.get_close_matches(key, known, n=1, cutoff=NEAR)
+        told = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
+        return f"unknown key {dotted!r}; {told}"
     if first["type"] == "missing":
         return f"key {dotted!r} is missing"
     return f"{dotted}: {first['msg']} (got {first['input']!r})" if dotted else str(first["msg"])
 
 
-def _known_keys(model: type[BaseModel], parents: tuple[int | str, ...]) -> list[str]:
-    """The fields of the section that `parents` leads to; every section of a union is looked through."""
+def _walk(model: type[BaseModel], parents: tuple[int | str, ...]) -> tuple[list[type[BaseModel]], list[str]]:
+    """The sections that `parents` lead to, more than one where a union is undecided, and the keys as users write them.
+
+    pydantic puts the chosen member of a union among the keys: by its `kind`, or by the name of its class.
+    """
     sections: list[type[BaseModel]] = [model]
+    written: list[str] = []
     for part in parents:
+        chosen = [section for section in sections if part in (_kind(section), section.__name__)]
+        if len(sections) > 1 and chosen:
+            sections = chosen
+            continue
+        written.append(str(part))
         found = [
             section
             for parent in sections
@@ -110,7 +126,12 @@ def _known_keys(model: type[BaseModel], parents: tuple[int | str, ...]) -> list[
             for section in _sections(parent.model_fields[part].annotation)
         ]
         sections = found or sections
-    return sorted({name for section in sections for name in section.model_fields})
+    return sections, written
+
+
+def _kind(section: type[BaseModel]) -> str | None:
+    field = section.model_fields.get("kind")
+    return field.default if field is not None and isinstance(field.default, str) else None
 
 
 def _sections(annotation: Any) -> list[type[BaseModel]]:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from provider_server import Handler, chat, provider
 
+from gumshoe.cli import main
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.records import Trajectory
 
@@ -308,3 +309,14 @@ def test_a_person_may_take_the_models_place(config_file: Make, tmp_path: Path) -
     assert (found.policy.kind, found.stop.value) == ("human", "submitted")
     assert [step.tool_calls[0].name for step in found.steps] == ["eval", "listdir", "submit"]
     assert found.steps[1].rationale == "what else?"
+
+
+@pytest.mark.parametrize("policy", ["{kind: openai, model: m}", "{kind: scripted, script: none.jsonl}"])
+def test_a_policy_that_cannot_play_leaves_no_run_folder(
+    config_file: Make, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    out = tmp_path / "never"
+    assert main(["collect", str(config_file(1)), "-p", f"policy={policy}", "-p", f"out={out}"]) == 2
+    assert capsys.readouterr().err.startswith("gumshoe collect: ")
+    assert not out.exists()

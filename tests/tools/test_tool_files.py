@@ -48,6 +48,12 @@ def test_listdir_is_a_tree_to_a_depth(open_bench: Open, project: Path) -> None:
     assert bench.call("listdir", path="nowhere").failure is not None
 
 
+def test_listdir_gives_a_name_one_line(open_bench: Open, project: Path) -> None:
+    (project / "new").mkdir()
+    (project / "new" / "line\nof\tits.py").write_text("")
+    assert open_bench().text("listdir", path="new") == "line\\nof\\tits.py"
+
+
 def test_listdir_is_capped(open_bench: Open, project: Path) -> None:
     for number in range(250):
         (project / f"file{number:03}").write_text("")
