@@ -33,7 +33,8 @@ SOURCE is one of
   swesmith:ROWS     likewise, rows of SWE-smith
   r2egym:ROWS       likewise, rows of R2E-Gym
 
-An entry that is broken is told on standard error, the others go on; `check` counts it as not proven.
+A row or folder that is broken is told on standard error, the others go on; `check` counts it as not proven. A task set
+is one thing: where a line of its files is torn, it is refused whole.
 """
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from gumshoe.eval.results import Comparison, Result
 
 __all__ = ["configure", "run"]
@@ -21,7 +25,8 @@ examples:
   gumshoe compare runs/eval/a:finetuned runs/eval/b:teacher      one arm of each
   gumshoe compare RUN RUN --metric solved --json
 
-RUN is the folder that `gumshoe eval` made.
+RUN is the folder that `gumshoe eval` made. The interval is a bootstrap one of the mean of paired differences; p is that
+of McNemar's exact test, where a score is 0 or 1.
 """
 
 
@@ -101,29 +106,36 @@ def _pair_arms(
     return [(results, after[name]) for name, results in before.items() if name in after]
 
 
-def _show(found: Sequence[Comparison], console: object) -> None:
+def _show(found: Sequence[Comparison], console: Console) -> None:
+    """A table for each pair of arms and group of tasks, narrow enough for 80 columns."""
+    from gumshoe.eval.report.metrics import named
+
+    for (arm, baseline, group), ones in groupby(found, lambda one: (one.arm, one.baseline, one.group)):
+        arms = arm if arm == baseline else f"{arm} against {baseline}"
+        console.print(f"\n{arms}, {named(group)}", style="bold", highlight=False)
+        console.print(_table(list(ones)))
+
+
+def _table(found: Sequence[Comparison]) -> Table:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
-    assert isinstance(console, Console)
-    table = Table(box=SIMPLE_HEAD)
-    for title in ("arm", "tasks", "metric"):
-        table.add_column(title)
-    for title in ("difference", "95% interval", "pairs", "better", "worse", "McNemar p"):
-        table.add_column(title, justify="right")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    for title in ("difference", "95% interval", "pairs", "better/worse", "p"):
+        table.add_column(title, justify="right", no_wrap=True)
     for one in found:
-        arms = one.arm if one.arm == one.baseline else f"{one.arm} - {one.baseline}"
         low, high = one.difference.low or 0.0, one.difference.high or 0.0
         table.add_row(
-            arms,
-            one.group,
             one.metric,
-            f"{one.difference.value or 0.0:+.3f}",
-            f"{low:+.3f} to {high:+.3f}",
+            _signed(one.difference.value or 0.0),
+            f"{_signed(low)} to {_signed(high)}",
             str(one.difference.count),
-            str(one.better),
-            str(one.worse),
-            "" if one.mcnemar_p is None else f"{one.mcnemar_p:.3g}",
+            f"{one.better}/{one.worse}",
+            "" if one.mcnemar_p is None else "< 0.001" if one.mcnemar_p < 0.001 else f"{one.mcnemar_p:.3f}",
         )
-    console.print(table)
+    return table
+
+
+def _signed(value: float) -> str:
+    return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3f}"

@@ -49,7 +49,9 @@ def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     made = json.loads(capsys.readouterr().out)
     assert (made["baseline"], made["arm"], made["difference"]["value"]) == ("x", "y", 0.375)
     assert main(["compare", f"{run}:x", f"{run}:y"]) == 0
-    assert "y - x" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "y against x, " in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_text_of_a_result_may_hold_any_character(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
