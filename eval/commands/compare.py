@@ -120,7 +120,7 @@ def _table(found: Sequence[Comparison]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("metric", no_wrap=True)
     for title in ("difference", "95% interval", "pairs", "better/worse", "p"):
         table.add_column(title, justify="right", no_wrap=True)
