@@ -49,12 +49,14 @@ def files_to_send(dataset: Path) -> list[Path]:
     """The card with its pictures and the shards, and nothing else that may lie in the folder.
 
     Raises:
-        DatasetError: it is no dataset of ours, or holds what looks like a key.
+        DatasetError: it is no dataset of ours, its card does not say what it holds, or it holds what looks like a key.
     """
     card = dataset / "README.md"
     shards = sorted(dataset.glob("*/*.parquet"))
     if not card.is_file() or not shards:
         raise DatasetError(f"{dataset} is no dataset folder: make one with gumshoe export")
+    if b"\nconfigs:" not in card.read_bytes():
+        raise DatasetError(f"{card} names no configs, so no view would load: make it anew with gumshoe export")
     _refuse_secrets(dataset, shards)
     return [card, *sorted(dataset.glob("plots/*.svg")), *shards]
 

@@ -355,6 +355,16 @@ def test_push_refuses_what_looks_like_a_key(tmp_path: Path, config: Make) -> Non
     assert "looks like a key (sk-a1a...)" in refused.stderr
 
 
+def test_push_refuses_a_card_that_names_no_configs(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(episode("a", "p"))
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    (tmp_path / "out" / "README.md").write_text("")
+    refused = push(str(tmp_path / "out"), "--repo", "me/traces")
+    assert refused.returncode == 2
+    assert "names no configs, so no view would load" in refused.stderr
+
+
 def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: Path, config: Make) -> None:
     whole = debugged(tmp_path, config)
     steps = (*whole.steps[:-1], whole.steps[-1].model_copy(update={"elided": 4}))

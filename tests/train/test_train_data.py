@@ -28,6 +28,12 @@ def test_a_missing_folder(tmp_path: Path) -> None:
         load_rows(tmp_path / "none", "seeker", "train")
 
 
+def test_a_run_folder_is_no_dataset(tmp_path: Path) -> None:
+    (tmp_path / "trajectories.jsonl").touch()
+    with pytest.raises(DatasetError, match=r"is a run folder: make a dataset of it with `gumshoe export .* --out"):
+        load_rows(tmp_path, "seeker", "train")
+
+
 def test_an_unknown_view(dataset: Path) -> None:
     with pytest.raises(DatasetError, match="has no view 'agent': it has seeker"):
         load_rows(dataset, "agent", "train")
