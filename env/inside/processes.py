@@ -306,10 +306,21 @@ def _kill_group(child):
 
     Processes can leave their group; where orphans are adopted, those are killed one by one afterwards.
     """
-    with suppress(ProcessLookupError, PermissionError):
+    try:
         os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        _kill_before_it_leads(child)
+    except PermissionError:
+        pass
     with suppress(ChildProcessError):
         os.waitpid(child, 0)
+
+
+def _kill_before_it_leads(child):
+    """Kills a program that was forked just now and leads no group yet; one that is buried already is no child."""
+    with suppress(ChildProcessError):
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            send_signal(child, signal.SIGKILL)
 
 
 def _let_go_of_all_but(kept):

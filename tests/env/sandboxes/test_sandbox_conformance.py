@@ -131,12 +131,14 @@ def test_an_exchange_that_another_thread_gives_up_ends_its_program(sandbox: Ward
         errors.append(caught.value)
 
     sandbox.give_up()  # nothing is under way
-    waiting = threading.Thread(target=wait_long)
-    waiting.start()
-    while waiting.is_alive():
-        sandbox.give_up()
-        waiting.join(0.2)
-    assert errors
+    for pause in (0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.2):  # from before the program has begun to well after
+        waiting = threading.Thread(target=wait_long)
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(pause)
+            sandbox.give_up()
+            waiting.join(0.2)
+    assert len(errors) == 8
     assert processes(sandbox, LONG) == 0
     assert sh(sandbox, "echo next") == "next\n"
 
