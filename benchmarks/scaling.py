@@ -22,6 +22,8 @@ from typing import Any
 
 import yaml
 
+from gumshoe.eval.report.metrics import named
+
 METRIC = "line_recall"
 
 
@@ -73,38 +75,58 @@ def values(summary: dict[str, Any]) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def draw(summaries: dict[int, dict[str, Any]], arm: str, out: Path) -> list[Path]:
-    """The curve of the model, and the other arms at the level that the largest run saw."""
+    """A panel for each split: the curve of the model, and the other arms at the level that the largest run saw."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     by_count = {count: values(summary) for count, summary in sorted(summaries.items())}
     largest = by_count[max(by_count)]
-    colours = {split: f"C{index}" for index, split in enumerate(sorted({split for _, split in largest}))}
-    for split, colour in colours.items():
-        points = [(count, found[arm, split]) for count, found in by_count.items() if (arm, split) in found]
-        means = [point["value"] for _, point in points]
-        low = [point["value"] - point["low"] for _, point in points]
-        high = [point["high"] - point["value"] for _, point in points]
-        counts = [count for count, _ in points]
-        axes.errorbar(counts, means, yerr=[low, high], marker="o", capsize=3, color=colour, label=f"model, {split}")
-        for (name, where), found in largest.items():
-            if name != arm and where == split:
-                axes.axhline(found["value"], color=colour, linestyle=":", linewidth=1)
-                axes.annotate(f"{name}, {split}", (counts[0], found["value"]), fontsize=7, va="bottom")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(list(by_count), [str(count) for count in by_count])
-    axes.set_xlabel("training traces")
-    axes.set_ylabel("line recall")
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
+    splits = sorted({split for _, split in largest})
+    figure = Figure(figsize=(5 * len(splits), 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(splits), sharey=True, squeeze=False)[0]
+    for axes, split in zip(panels, splits, strict=True):
+        axes.set_title(named(split))
+        draw_curve(axes, {count: found[arm, split] for count, found in by_count.items() if (arm, split) in found})
+        draw_levels(
+            axes, {name: found["value"] for (name, where), found in largest.items() if (where == split) and name != arm}
+        )
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(list(by_count), [str(count) for count in by_count])
+        axes.set_xlabel("training traces")
+        axes.margins(x=0.15)
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("line recall")
+    panels[0].set_ylim(-0.06, 1.08)
     paths = [out / "scaling.svg", out / "scaling.png"]
     for path in paths:
         figure.savefig(path, dpi=150)
     return paths
+
+
+def draw_curve(axes: Any, found: dict[int, dict[str, float]]) -> None:
+    """The model's values over the counts, with their intervals."""
+    means = [point["value"] for point in found.values()]
+    low = [point["value"] - point["low"] for point in found.values()]
+    high = [point["high"] - point["value"] for point in found.values()]
+    axes.errorbar(list(found), means, yerr=[low, high], marker="o", capsize=3, color="#0072b2")
+    for count, mean in zip(found, means, strict=True):
+        axes.annotate(f"{mean:.0%}", (count, mean), xytext=(7, -12), textcoords="offset points", fontsize=9)
+
+
+def draw_levels(axes: Any, levels: dict[str, float]) -> None:
+    """A dotted line for each other arm, with its name."""
+    for name, value in levels.items():
+        axes.axhline(value, color="#555555", linestyle=":", linewidth=1)
+        axes.annotate(
+            f"{name} {value:.0%}",
+            (0.01, value),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(0, 2),
+            textcoords="offset points",
+            fontsize=8,
+            color="#555555",
+        )
 
 
 if __name__ == "__main__":
