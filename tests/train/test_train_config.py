@@ -30,7 +30,7 @@ def test_every_published_config_is_valid(path: Path) -> None:
 
 
 def test_grpo_steps_must_be_whole_batches() -> None:
-    with pytest.raises(ConfigError, match="batch 3 must divide the 8 episodes of a step"):
+    with pytest.raises(ConfigError, match="batch 3 must divide the 16 episodes of a step"):
         load_config(GrpoConfig, CONFIGS / "grpo_tiny.yaml", ["batch=3"])
 
 
