@@ -74,9 +74,9 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         GumshoeError: the config, the tasks or the run folder are wrong, or nothing works any more.
     """
     path = Path(config.out)
+    episodes = plan_episodes(config, run_identity(config))
     if not path.exists():
         check_policy(config.policy)
-    episodes = plan_episodes(config, run_identity(config))
     with RunFolder(path, config) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))
         control = Control(config.budget)

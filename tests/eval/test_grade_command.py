@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,8 @@ def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) 
     (repo / "tests" / "test_a.py").write_text("# made easy\n")
     (repo / "tests" / "new one.py").write_text("# there already\n")
     script = row["eval_script"].replace("cd /testbed", f"cd '{repo}'").replace("git config --global", "git config")
-    shown = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, check=True)
+    path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    shown = subprocess.run(["bash", "-c", script], cwd=repo, env=path, capture_output=True, text=True, check=True)
     assert "PASSED tests/test_a.py::test_a" in shown.stdout
     assert (repo / "tests" / "test_a.py").read_bytes() == OLD
     assert not (repo / "tests" / "new one.py").exists()
