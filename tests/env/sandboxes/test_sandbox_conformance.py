@@ -449,7 +449,9 @@ def test_a_terminal(sandbox: WardenSandbox) -> None:
 
 
 def test_an_interrupt_reaches_the_foreground(sandbox: WardenSandbox) -> None:
-    code = "import time\ntry: print('up', flush=True); time.sleep(60)\nexcept KeyboardInterrupt: print('caught')"
+    # Short sleeps: Python notices a signal that comes just before a sleep only after it.
+    sleeps = "[time.sleep(0.01) for _ in range(6000)]"
+    code = f"import time\ntry: print('up', flush=True); {sleeps}\nexcept KeyboardInterrupt: print('caught')"
     session = sandbox.open_session([sandbox.python, "-c", code])
     session.read_until("up\n", 30)
     session.interrupt()
