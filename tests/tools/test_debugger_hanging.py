@@ -16,6 +16,7 @@ def test_interrupt_stops_a_running_program(start: Start, project: Path, wait: st
     driver = start(name)
     driver.send("commands", lines=["b cart.py:11", "c", "p x"])
     wait_for(driver, "in f")
+    time.sleep(0.3)  # Python notices a signal that comes just before a sleep only after it.
     driver.interrupt()
     reply = driver.receive()
     assert place(reply) == ("interrupt", "script.py", 4, "f")
