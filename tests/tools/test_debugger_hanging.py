@@ -53,7 +53,7 @@ def test_children_and_forks_run_free(start: Start, project: Path) -> None:
         if pid == 0:
             collect()
             os._exit(7)
-        print(os.waitpid(pid, 0)[1] >> 8)
+        print(os.waitpid(pid, 0)[1] >> 8, flush=True)
         print(subprocess.call([sys.executable, "-c", "from cart import collect; collect(); print('child')"]))
         collect()
         """,
