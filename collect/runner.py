@@ -26,7 +26,7 @@ from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.protocols import Policy
 from gumshoe.records import Oracle, Task, Trajectory
 
-__all__ = ["RunResult", "Runner", "plan_episodes"]
+__all__ = ["RunResult", "Runner", "plan_episodes", "wanted_tasks"]
 
 log = logging.getLogger(__name__)
 TICK_S = 0.25
@@ -245,11 +245,25 @@ def _outcome(trajectory: Trajectory) -> str:
     return {True: ", resolved", False: ", not resolved", None: ""}[trajectory.resolved]
 
 
-def _chosen(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
+def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> list[tuple[Task, Oracle]]:
+    """The tasks with the wanted ids and tags, in the order of their source.
+
+    Args:
+        config: which tasks; its `shuffle` and `limit` are left to the caller.
+        on_error: told of each entry of the source that is broken, which is left out.
+
+    Raises:
+        TaskError: the source cannot be read, or no task is left.
+    """
     options: dict[str, Any] = dict(config.options)
-    tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=_pass_over, **options)
+    tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=on_error, **options)
     if not tasks:
         raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: loosen them")
+    return tasks
+
+
+def _chosen(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
+    tasks = wanted_tasks(config, _pass_over)
     if config.shuffle:
         random.Random(seed).shuffle(tasks)
     return tasks if config.limit is None else tasks[: config.limit]

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.control import Control
 from gumshoe.collect.places import MakePlace, open_places
+from gumshoe.collect.runner import wanted_tasks
 from gumshoe.collect.store import write_whole
 from gumshoe.config import dump_config
-from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.answers import answered_arm
 from gumshoe.eval.arms import ArmPlayer, Hooks, PlayedArm
@@ -110,16 +109,7 @@ def choose_tasks(config: EvalConfig, say: Say = lambda line: None) -> tuple[Pair
         TaskError: the source cannot be read, or no task is left.
     """
     wanted = config.tasks
-    options: dict[str, Any] = dict(wanted.options)
-    tasks = load_tasks(
-        wanted.source,
-        ids=wanted.ids or None,
-        tags=wanted.tags,
-        on_error=lambda error: say(f"passed over: {error}"),
-        **options,
-    )
-    if not tasks:
-        raise TaskError(f"no task of {wanted.source} is left after tasks.ids and tasks.tags: loosen them")
+    tasks = wanted_tasks(wanted, lambda error: say(f"passed over: {error}"))
     if wanted.shuffle:
         random.Random(config.seed).shuffle(tasks)
     if wanted.limit is None:

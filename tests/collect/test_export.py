@@ -325,10 +325,15 @@ def push(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **environ}, check=False)
 
 
+def export_one(folder: Path, config: CollectConfig, trajectory: Trajectory) -> None:
+    """Exports a run of one episode to `out`."""
+    with RunFolder(folder / "run", config) as run:
+        run.add(trajectory)
+    export_runs([folder / "run"], folder / "out", views=["agent"])
+
+
 def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()) as folder:
-        folder.add(episode("a", "p"))
-    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    export_one(tmp_path, config(), episode("a", "p"))
     (tmp_path / "out" / "notes.txt").write_text("mine")
     shown = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert shown.returncode == 0, shown.stderr
@@ -347,18 +352,14 @@ def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make
 
 def test_push_refuses_what_looks_like_a_key(tmp_path: Path, config: Make) -> None:
     leaky = episode("a", "p").model_copy(update={"patch": "+KEY = 'sk-" + "a1" * 16 + "'"})
-    with RunFolder(tmp_path / "run", config()) as folder:
-        folder.add(leaky)
-    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    export_one(tmp_path, config(), leaky)
     refused = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert refused.returncode == 2
     assert "looks like a key (sk-a1a...)" in refused.stderr
 
 
 def test_push_refuses_a_card_that_names_no_configs(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()) as folder:
-        folder.add(episode("a", "p"))
-    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    export_one(tmp_path, config(), episode("a", "p"))
     (tmp_path / "out" / "README.md").write_text("")
     refused = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert refused.returncode == 2
