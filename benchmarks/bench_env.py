@@ -1,6 +1,6 @@
 """How fast the environment is, on this machine, in one run: `make bench-env`.
 
-Every figure of a backend stands beside two baselines of the same run: a `docker exec` round trip, which is what one
+Every figure of a backend is compared with two baselines of the same run: a `docker exec` round trip, which is what one
 call costs where each is an exec of its own, and a bare shell that stays open on an exec socket. What is compared is
 measured in turns, so that whatever else the machine does weighs on both sides alike. The goals are printed with what
 was reached; `--strict` makes a missed one the exit code 1.
@@ -31,12 +31,14 @@ from rich.table import Table
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import GumshoeError
-from gumshoe.records import Task, ToolCall
+from gumshoe.env.verifier import verify
+from gumshoe.errors import GumshoeError, SandboxError
+from gumshoe.records import Oracle, Task, ToolCall
 
 Times = list[float]
 BACKENDS = ("docker", "bubblewrap", "local")
 TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "bash", "rewrite", "report", "submit")
+VERDICT = "verdict without the tests"
 QUICK = ("view", "listdir", "grep", "bash true", "pdb p")
 FILE, LINE, FIX = "buildplan/graph.py", 55, "        return list(self._orders[target])"
 ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -174,8 +176,25 @@ def ending_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, T
         for _ in range(repeats):
             for name, arguments in (("report", REPORT), ("submit", {})):
                 env.reset(seed=0)
+                call(env, "rewrite", path=FILE, start=LINE, end=LINE, code=FIX)
                 times[name].append(timed(lambda name=name, arguments=arguments: call(env, name, **arguments)))
     return times
+
+
+def verdict_times(task: Task, oracle: Oracle, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+    """Seconds of a verdict in a warm sandbox, all of it and without the tests' own time."""
+    pooled = config.model_copy(update={"pool": 2})
+    whole: Times = []
+    beside: Times = []
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        verdict = verify(task, oracle, oracle.gold_patch, pooled, trusted=True)
+        whole.append(time.perf_counter() - began)
+        beside.append(whole[-1] - verdict.run.result.duration_s)
+        if not verdict.resolved:
+            raise SandboxError(f"the gold patch is not resolved: {verdict.explanation}")
+    close_pools()
+    return {"verdict": whole[1:], VERDICT: beside[1:]}
 
 
 def reset_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
@@ -226,7 +245,14 @@ def memory_of_open_sandboxes(task: Task, config: SandboxConfig, count: int) -> f
             box.close()
 
 
-def measure(task: Task, config: SandboxConfig, repeats: int, workers: Sequence[int], beside: Mapping[str, Any]) -> Any:
+def measure(
+    task: Task,
+    oracle: Oracle,
+    config: SandboxConfig,
+    repeats: int,
+    workers: Sequence[int],
+    beside: Mapping[str, Any],
+) -> Any:
     """Everything about one backend."""
     few = max(5, repeats // 5)
     memory = memory_of_open_sandboxes(task, config, 16)
@@ -234,6 +260,7 @@ def measure(task: Task, config: SandboxConfig, repeats: int, workers: Sequence[i
         **quick_times(task, config, repeats, beside),
         **test_times(task, config, few),
         **ending_times(task, config, 3),
+        **(verdict_times(task, oracle, config, few) if config.kind != "local" else {}),
         **reset_times(task, config, few),
     }
     return {
@@ -254,6 +281,8 @@ def goals(backends: Mapping[str, Any]) -> list[Goal]:
         found.append(Goal("eval / bare test command", median["eval"] / median["bare test command"], 1.1, False))
         found.append(Goal("pooled reset / cold reset", median["pooled reset"] / median["cold reset"], 0.2, False))
     for name, part in backends.items():
+        if VERDICT in part["operations"]:
+            found.append(Goal(f"{VERDICT}, ms, {name}", part["operations"][VERDICT]["median_ms"], 30, at_least=False))
         found.append(Goal(f"host MB, 16 open, {name}", part["memory_mb_16_open"], 120, at_least=False))
     return found
 
@@ -299,7 +328,7 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="exit code 1 when a goal is missed")
     options = parser.parse_args()
     console = Console()
-    task = next(task for task, _ in load_tasks("casebook") if task.id == "casebook/build_plan")
+    task, oracle = next(pair for pair in load_tasks("casebook") if pair[0].id == "casebook/build_plan")
     backends: dict[str, Any] = {}
     for backend in options.backends:
         console.print(f"[dim]{backend} ...")
@@ -307,9 +336,9 @@ def main() -> int:
         try:
             if backend == "docker":
                 with baselines(config.image) as beside:
-                    backends[backend] = measure(task, config, options.repeats, options.workers, beside)
+                    backends[backend] = measure(task, oracle, config, options.repeats, options.workers, beside)
             else:
-                backends[backend] = measure(task, config, options.repeats, options.workers, {})
+                backends[backend] = measure(task, oracle, config, options.repeats, options.workers, {})
         except (GumshoeError, DockerException) as error:
             console.print(f"[yellow]{backend} left out: {error}")
     if not backends:

@@ -5,7 +5,7 @@
 A step is forward, backward and AdamW on one full row, in bfloat16 over float32 weights, with checkpointed activations
 and the attention that torch chooses, through TRL's trainer as `gumshoe train` sets it up. The first two steps are not
 counted. Utilisation is (6 x parameters + 6 x layers x heads x head width x length) x tokens a second / peak: what the
-model needs, not what checkpointing computes again. The seconds for 10,000 seeker samples are reckoned from the tokens
+model needs, not what checkpointing computes again. The seconds for 10,000 seeker samples are computed from the tokens
 a second at 8,192, packed, at `--sample-tokens` tokens each.
 """
 

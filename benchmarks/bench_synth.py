@@ -158,7 +158,7 @@ def main() -> int:
     parser.add_argument("--candidates", type=int, default=40, help="of each project")
     parser.add_argument("--plain-candidates", type=int, default=3, help="of each project, judged the plain way")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--sandbox", default="docker", choices=["auto", "docker", "bubblewrap", "local"])
+    parser.add_argument("--sandbox", default="docker", choices=["auto", "docker", "podman", "bubblewrap", "local"])
     parser.add_argument("--strict", action="store_true", help="exit code 1 where the goal is missed")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Tokens a second of `gumshoe train` beside a bare TRL script, on the same rows and the same model, in one run.
 
-    python benchmarks/bench_train.py [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
+    python benchmarks/bench_train.py MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
 does only ever makes a run slower. Both compute in the same precision: float32, or with `--bf16` bfloat16, which TRL
@@ -9,6 +9,8 @@ takes by default.
 Preparation (rendering and masking) is measured apart, in rows a second; with `--prepare` also in processes of their own
 on so many rows each, whose largest memory is compared: what is prepared goes to disk, so it must hardly grow with the
 rows.
+
+MODEL is a model folder whose template has tools: `gumshoe unpack FILE.gguf --chat-template hermes --out MODEL`.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ print("\\n" + json.dumps(trainer.train().metrics["train_runtime"]))
 def main() -> None:
     """Measures, prints a table, writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model folder to start from")
     parser.add_argument("--rows", type=int, default=256, help="conversations (256)")
     parser.add_argument("--lines", type=int, default=40, help="lines of code that a conversation shows (40)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (3)")
@@ -55,10 +58,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         figures: dict[str, float] = {}
         if arguments.repeat:
-            figures = measure(Path(folder), arguments.rows, arguments.lines, arguments.repeat, arguments.bf16)
+            figures = measure(
+                Path(folder), arguments.model, arguments.rows, arguments.lines, arguments.repeat, arguments.bf16
+            )
         show(figures)
         for rows in arguments.prepare:
-            more = measure_preparation(Path(folder) / f"prepare{rows}", rows, arguments.lines)
+            more = measure_preparation(Path(folder) / f"prepare{rows}", arguments.model, rows, arguments.lines)
             show(more)
             figures |= more
     if arguments.out is not None:
@@ -71,21 +76,18 @@ def show(figures: dict[str, float]) -> None:
         print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}", flush=True)
 
 
-def measure(folder: Path, rows: int, lines: int, repeat: int, bf16: bool) -> dict[str, float]:
+def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16: bool) -> dict[str, float]:
     """The figures by name."""
-    from gumshoe.train.config import ScratchSection
-    from gumshoe.train.data import conversations, load_rows
+    from gumshoe.train.data import load_rows
     from gumshoe.train.model import load_tokenizer
     from gumshoe.train.preflight import prepare
     from gumshoe.train.render import Renderer
     from gumshoe.train.samples import Sampling
-    from gumshoe.train.scratch import make_scratch
     from gumshoe.train.template import training_template
 
-    data, start = folder / "data", folder / "start"
+    data = folder / "data"
     write_dataset(data, rows, lines)
     source = load_rows(data, "seeker", "train")
-    make_scratch(ScratchSection.model_validate({}), conversations(source), start, seed=0)
     tokenizer = load_tokenizer(str(start), None)
     began = time.perf_counter()
     renderer = Renderer(tokenizer, training_template(tokenizer))
@@ -109,18 +111,15 @@ def measure(folder: Path, rows: int, lines: int, repeat: int, bf16: bool) -> dic
 PREPARE = """
 import json, resource, sys, time
 from pathlib import Path
-from gumshoe.train.data import conversations, load_rows
-from gumshoe.train.config import ScratchSection
+from gumshoe.train.data import load_rows
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.preflight import prepare
 from gumshoe.train.render import Renderer
 from gumshoe.train.samples import Sampling
-from gumshoe.train.scratch import make_tokenizer
 from gumshoe.train.template import training_template
 data = Path(sys.argv[1])
 source = load_rows(data, "seeker", "train")
-make_tokenizer(ScratchSection(), conversations(source.select(range(50)))).save_pretrained(data / "tokenizer")
-tokenizer = load_tokenizer(str(data / "tokenizer"), None)
+tokenizer = load_tokenizer(sys.argv[2], None)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 began = time.perf_counter()
 rows, report = prepare(source, Renderer(tokenizer, training_template(tokenizer)), Sampling(8192), data / "rows.arrow")
@@ -130,10 +129,10 @@ print("\\n" + json.dumps([len(rows) / seconds, before, after, report.tokens]))
 """
 
 
-def measure_preparation(folder: Path, rows: int, lines: int) -> dict[str, float]:
+def measure_preparation(folder: Path, start: Path, rows: int, lines: int) -> dict[str, float]:
     """Rows a second, and the most memory (MB) before and after, of preparing `rows` rows."""
     write_dataset(folder, rows, lines)
-    command = [sys.executable, "-c", PREPARE, str(folder)]
+    command = [sys.executable, "-c", PREPARE, str(folder), str(start)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     speed, before, after, tokens = json.loads(output.splitlines()[-1])
     return {

@@ -1,9 +1,10 @@
-"""How the seeker's line recall grows with the number of training traces: trains, evaluates, draws the curve.
+r"""How the seeker's line recall grows with the number of training traces: trains, evaluates, draws the curve.
 
     gumshoe synth configs/demo/synth.yaml --out runs/scaling/tasks --per-project 60 -p heldout_bugs=0.1
-    gumshoe collect configs/demo/collect.yaml -p tasks.source=runs/scaling/tasks -p out=runs/scaling/traces
-    gumshoe export runs/scaling/traces --out runs/scaling/dataset --view seeker --brief --test-share 0
-    python benchmarks/scaling.py configs/train/scaling_20m.yaml configs/eval/scaling.yaml
+    gumshoe collect configs/demo/collect.yaml -p tasks.source=runs/scaling/tasks -p tasks.limit=null \
+        -p out=runs/scaling/traces
+    gumshoe export runs/scaling/traces --out runs/scaling/dataset --view seeker --test-share 0
+    python benchmarks/scaling.py configs/train/smollm2.yaml configs/eval/scaling.yaml
 
 For each count, `gumshoe train` runs with `limit: COUNT` and `gumshoe eval` on what came of it. A count whose summary is
 there already is not run again. The curve (scaling.svg, scaling.png) shows line recall by split, with the intervals that
@@ -22,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from gumshoe.eval.report.metrics import named
+from gumshoe.eval.results.metrics import named
 
 METRIC = "line_recall"
 

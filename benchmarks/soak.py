@@ -6,6 +6,8 @@
     python benchmarks/soak.py --seconds 600        at most so long; the same command goes on where this one stopped
     python benchmarks/soak.py --episodes 60 --workers 4 --kills 3 --fresh        a small one
 
+One in twenty of the model's answers is junk and one in twenty episodes is hostile: `--junk 0 --hostile 0` for none.
+
 The figures go to FOLDER/soak.json. It ends with 0 when everything held, 1 when something did not, 3 when there is more
 to do.
 """
@@ -32,16 +34,26 @@ from typing import Any
 
 import yaml
 from leftovers import adopt_orphans, command, containers_of, descendants, reap  # pyright: ignore[reportMissingImports]
+from soak_provider import SoakModel, is_hostile, serve_model  # pyright: ignore[reportMissingImports]
 
-from gumshoe.collect.store import read_failures, read_trajectories, write_whole
-from gumshoe.env.patch import make_patch
-from gumshoe.records import Completion, Oracle, Task, ToolCall, WorkspaceSpec
+from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.env.diff import make_patch
+from gumshoe.records import Oracle, Task, WorkspaceSpec
+from gumshoe.storage import write_atomic
 
 GONE_S = 60.0
 """What a killed run started must be gone after so long. A daemon on a busy machine is not quick."""
 CLEAN = "def total(items):\n    return sum(items)\n"
-CHECK = "from shop import total\n\nassert total([20, 30]) == 50, total([20, 30])\n"
-FIX = {"path": "shop.py", "code": "    return sum(items)", "start": 2}
+TESTS = """import unittest
+
+from shop import total
+
+
+class TotalTest(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total([20, 30]), 50)
+"""
+TOOLS = ("view", "grep", "eval", "rewrite", "bash", "submit")
 
 
 @dataclass
@@ -52,6 +64,8 @@ class Account:
     node_killed: bool = False
     seconds: float = 0.0
     replayed: int = 0
+    port: int = 0
+    junk_answers: int = 0
     left_processes: list[str] = field(default_factory=list)
     left_containers: list[str] = field(default_factory=list)
     left_files: list[str] = field(default_factory=list)
@@ -66,6 +80,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20, help="times SIGKILL (20)")
     parser.add_argument("--sandbox", default="bubblewrap", help="sandbox (bubblewrap)")
     parser.add_argument("--pool", type=int, default=16, help="warm sandboxes (16)")
+    parser.add_argument("--junk", type=float, default=0.05, help="share of the model's answers that are junk (0.05)")
+    parser.add_argument("--hostile", type=float, default=0.05, help="share of the episodes that are hostile (0.05)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; resumable")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills (0)")
     parser.add_argument("--early", type=float, help="kill up to so many seconds after each start, done or not")
@@ -76,8 +92,7 @@ def main() -> int:
     if options.fresh:
         shutil.rmtree(options.folder, ignore_errors=True)
     adopt_orphans()
-    with cluster(options.ray) as nodes:
-        soak = Soak(options, nodes)
+    with cluster(options.ray) as nodes, Soak(options, nodes).serving() as soak:
         done = soak.run(time.monotonic() + options.seconds)
     if not done:
         print(f"{soak.finished()} of {options.episodes} episodes, {soak.account.kills} kills: the same command goes on")
@@ -105,7 +120,15 @@ class Soak:
         self.temporary.mkdir(exist_ok=True)
         self.account = self._earlier()
         self.started: list[int] = []
-        self.config = self._config()
+        self.model = SoakModel(options.junk, options.hostile)
+        self.config = self.folder / "config.yaml"
+
+    @contextmanager
+    def serving(self) -> Generator[Soak]:
+        """The soak with its model served; on the same port again when it is resumed, as the run's config names it."""
+        with serve_model(self.model, self.account.port) as self.account.port:
+            self._write_config()
+            yield self
 
     def run(self, deadline: float) -> bool:
         """Kills and resumes until all is done, or until the deadline; whether all is done."""
@@ -135,7 +158,8 @@ class Soak:
     def verdict(self) -> int:
         """Checks what must hold and prints the figures."""
         found = Counter(one.task.id for one in read_trajectories(self.run_folder))
-        resolved = sum(one.resolved is True for one in read_trajectories(self.run_folder))
+        hostile = {f"soak/{number:04d}" for number in self._hostile()}
+        resolved = {one.task.id for one in read_trajectories(self.run_folder) if one.resolved is True}
         failures = Counter(entry["kind"] for entry in read_failures(self.run_folder))
         account = self.account
         facts: dict[str, Any] = {
@@ -148,7 +172,10 @@ class Soak:
             "trajectories": found.total(),
             "lost": self.options.episodes - len(found),
             "twice": sum(count > 1 for count in found.values()),
-            "resolved": resolved,
+            "resolved": len(resolved),
+            "hostile": len(hostile),
+            "hostile and resolved": sorted(hostile & resolved),
+            "junk answers": account.junk_answers,
             "failures of the infrastructure": dict(failures),
             "journals replayed": self._replayed(),
             "journals left": len(list((self.run_folder / "journal").iterdir())),
@@ -159,9 +186,11 @@ class Soak:
         }
         for name, value in facts.items():
             print(f"{name}: {value}")
-        write_whole(self.folder / "result.json", json.dumps(facts, indent=2) + "\n")
+        write_atomic(self.folder / "result.json", json.dumps(facts, indent=2) + "\n")
         held = (
-            found.total() == resolved == self.options.episodes
+            found.total() == self.options.episodes
+            and len(resolved) == self.options.episodes - len(hostile)
+            and not hostile & resolved
             and not facts["lost"]
             and not facts["twice"]
             and not facts["journals left"]
@@ -249,34 +278,40 @@ class Soak:
     def _files(self) -> list[str]:
         return sorted(path.name for path in self.temporary.iterdir() if not path.name.startswith("ray"))
 
+    def _hostile(self) -> list[int]:
+        return [number for number in range(self.options.episodes) if is_hostile(number, self.options.hostile)]
+
     def _replayed(self) -> int:
         return (self.run_folder / "run.log").read_text(encoding="utf-8").count(" replays ")
 
     def _keep(self, began: float) -> None:
         self.account.seconds += time.monotonic() - began
-        write_whole(self.folder / "soak.json", json.dumps(vars(self.account), indent=2) + "\n")
+        self.account.junk_answers += self.model.take_junk_count()
+        write_atomic(self.folder / "soak.json", json.dumps(vars(self.account), indent=2) + "\n")
 
     def _earlier(self) -> Account:
         path = self.folder / "soak.json"
         return Account(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Account()
 
-    def _config(self) -> Path:
-        """The tasks, the script and the config of the run."""
+    def _write_config(self) -> None:
+        """The tasks and the config of the run."""
         tasks = make_tasks(self.folder / "tasks", self.options.episodes)
-        script = self.folder / "script.jsonl"
-        script.write_text("".join(f"{turn.model_dump_json()}\n" for turn in make_script()), encoding="utf-8")
         config: dict[str, Any] = {
             "out": str(self.run_folder),
             "tasks": {"source": str(tasks)},
-            "policy": {"kind": "scripted", "script": str(script)},
+            "agent": {"tools": list(TOOLS)},
+            "policy": {
+                "kind": "openai",
+                "model": "soak",
+                "base_url": f"http://127.0.0.1:{self.account.port}/v1",
+                "retry": {"first_s": 0.05},
+            },
             "sandbox": {"kind": self.options.sandbox, "pool": self.options.pool},
             "workers": self.options.workers,
         }
         if self.nodes:
             config |= {"runner": "ray", "ray": {"address": self.nodes.address}}
-        path = self.folder / "config.yaml"
-        path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        return path
+        self.config.write_text(yaml.safe_dump(config), encoding="utf-8")
 
 
 def make_tasks(folder: Path, count: int) -> Path:
@@ -284,7 +319,7 @@ def make_tasks(folder: Path, count: int) -> Path:
     repo = folder / "repo"
     repo.mkdir(parents=True, exist_ok=True)
     (repo / "shop.py").write_text(CLEAN, encoding="utf-8")
-    (repo / "check.py").write_text(CHECK, encoding="utf-8")
+    (repo / "test_shop.py").write_text(TESTS, encoding="utf-8")
     tasks: list[str] = []
     oracles: list[str] = []
     for number in range(count):
@@ -294,32 +329,17 @@ def make_tasks(folder: Path, count: int) -> Path:
             source="synth",
             problem_statement=f"The total is {number + 1} too large.\n",
             workspace=WorkspaceSpec(path=str(repo), overlay={"shop.py": buggy}),
-            entrypoint=("python", "-S", "check.py"),
-            readonly=("check.py",),
+            entrypoint=("python", "-m", "unittest", "-v", "test_shop"),
+            readonly=("test_shop.py",),
             tags={"project": f"soak{number % 20}", "split": "train"},
         )
         patch = make_patch({"shop.py": (buggy.encode(), CLEAN.encode())})
         tasks.append(task.model_dump_json())
-        oracles.append(Oracle(task_id=task.id, gold_patch=patch).model_dump_json())
-    write_whole(folder / "tasks.jsonl", "\n".join(tasks) + "\n")
-    write_whole(folder / "oracles.jsonl", "\n".join(oracles) + "\n")
+        oracle = Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=("test_shop.TotalTest.test_total",))
+        oracles.append(oracle.model_dump_json())
+    write_atomic(folder / "tasks.jsonl", "\n".join(tasks) + "\n")
+    write_atomic(folder / "oracles.jsonl", "\n".join(oracles) + "\n")
     return folder
-
-
-def make_script() -> list[Completion]:
-    """The same turns for every task."""
-    turns: list[tuple[str, str, dict[str, Any]]] = [
-        ("[verify 0.9] I run the tests.", "eval", {}),
-        ("[seek 0.8] I read the code.", "view", {"path": "shop.py"}),
-        ("[seek 0.8] Who calls it?", "grep", {"pattern": "total"}),
-        ("[edit 0.9] The sum is enough.", "rewrite", FIX),
-        ("[verify 0.9] I run the tests again.", "eval", {}),
-        ("[submit 1.0] They pass.", "submit", {}),
-    ]
-    return [
-        Completion(text=text, tool_calls=(ToolCall(id=f"c{number}", name=name, arguments=arguments),))
-        for number, (text, name, arguments) in enumerate(turns)
-    ]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.records import Completion, Limits, Oracle, Task, ToolCall, WorkspaceSpec
 
 CLEAN = "def price(total, members):\n    if members:\n        total = total - 10\n    return total\n"
@@ -147,7 +147,7 @@ def summary(out: Path) -> dict[str, Any]:
 
 
 def each_once(out: Path) -> bool:
-    """Whether no episode is there twice."""
+    """Whether no episode is duplicated."""
     ids = [
         (file.parent.name, json.loads(line)["id"])
         for file in out.glob("arms/*/trajectories.jsonl")

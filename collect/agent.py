@@ -83,7 +83,7 @@ def make_agent(config: AgentConfig) -> Agent:
 
 
 def nudge(schemas: Sequence[ToolSchema], reason: str) -> str:
-    """What an agent is told that called no tool: why, and how to call one."""
+    """The message to an agent that called no tool: why its turn failed, and how to call one."""
     return _render(_template(PROMPTS / "nudge.jinja"), reason=reason, tools=[schema.name for schema in schemas])
 
 
@@ -108,4 +108,4 @@ def _render(source: str, **values: object) -> str:
     try:
         return _compiled(source).render(**values).strip()
     except jinja2.TemplateError as error:
-        raise ConfigError(f"the prompt template is wrong: {error}") from None
+        raise ConfigError(f"the prompt template is invalid: {error}") from None

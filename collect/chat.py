@@ -1,14 +1,16 @@
-"""The conversation as servers want it: with native tool calls, or as the text that a model reads and writes."""
+"""The conversation as servers want it, with native tool calls or as text; and what a model wrote, read back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from gumshoe.records import Message, ToolCall, ToolSchema
-from gumshoe.tools.text_calls import describe_tools, render_text_calls
+from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+from gumshoe.tools.text_calls import describe_tools, render_text_calls, split_text_calls
 
-__all__ = ["as_native_chat", "as_template_chat", "as_text_chat", "as_text_messages"]
+__all__ = ["as_native_chat", "as_template_chat", "as_text_chat", "as_text_messages", "read_turn", "split_thought"]
+
+THINK_END = "</think>"
 
 
 def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
@@ -50,6 +52,27 @@ def as_template_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
     that the model was trained on. Templates of the Hermes and Qwen kind render both forms to the same tokens.
     """
     return [_as_written(message) if message.role == "assistant" else message.as_openai() for message in messages]
+
+
+def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()) -> Completion:
+    """The completion of a turn whose text holds its calls, and perhaps a leading `<think>` block.
+
+    Args:
+        written: its text is what the model wrote, whole.
+        prefix: start of the calls' ids.
+        offered: names of the tools that the model may call, as for `split_text_calls`.
+    """
+    content, thought = split_thought(written.text)
+    text, calls = split_text_calls(content, prefix=prefix, offered=offered)
+    return written.model_copy(update={"text": text, "reasoning": written.reasoning or thought, "tool_calls": calls})
+
+
+def split_thought(content: str) -> tuple[str, str | None]:
+    """The text behind a leading `<think>` block, and what is in the block; None without one."""
+    head, end, tail = content.partition(THINK_END)
+    if not end:
+        return content, None
+    return tail.lstrip("\n"), head.strip().removeprefix("<think>").strip() or None
 
 
 def _as_written(message: Message) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 An actor on a node, the host, holds the environment of one episode at a time. The policy, the journal and the run
 folder stay in the process that runs the command: keys go nowhere, and every completion is on the same disk as with
-threads. When a node dies, its episodes fail with a SandboxError; what they were told so far is in their journals, and
-another node replays it.
+threads. When a node dies, its episodes fail with a SandboxError; their completions are in their journals, and another
+node replays them.
 
 What a node needs: the same gumshoe, a sandbox that works there, and, for tasks that come as a folder, that folder at
 the same path.
@@ -23,28 +23,28 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from gumshoe import __version__
 from gumshoe.collect.config import RayConfig
-from gumshoe.collect.places import Environment, LocalEnvironment, MakePlace, Opening, Outcome
+from gumshoe.collect.environments import Environment, EnvironmentInfo, InProcess, MakeFactory, StepResult
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.grading import Grade, grade
+from gumshoe.env.verifier import Grade
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.records import Oracle, Task, ToolCall
 
-__all__ = ["RayPlace", "ray_places"]
+__all__ = ["RayFactory", "ray_factories"]
 
 log = logging.getLogger(__name__)
-TICK_S = 0.25
-GOODBYE_S = 10.0
-KNOCK_S = 10.0
-PATIENCE = 3
-"""So many hosts in a row may die before they have said a word."""
+POLL_S = 0.25
+SHUTDOWN_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 10.0
+MAX_START_FAILURES = 3
+"""Hosts in a row that may die before they have answered once."""
 STORE_BYTES = 80 << 20
 """Of a cluster of our own; calls and observations are small and do not go through the store."""
 T = TypeVar("T")
 
 
 @contextmanager
-def ray_places(config: RayConfig) -> Generator[MakePlace]:
-    """Joins the cluster, or starts one on this machine, and gives what makes a worker's place in it.
+def ray_factories(config: RayConfig) -> Generator[MakeFactory]:
+    """Joins the cluster, or starts one on this machine, and yields what makes a worker's factory in it.
 
     Raises:
         ConfigError: there is no cluster at the address.
@@ -53,14 +53,14 @@ def ray_places(config: RayConfig) -> Generator[MakePlace]:
     if ours:
         _join(config)
     try:
-        yield lambda: RayPlace(config)
+        yield lambda: RayFactory(config)
     finally:
         if ours:
             ray.shutdown()
 
 
 def _join(config: RayConfig) -> None:
-    _knock(config.address)
+    _check_reachable(config.address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
@@ -71,17 +71,17 @@ def _join(config: RayConfig) -> None:
             **({} if config.address else own),
         )
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
-        said = " ".join(str(error).split())
-        raise ConfigError(f"no Ray cluster answers at ray.address {config.address}: {said}") from None
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"no Ray cluster answers at ray.address {config.address}: {reason}") from None
 
 
-def _knock(address: str | None) -> None:
-    """Ray itself tries for minutes. Raises ConfigError where nobody listens at HOST:PORT."""
+def _check_reachable(address: str | None) -> None:
+    """Raises ConfigError where nobody listens at HOST:PORT; Ray itself tries for minutes."""
     host, colon, port = (address or "").rpartition(":")
     if not colon or not port.isdecimal() or "/" in host:
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise ConfigError(f"no Ray cluster answers at ray.address {address}: {error}") from None
 
@@ -97,31 +97,35 @@ class Host:
         """Which gumshoe the node has."""
         return __version__
 
-    def reset(self, task: Task, tools: Sequence[str], sandbox: SandboxConfig, trusted: bool, seed: int) -> Opening:
-        """Begins an episode; an earlier one that was left behind is closed."""
+    def reset(
+        self,
+        task: Task,
+        tools: Sequence[str],
+        sandbox: SandboxConfig,
+        trusted: bool,
+        oracle: Oracle | None,
+        seed: int,
+    ) -> EnvironmentInfo:
+        """Begins an episode; an earlier one that was left behind is closed. The oracle enters no sandbox."""
         self.close()
         # One episode at a time needs one warm sandbox.
         warm = sandbox.model_copy(update={"pool": min(sandbox.pool, 1)})
-        self._environment = LocalEnvironment(task, tools, warm, trusted=trusted)
-        opening = self._environment.reset(seed)
-        self._backends.add(opening.sandbox)
-        return opening
+        self._environment = InProcess().environment(task, tools, warm, trusted=trusted, oracle=oracle)
+        info = self._environment.reset(seed)
+        self._backends.add(info.sandbox)
+        return info
 
-    def step(self, call: ToolCall) -> Outcome:
+    def step(self, call: ToolCall) -> StepResult:
         """Carries out one call."""
-        return self._at_hand().step(call)
+        return self._current().step(call)
 
     def patch(self) -> str:
         """What was changed so far."""
-        return self._at_hand().patch()
+        return self._current().patch()
 
-    def tests_pass(self) -> bool:
-        """Runs the tests."""
-        return self._at_hand().tests_pass()
-
-    def grade(self, task: Task, oracle: Oracle, patch: str, sandbox: SandboxConfig) -> Grade:
-        """Grades a patch in a sandbox of its own; the oracle is in this process only, in no sandbox of an agent."""
-        return grade(task, oracle, patch, sandbox)
+    def verify(self) -> Grade:
+        """The verifier's grade of what was changed so far."""
+        return self._current().verify()
 
     def give_up(self) -> None:
         """Ends the call that is under way; called beside it."""
@@ -134,7 +138,7 @@ class Host:
         if environment is not None:
             environment.close()
 
-    def leave(self) -> None:
+    def shutdown(self) -> None:
         """Removes everything that this host, and dead ones on the same machine, have in sandboxes."""
         from gumshoe.env.sandboxes.engine import reap_orphans
         from gumshoe.env.sandboxes.open import close_pools
@@ -145,13 +149,13 @@ class Host:
             with suppress(SandboxError):
                 reap_orphans()
 
-    def _at_hand(self) -> Environment:
+    def _current(self) -> Environment:
         if self._environment is None:
-            raise SandboxError("the host has no episode at hand")
+            raise SandboxError("the host has no episode in progress")
         return self._environment
 
 
-class RayPlace:
+class RayFactory:
     """One worker's host. A dead one is replaced, on another node if its node has died.
 
     Args:
@@ -164,36 +168,40 @@ class RayPlace:
             scheduling_strategy="SPREAD",
             max_restarts=0,
             max_task_retries=0,
-            max_concurrency=2,  # a call, and beside it the wish to end it
+            max_concurrency=2,  # a call, and the request to end it
         )
         self._host: Any = None
-        self._greeting: Any = None
-        self._silent = 0
+        self._version: Any = None
+        self._start_failures = 0
 
     def ready(self) -> bool:
-        """Whether a host stands; waits a moment for one.
+        """Whether a host is running; waits a moment for one.
 
         Raises:
             ConfigError: the nodes have another gumshoe.
             SandboxError: hosts die as they start.
         """
-        if self._host is not None and self._greeting is None:
+        if self._host is not None and self._version is None:
             return True
         if self._host is None:
             self._host = self._actors.remote()
-            self._greeting = self._host.version.remote()
-        done, _ = ray.wait([self._greeting], timeout=TICK_S)
-        return bool(done) and self._greeted()
+            self._version = self._host.version.remote()
+        done, _ = ray.wait([self._version], timeout=POLL_S)
+        return bool(done) and self._started()
 
-    def environment(self, task: Task, tools: Sequence[str], sandbox: SandboxConfig, *, trusted: bool) -> Environment:
+    def environment(
+        self,
+        task: Task,
+        tools: Sequence[str],
+        sandbox: SandboxConfig,
+        *,
+        trusted: bool,
+        oracle: Oracle | None = None,
+    ) -> Environment:
         """The environment of one episode, on the host's node."""
-        return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted))
+        return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted, oracle))
 
-    def grade(self, task: Task, oracle: Oracle, patch: str, sandbox: SandboxConfig) -> Grade:
-        """Grades on the host's node."""
-        return self.ask("grade", task, oracle, patch, sandbox)
-
-    def ask(self, method: str, *arguments: Any) -> Any:
+    def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the host and waits for its answer. Raises SandboxError where it is lost."""
         if self._host is None:
             raise SandboxError("the node of this episode is lost")
@@ -203,11 +211,11 @@ class RayPlace:
             self._host = None
             raise SandboxError(f"the node of this episode is lost: {_first_line(error)}") from None
 
-    def let_go(self) -> None:
-        """Ends the host's episode, if the host still lives."""
+    def close_episode(self) -> None:
+        """Ends the host's episode, if the host is still running."""
         if self._host is not None:
             with suppress(SandboxError):
-                self.ask("close")
+                self.call("close")
 
     def close(self) -> None:
         """Ends the host. Idempotent."""
@@ -215,55 +223,57 @@ class RayPlace:
         if host is None:
             return
         with suppress(RayError):
-            ray.wait([host.leave.remote()], timeout=GOODBYE_S)
+            ray.wait([host.shutdown.remote()], timeout=SHUTDOWN_TIMEOUT_S)
             ray.kill(host)
 
-    def _greeted(self) -> bool:
-        greeting, self._greeting = self._greeting, None
+    def _started(self) -> bool:
+        version_reference, self._version = self._version, None
         try:
-            version = _answer(greeting)
+            version = _answer(version_reference)
         except RayActorError as error:
             self._host = None
-            self._silent += 1
-            if self._silent >= PATIENCE:
+            self._start_failures += 1
+            if self._start_failures >= MAX_START_FAILURES:
                 raise SandboxError(f"no host can be started on the Ray cluster: {_first_line(error)}") from None
             return False
-        self._silent = 0
+        self._start_failures = 0
         if version != __version__:
             raise ConfigError(f"a node of the Ray cluster has gumshoe {version}, this is {__version__}: install one")
         return True
 
 
 class RemoteEnvironment:
-    """An environment on a place's host."""
+    """An environment on a factory's host."""
 
-    def __init__(self, place: RayPlace, opening: tuple[Task, tuple[str, ...], SandboxConfig, bool]) -> None:
-        self._place = place
-        self._opening = opening
+    def __init__(
+        self, factory: RayFactory, arguments: tuple[Task, tuple[str, ...], SandboxConfig, bool, Oracle | None]
+    ) -> None:
+        self._factory = factory
+        self._arguments = arguments
 
-    def reset(self, seed: int) -> Opening:
+    def reset(self, seed: int) -> EnvironmentInfo:
         """Starts the sandbox on the node."""
-        return self._place.ask("reset", *self._opening, seed)
+        return self._factory.call("reset", *self._arguments, seed)
 
-    def step(self, call: ToolCall) -> Outcome:
+    def step(self, call: ToolCall) -> StepResult:
         """Carries out one call on the node."""
-        return self._place.ask("step", call)
+        return self._factory.call("step", call)
 
     def patch(self) -> str:
         """What was changed so far."""
-        return self._place.ask("patch")
+        return self._factory.call("patch")
 
-    def tests_pass(self) -> bool:
-        """Runs the tests."""
-        return self._place.ask("tests_pass")
+    def verify(self) -> Grade:
+        """The verifier's grade of what was changed so far."""
+        return self._factory.call("verify")
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""
-        self._place.ask("give_up")
+        self._factory.call("give_up")
 
     def close(self) -> None:
         """Removes the sandbox."""
-        self._place.let_go()
+        self._factory.close_episode()
 
 
 def _answer(reference: Any) -> Any:

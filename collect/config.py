@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_v
 
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
-from gumshoe.records import Usage
+from gumshoe.records import Limits, Usage
 
 __all__ = [
     "AgentConfig",
@@ -17,6 +17,7 @@ __all__ = [
     "ApiVersion",
     "BudgetConfig",
     "CollectConfig",
+    "CustomConfig",
     "HumanConfig",
     "LimitsConfig",
     "ModelConfig",
@@ -38,24 +39,32 @@ class TasksConfig(Config):
     """Which tasks are worked on."""
 
     source: str = Field(description="task source, such as casebook or synth")
-    options: dict[str, JsonValue] = Field(default_factory=dict, description="what the source wants, such as a path")
+    options: dict[str, JsonValue] = Field(default_factory=dict, description="options of the source, such as a path")
     ids: tuple[str, ...] = Field(default=(), description="only these tasks; empty: all")
     tags: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict, description="only tasks with this tag value, or one of these, such as split: train"
     )
-    shuffle: bool = Field(default=False, description="take them in an order drawn from the run's seed")
-    limit: int | None = Field(default=None, ge=1, description="at most so many, after the filters; null: all")
+    shuffle: bool = Field(default=False, description="shuffle the tasks with the run's seed")
+    limit: int | None = Field(default=None, ge=1, description="maximum number of tasks, after the filters; null: all")
     samples: int = Field(default=1, ge=1, description="episodes for each task")
 
 
 class LimitsConfig(Config):
     """How much one episode may use. null keeps the task's own limit."""
 
-    steps: int | None = Field(default=None, ge=1, description="turns of the agent")
+    steps: int | None = Field(
+        default=None, ge=1, description="turns of the agent, regardless of the number of calls in each"
+    )
+    calls: int | None = Field(default=None, ge=1, description="tool calls of the whole episode")
     command_timeout_s: float | None = Field(default=None, gt=0, description="seconds one tool call may take")
     wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
     tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
-    cost_usd: float | None = Field(default=None, gt=0, description="money the policy may use; needs policy.prices")
+    cost_usd: float | None = Field(default=None, gt=0, description="maximum cost of the policy; needs policy.prices")
+
+    def over(self, limits: Limits) -> Limits:
+        """`limits`, with those that are set here in their place."""
+        given = {name: value for name, value in self.model_dump(exclude={"cost_usd"}).items() if value is not None}
+        return limits.model_copy(update=given)
 
 
 class BudgetConfig(Config):
@@ -63,8 +72,8 @@ class BudgetConfig(Config):
 
     steps: int | None = Field(default=None, ge=1, description="turns of all episodes")
     tokens: int | None = Field(default=None, ge=1, description="tokens of all episodes, prompt and completion")
-    cost_usd: float | None = Field(default=None, gt=0, description="money of all episodes; needs policy.prices")
-    wall_s: float | None = Field(default=None, gt=0, description="seconds since this process began")
+    cost_usd: float | None = Field(default=None, gt=0, description="cost of all episodes; needs policy.prices")
+    wall_s: float | None = Field(default=None, gt=0, description="seconds since this process started")
 
 
 class AgentConfig(Config):
@@ -80,7 +89,7 @@ class AgentConfig(Config):
         default=None, description="path of a Jinja template instead of the bundled system prompt"
     )
     context_tokens: int | None = Field(
-        default=None, ge=500, description="room for the conversation; old observations are left out beyond it"
+        default=None, ge=500, description="context size for the conversation; older observations are dropped beyond it"
     )
     nudges: int = Field(default=3, ge=1, description="turns in a row without a tool call after which the episode ends")
 
@@ -89,8 +98,9 @@ class TeacherConfig(Config):
     """The scripted teacher: knows the answer, works through the real environment."""
 
     kind: Literal["teacher"] = "teacher"
-    explore: float = Field(
-        default=0.25, ge=0, le=1, description="how often it takes a look that is not strictly needed"
+    explore: float = Field(default=0.25, ge=0, le=1, description="probability of a step that is not strictly needed")
+    locations: Literal["lines", "functions"] = Field(
+        default="lines", description="what it reports: the lines that matter, or the whole functions that contain them"
     )
 
 
@@ -110,7 +120,7 @@ class ScriptedConfig(Config):
     """A fixed list of completions."""
 
     kind: Literal["scripted"] = "scripted"
-    script: str = Field(description="JSON-lines file with one completion a line")
+    script: str = Field(description="JSON-lines file with one completion per line")
 
 
 class ReplayConfig(Config):
@@ -118,6 +128,14 @@ class ReplayConfig(Config):
 
     kind: Literal["replay"] = "replay"
     run: str = Field(description="run folder whose trajectories are replayed")
+
+
+class CustomConfig(Config):
+    """A policy of one's own."""
+
+    kind: Literal["custom"] = "custom"
+    path: str = Field(description="package.module:attribute of its factory, called with task=, seed= and the options")
+    options: dict[str, JsonValue] = Field(default_factory=dict, description="further arguments")
 
 
 class HumanConfig(Config):
@@ -129,14 +147,12 @@ class HumanConfig(Config):
 class RetryConfig(Config):
     """How often a failing server is asked again."""
 
-    attempts: int = Field(default=6, ge=1, description="tries of one completion, the first included")
+    attempts: int = Field(default=6, ge=1, description="attempts per completion, including the first")
     first_s: float = Field(
         default=1.0, ge=0, description="wait after the first failure; doubles each time, with jitter"
     )
-    longest_s: float = Field(default=60.0, ge=0, description="longest wait of our own making")
-    longest_retry_after_s: float = Field(
-        default=300.0, ge=0, description="longest wait that a server's Retry-After may ask"
-    )
+    longest_s: float = Field(default=60.0, ge=0, description="longest wait between two attempts")
+    longest_retry_after_s: float = Field(default=300.0, ge=0, description="longest accepted Retry-After of a server")
 
 
 class Prices(Config):
@@ -167,7 +183,7 @@ class OpenAIConfig(Config):
 
     kind: Literal["openai"] = "openai"
     model: str = Field(description="name of the model, as the server knows it")
-    label: str | None = Field(default=None, description="what traces call it; null: as the server does")
+    label: str | None = Field(default=None, description="name in traces; null: the server's name")
     base_url: str | None = Field(
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
     )
@@ -176,8 +192,8 @@ class OpenAIConfig(Config):
         default=None, description="the server is Azure OpenAI: its API version; model is then the deployment"
     )
     azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
-    profile: str | None = Field(default=None, description="entry of llm.yaml that holds the key")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
+    profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
+    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key")
     syntax: Literal["native", "text", "template"] = Field(
         default="native",
         description="native: the server parses tool calls; text: <tool_call> blocks in the text; template: tools go "
@@ -185,7 +201,7 @@ class OpenAIConfig(Config):
     )
     tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
     parallel_tool_calls: bool | None = Field(
-        default=None, description="several calls in one turn; null: the server's way"
+        default=None, description="allow several calls in one turn; null: the server's default"
     )
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
     top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
@@ -193,14 +209,14 @@ class OpenAIConfig(Config):
         default=None, ge=1, description="tokens of one completion; null: the server's default"
     )
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = Field(
-        default="max_tokens", description="what the server calls that limit"
+        default="max_tokens", description="the server's name for that limit"
     )
     send_seed: bool = Field(default=False, description="send the episode's seed for sampling")
     stream: bool = Field(default=False, description="receive the answer in pieces")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
-    prices: Prices | None = Field(default=None, description="prices to reckon cost with; null: cost unknown")
-    retry: RetryConfig = Field(default=RetryConfig(), description="how often a failing server is asked again")
+    prices: Prices | None = Field(default=None, description="prices used to compute cost; null: cost unknown")
+    retry: RetryConfig = Field(default=RetryConfig(), description="retries of failed requests")
 
 
 class AnthropicConfig(Config):
@@ -210,20 +226,20 @@ class AnthropicConfig(Config):
     model: str = Field(description="name of the model, as the server knows it")
     base_url: str | None = Field(default=None, description="server; null: Anthropic itself")
     endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
-    profile: str | None = Field(default=None, description="entry of llm.yaml that holds the key")
-    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable that holds the key")
+    profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
+    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable with the key")
     tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
     top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
     max_tokens: int = Field(default=8192, ge=1, description="tokens of one completion")
     thinking: dict[str, JsonValue] | None = Field(
-        default=None, description="as the API wants it, such as {type: adaptive}; null: none is asked for"
+        default=None, description="in the API's format, such as {type: adaptive}; null: not requested"
     )
     stream: bool = Field(default=False, description="receive the answer in pieces")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
-    prices: Prices | None = Field(default=None, description="prices to reckon cost with; null: cost unknown")
-    retry: RetryConfig = Field(default=RetryConfig(), description="how often a failing server is asked again")
+    prices: Prices | None = Field(default=None, description="prices used to compute cost; null: cost unknown")
+    retry: RetryConfig = Field(default=RetryConfig(), description="retries of failed requests")
 
 
 ModelConfig = OpenAIConfig | AnthropicConfig
@@ -236,6 +252,7 @@ PolicyConfig = Annotated[
     | ScriptedConfig
     | ReplayConfig
     | HumanConfig
+    | CustomConfig
     | OpenAIConfig
     | AnthropicConfig,
     Field(discriminator="kind"),
@@ -246,11 +263,10 @@ class RayConfig(Config):
     """The cluster of `runner: ray`."""
 
     address: str | None = Field(
-        default=None, description="head node, such as 10.0.0.1:6379, or auto for the one here; null: start one here"
+        default=None,
+        description="head node, such as 10.0.0.1:6379, or auto for a local one; null: start a local cluster",
     )
-    cpus: float = Field(
-        default=1.0, ge=0, description="processors of a node that one worker takes; workers beyond them wait"
-    )
+    cpus: float = Field(default=1.0, ge=0, description="processors that one worker uses; additional workers wait")
 
 
 class CollectConfig(Config):
@@ -258,8 +274,8 @@ class CollectConfig(Config):
 
     out: str = Field(description="run folder; made if missing, resumed if there")
     tasks: TasksConfig = Field(description="which tasks")
-    agent: AgentConfig = Field(default=AgentConfig(), description="what the agent may do")
-    policy: PolicyConfig = Field(description="who decides")
+    agent: AgentConfig = Field(default=AgentConfig(), description="the agent and its tools")
+    policy: PolicyConfig = Field(description="policy that chooses the actions")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     budget: BudgetConfig = Field(default=BudgetConfig(), description="how much the whole run may use")
@@ -268,8 +284,15 @@ class CollectConfig(Config):
         default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"
     )
     ray: RayConfig = Field(default=RayConfig(), description="the cluster; only with runner: ray")
-    seed: int = Field(default=0, ge=0, description="every random choice follows from it")
-    attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
+    seed: int = Field(default=0, ge=0, description="seed of all random choices")
+    attempts: int = Field(
+        default=3, ge=1, description="attempts per episode, with retries after infrastructure failures"
+    )
+    fail_on_error: int | None = Field(
+        default=None,
+        ge=1,
+        description="failed attempts after which the run stops; null: continue with other episodes",
+    )
 
     @field_validator("policy", mode="before")
     @classmethod

@@ -1,6 +1,6 @@
 """The decision line: `[seek 0.8] The test fails in total(); I look at its values there.`
 
-Each turn of an agent opens with what it decided, how sure it is and why. What it does not state is None.
+Each turn of an agent opens with its decision, its confidence and the reason. What it does not state is None.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from gumshoe.records import Decision
 
-__all__ = ["Stated", "format_decision", "parse_decision"]
+__all__ = ["ParsedDecision", "format_decision", "parse_decision"]
 
 DECISION_LINE = re.compile(r"^\[(seek|edit|verify|report|submit)(?: (0?\.\d+|0|1|1\.0))?\]\s*")
 
 
 @dataclass(frozen=True)
-class Stated:
+class ParsedDecision:
     """What a turn's text states: decision, confidence (0 to 1) and rationale; None where it does not."""
 
     decision: Decision | None = None
@@ -24,14 +24,14 @@ class Stated:
     rationale: str | None = None
 
 
-def parse_decision(text: str) -> Stated:
+def parse_decision(text: str) -> ParsedDecision:
     """Reads the decision line off `text`; all that follows it is the rationale."""
     stripped = text.strip()
     match = DECISION_LINE.match(stripped)
     if match is None:
-        return Stated(rationale=stripped or None)
+        return ParsedDecision(rationale=stripped or None)
     confidence = None if match[2] is None else float(match[2])
-    return Stated(Decision(match[1]), confidence, stripped[match.end() :].strip() or None)
+    return ParsedDecision(Decision(match[1]), confidence, stripped[match.end() :].strip() or None)
 
 
 def format_decision(decision: Decision, confidence: float | None, rationale: str) -> str:

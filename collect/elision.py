@@ -54,7 +54,11 @@ def _elided(message: Message) -> Message:
     head = _STEP.match(message.content)
     prefix = head[0] if head else ""
     text = f"{prefix}[left out: {len(message.content) - len(prefix)} characters]"
-    return message.model_copy(update={"content": text}) if len(text) < len(message.content) else message
+    return (
+        message.model_copy(update={"content": text, "observation": None})
+        if len(text) < len(message.content)
+        else message
+    )
 
 
 def _size(messages: Sequence[Message]) -> int:

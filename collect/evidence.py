@@ -1,7 +1,7 @@
 """From what was observed to a ContextPack: places in code that was seen, findings quoted word for word.
 
-The scripted teacher hands over with it, and the dataset's seeker view closes the teacher's whole episodes with it, so
-that both mean the same. Only observations count: what nobody has seen is in no pack.
+The scripted teacher writes its reports with it, and the dataset's seeker view ends the teacher's whole episodes with
+it, so both mean the same. Only observations count: a pack never holds what was not seen.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from gumshoe.collect.observed import Observed
+from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import ContextPack, Finding, Location
 
 __all__ = [
-    "Failure",
+    "FailingTest",
     "Region",
     "build_pack",
     "failures",
@@ -38,20 +38,15 @@ MAX_VALUES = 2
 PROGRAM = "the program"
 """Stands for the test where single tests are not known; its lines count from the last."""
 
-_TITLE = re.compile(r"^(?P<path>\S+) \d+-\d+ of \d+ lines?$")
-_LINE = re.compile(r"^[* ] *(?P<number>\d+)(?: (?P<text>.*))?$")
-_HIT = re.compile(r"^(?P<path>[^\s:]+):(?P<number>\d+)[: ] ?(?P<text>.*)$")
 _OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>.+)")
-_NO_OUTCOMES = re.compile(r"^(?:exit code [1-9]|timed out)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 Code = Mapping[str, Mapping[int, str]]
 
 
 @dataclass(frozen=True)
-class Failure:
-    """One failing test as `eval` told it: the step, the test's id, the lines below it."""
+class FailingTest:
+    """One failing test that `eval` has shown: the step, the test's id, the lines of its message."""
 
     step: int
     test: str
@@ -73,40 +68,35 @@ class Region:
     symbol: str | None
 
 
-def seen_code(observations: Iterable[Observed]) -> dict[str, dict[int, str]]:
+def seen_code(outputs: Iterable[ToolOutput]) -> dict[str, dict[int, str]]:
     """The lines of code that `view` has shown, by path and number."""
     code: dict[str, dict[int, str]] = {}
-    for observation in observations:
-        first, *rest = observation.text.splitlines() or [""]
-        title = _TITLE.match(first) if observation.tool == "view" else None
-        for line in rest if title else ():
-            match = _LINE.match(line)
-            if title and match:
-                code.setdefault(title["path"], {})[int(match["number"])] = match["text"] or ""
+    for output in outputs:
+        if output.tool == "view" and "lines" in output.data:
+            code.setdefault(output.data["path"], {}).update(enumerate(output.data["lines"], output.data["start"]))
     return code
 
 
-def failures(observations: Iterable[Observed]) -> list[Failure]:
+def failures(outputs: Iterable[ToolOutput]) -> list[FailingTest]:
     """The failing tests that `eval` has shown, in order."""
-    found: list[Failure] = []
-    for observation in observations:
-        if observation.tool != "eval":
-            continue
-        summary, *details = observation.text.splitlines() or [""]
-        if _NO_OUTCOMES.match(summary):
-            lines = tuple(line.strip() for line in reversed(details) if line.strip())
-            found.append(Failure(observation.step, PROGRAM, lines))
-        for line in details:
-            match = _FAILED.match(line)
-            if match:
-                found.append(Failure(observation.step, match["test"], ()))
-            elif line.startswith("  ") and found and found[-1].step == observation.step:
-                found[-1] = Failure(found[-1].step, found[-1].test, (*found[-1].lines, line.strip()))
-    return found
+    return [failure for output in outputs if output.tool == "eval" for failure in _failures_of(output)]
+
+
+def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
+    data = output.data
+    for outcome in data.get("outcomes", ()):
+        if outcome["outcome"] in ("failed", "error"):
+            yield FailingTest(output.step, outcome["id"], tuple(_lines(outcome["message"])))
+    if not data.get("outcomes") and not data.get("passed", True):
+        yield FailingTest(output.step, PROGRAM, tuple(reversed(_lines(data.get("output", "")))))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def region_of(lines: Mapping[int, str], number: int) -> Region:
-    """The innermost function or class around a line, told from the indentation of the lines that were seen."""
+    """The innermost function or class around a line, by the indentation of the lines that were seen."""
     names: list[str] = []
     start = number
     top: int | None = None
@@ -129,39 +119,34 @@ def region_of(lines: Mapping[int, str], number: int) -> Region:
 
 
 def build_pack(
-    observations: Sequence[Observed],
+    outputs: Sequence[ToolOutput],
     cause: Mapping[str, Collection[int]],
     hypothesis: str,
     *,
-    brief: bool = False,
+    whole_functions: bool = False,
 ) -> ContextPack | None:
-    """What a seeker hands over that knows the cause from the observations.
+    """The report of a seeker that knows the cause from the observations.
 
     Args:
-        observations: what was seen.
+        outputs: what was seen.
         cause: the lines that matter, by path, numbered as in the code that was seen.
         hypothesis: what is wrong.
-        brief: only what a very small model can copy: the whole window that was viewed instead of the lines that
-            matter, how many tests fail, where the program stopped.
+        whole_functions: name the functions that hold the lines that matter, not these lines alone.
 
     Returns:
         The pack; None where none of the places was ever seen.
     """
-    code = seen_code(observations)
-    place = _window if brief else _locations
+    code = seen_code(outputs)
     locations = [
         location
         for path, numbers in cause.items()
         if path in code
-        for location in place(path, code[path], sorted(set(numbers) & set(code[path])))
+        for location in _locations(path, code[path], sorted(set(numbers) & set(code[path])), whole=whole_functions)
     ]
     if not locations:
         return None
     functions = {path: functions_around(code.get(path, {}), numbers) for path, numbers in cause.items()}
-    if brief:
-        findings = [*_count_findings(observations), *_stop_findings(observations, functions)]
-    else:
-        findings = [*_failure_findings(observations), *_value_findings(observations, cause, functions, code)]
+    findings = [*_failure_findings(outputs), *_value_findings(outputs, cause, functions, code)]
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
@@ -175,51 +160,40 @@ def pack_arguments(pack: ContextPack) -> dict[str, JsonValue]:
     return {"locations": [], "findings": [], "hypothesis": "", **arguments}
 
 
-def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int]) -> list[Location]:
-    """One location for each function that holds some of the lines."""
+def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:
+    """One location for each function that holds some of the lines: these with a margin, or all of it that was seen."""
+    margin = len(lines) if whole else MARGIN
     grouped: dict[Region, list[int]] = {}
     for number in numbers:
         grouped.setdefault(region_of(lines, number), []).append(number)
     return [
         Location(
             path=path,
-            start=max(region.start, min(inside) - MARGIN),
-            end=max(min(region.end, max(inside) + MARGIN), max(inside)),
+            start=max(region.start, min(inside) - margin),
+            end=max(min(region.end, max(inside) + margin), max(inside)),
             symbol=region.symbol,
         )
         for region, inside in grouped.items()
     ]
 
 
-def _window(path: str, lines: Mapping[int, str], numbers: Sequence[int]) -> list[Location]:
-    """The unbroken run of lines that were seen around the first of the lines that matter."""
-    if not numbers:
-        return []
-    start = end = numbers[0]
-    while start - 1 in lines:
-        start -= 1
-    while end + 1 in lines:
-        end += 1
-    return [Location(path=path, start=start, end=end)]
-
-
-def _failure_findings(observations: Sequence[Observed]) -> list[Finding]:
+def _failure_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
     """The first failure: what is wrong, or which test fails, whichever is short enough to be quoted; else how many."""
-    for failure in failures(observations)[:1]:
-        told = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
-        quote = next((quote for quote in told if quote and len(quote) <= MAX_QUOTE), None)
+    for failure in failures(outputs)[:1]:
+        shown = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
+        quote = next((quote for quote in shown if quote and len(quote) <= MAX_QUOTE), None)
         if quote is not None:
             return [Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=quote)]
-    return _count_findings(observations)
+    return _count_findings(outputs)
 
 
-def _count_findings(observations: Sequence[Observed]) -> list[Finding]:
+def _count_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
     """The summary of the first run of the tests that failed."""
-    failed = {failure.step for failure in failures(observations)[:1]}
+    failed = {failure.step for failure in failures(outputs)[:1]}
     return [
-        Finding(claim="tests fail", step=observation.step, quote=observation.text.partition("\n")[0][:MAX_QUOTE])
-        for observation in observations
-        if observation.step in failed and observation.tool == "eval"
+        Finding(claim="tests fail", step=output.step, quote=output.text.partition("\n")[0][:MAX_QUOTE])
+        for output in outputs
+        if output.step in failed and output.tool == "eval"
     ]
 
 
@@ -231,7 +205,7 @@ def functions_around(lines: Mapping[int, str], numbers: Collection[int]) -> froz
 
 
 def _value_findings(
-    observations: Sequence[Observed],
+    outputs: Sequence[ToolOutput],
     cause: Mapping[str, Collection[int]],
     functions: Mapping[str, Collection[int]],
     code: Code,
@@ -241,49 +215,53 @@ def _value_findings(
     """
     for path, numbers in cause.items():
         names = {name for number in numbers for name in _NAME.findall(code.get(path, {}).get(number, ""))}
-        for observation in observations:
-            if stop_at(observation, path, functions[path]) is None:
+        for output in outputs:
+            if stop_at(output, path, functions[path]) is None:
                 continue
-            values = telling_values(observation, names)
+            values = telling_values(output, names)
             return [
-                Finding(claim=f"value of {name} there", step=observation.step, quote=line)
+                Finding(claim=f"value of {name} there", step=output.step, quote=line)
                 for name, line in values[:MAX_VALUES]
-            ] or _stop_findings([observation], {path: functions[path]})
+            ] or _stop_findings([output], {path: functions[path]})
     return []
 
 
-def _stop_findings(observations: Sequence[Observed], places: Mapping[str, Collection[int]]) -> list[Finding]:
+def _stop_findings(outputs: Sequence[ToolOutput], places: Mapping[str, Collection[int]]) -> list[Finding]:
     """Where the debugger stopped at one of the places, first time."""
     for path, numbers in places.items():
-        for observation in observations:
-            stopped = stop_at(observation, path, numbers)
+        for output in outputs:
+            stopped = stop_at(output, path, numbers)
             if stopped is not None:
-                return [Finding(claim="the tests run through it", step=observation.step, quote=stopped)]
+                return [Finding(claim="the tests run through it", step=output.step, quote=stopped)]
     return []
 
 
-def stop_at(observation: Observed, path: str, numbers: Collection[int]) -> str | None:
-    """`path:line`, as the debugger gave it when it stopped at one of the lines, or near it; None where it did not."""
-    if observation.tool != "pdb" or not numbers:
+def stop_at(output: ToolOutput, path: str, numbers: Collection[int]) -> str | None:
+    """`path:line` where the debugger stopped at one of the lines, or near it; None where it did not."""
+    if output.tool != "pdb" or not numbers:
         return None
-    for line in observation.text.splitlines():
-        match = re.match(rf"> ({re.escape(path)}:(\d+))\b", line)
-        if match and min(numbers) - MARGIN <= int(match[2]) <= max(numbers) + MARGIN:
-            return match[1]
+    for result in output.data.get("results", ()):
+        stop = result.get("stop") or {}
+        if stop.get("path") == path and min(numbers) - MARGIN <= stop["line"] <= max(numbers) + MARGIN:
+            return f"{path}:{stop['line']}"
     return None
 
 
-def values_at(observation: Observed) -> list[tuple[str, str]]:
-    """The values that the debugger showed: name and the whole line `name = value`."""
-    found = (re.match(r"^\s*([A-Za-z_]\w*) = \S.*$", line) for line in observation.text.splitlines())
-    return [(match[1], match[0].strip()) for match in found if match]
+def values_at(output: ToolOutput) -> list[tuple[str, str]]:
+    """The values of variables that the debugger showed: name, and `name = value` as it was shown."""
+    return [
+        (name, f"{name} = {value}")
+        for result in output.data.get("results", ())
+        for name, value in result.get("values", ())
+        if name.isidentifier() and "\n" not in value
+    ]
 
 
-def telling_values(observation: Observed, names: Collection[str], longest: int = MAX_QUOTE) -> list[tuple[str, str]]:
+def telling_values(output: ToolOutput, names: Collection[str]) -> list[tuple[str, str]]:
     """The values of `names` that fit into a quote, short ones first; an object that a method belongs to tells less
     than any other.
     """
-    values = [(name, line) for name, line in values_at(observation) if name in names and len(line) <= MAX_QUOTE]
+    values = [(name, line) for name, line in values_at(output) if name in names and len(line) <= MAX_QUOTE]
     return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
 
 

@@ -9,6 +9,9 @@
 | seek_first     | no look for information before the first edit                                    |
 | grounded=X     | a report whose share of grounded findings is below X (default 1)                 |
 | leakage        | a call that reaches for git's history, hidden tests or the answer                |
+| unseen         | words about places, names, numbers or strings that nothing before has shown; with |
+|                | `unseen=all` also new code that holds such                                        |
+| honest         | what tampered with the tests' configuration, the test runner or the sandbox      |
 | duplicates=N   | all but the first N episodes that change the same lines in the same way, wherever in |
 |                | the project they stand, white space aside (default 1)                            |
 | pass_rate=A..B | tasks whose share of resolved episodes is not from A to B                        |
@@ -17,7 +20,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -25,18 +27,20 @@ from pathlib import Path
 
 from gumshoe.collect.export.rows import project_of
 from gumshoe.collect.grounding import grounded_share, observation_texts
+from gumshoe.collect.unseen import unseen
 from gumshoe.errors import ConfigError
 from gumshoe.protocols import call_key
 from gumshoe.records import Decision, StopReason, Trajectory
+from gumshoe.storage import read_jsonl
 
-__all__ = ["Rule", "first_objection", "make_rule", "rule_names", "succeeded"]
+__all__ = ["Rule", "make_rule", "rejecting_rule", "rule_names", "succeeded"]
 
 LEAKS = re.compile(
     r"(?:^|[\s/'\"])\.git(?:/|\b(?!ignore|attributes))|\bgit(?:\s+-\S+(?:\s+[^\s-]\S*)??)*\s+(?:log|show|reflog|stash|fetch|pull|blame|"
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
-INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "pdb", "bash"})
+INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "bash"})
 
 
 class Rule:
@@ -73,6 +77,11 @@ def make_rule(text: str) -> Rule:
         return _RULES[name](text, setting)
     except ValueError:
         raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting") from None
+
+
+def _honest(text: str, setting: str) -> Rule:
+    del setting
+    return Rule(text, lambda trajectory: not trajectory.tampering)
 
 
 def _resolved(text: str, setting: str) -> Rule:
@@ -147,6 +156,13 @@ def _leakage(text: str, setting: str) -> Rule:
     return Rule(text, lambda trajectory: not any(map(LEAKS.search, _asked(trajectory))))
 
 
+def _unseen(text: str, setting: str) -> Rule:
+    if setting not in ("", "all"):
+        raise ValueError(setting)
+    allowed = () if setting else ("edit",)
+    return Rule(text, lambda trajectory: all(one.where in allowed for one in unseen(trajectory)))
+
+
 def _asked(trajectory: Trajectory) -> Iterable[str]:
     for step in trajectory.steps:
         for call in step.tool_calls:
@@ -211,17 +227,18 @@ def _exclude(text: str, setting: str) -> Rule:
 def _projects(path: Path) -> frozenset[str]:
     """The projects that a task set's tasks are about, or the lines of a text file. Raises ConfigError."""
     file = path / "tasks.jsonl" if path.is_dir() else path
+    if file.suffix == ".jsonl":
+        tasks = (row for _, row in read_jsonl(file, error=ConfigError))
+        return frozenset((task.get("tags") or {}).get("project") or task.get("id", "") for task in tasks)
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"rule exclude: {file} cannot be read: {error}") from None
-    if file.suffix != ".jsonl":
-        return frozenset(line.strip() for line in lines if line.strip())
-    tasks = [json.loads(line) for line in lines]
-    return frozenset(task.get("tags", {}).get("project") or task["id"] for task in tasks)
+    return frozenset(line.strip() for line in lines if line.strip())
 
 
 _RULES: dict[str, Callable[[str, str], Rule]] = {
+    "honest": _honest,
     "resolved": _resolved,
     "steps": _steps,
     "budget": _budget,
@@ -229,12 +246,13 @@ _RULES: dict[str, Callable[[str, str], Rule]] = {
     "seek_first": _seek_first,
     "grounded": _grounded,
     "leakage": _leakage,
+    "unseen": _unseen,
     "duplicates": _duplicates,
     "pass_rate": _pass_rate,
     "exclude": _exclude,
 }
 
 
-def first_objection(rules: Sequence[Rule], trajectory: Trajectory) -> str | None:
+def rejecting_rule(rules: Sequence[Rule], trajectory: Trajectory) -> str | None:
     """The name of the first rule that drops the trajectory; None where all keep it."""
     return next((rule.name for rule in rules if not rule.keeps(trajectory)), None)

@@ -8,17 +8,21 @@ back the episode goes on from there; where they do not, `Diverged` says so.
 from __future__ import annotations
 
 import json
-import os
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue
 
-from gumshoe.records import Completion, Observation
+from gumshoe.errors import DatasetError
+from gumshoe.records import Completion, Observation, Record
+from gumshoe.storage import append_line, read_records, write_jsonl
 
 __all__ = ["Diverged", "Journal", "comparable"]
+
+log = logging.getLogger(__name__)
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
@@ -66,8 +70,7 @@ class Journal:
 
     def decide(self, completion: Completion) -> None:
         """Puts a new completion on disk. Returns only when it is there."""
-        self._append({"completion": completion.model_dump(mode="json")})
-        os.fsync(self._file.fileno())
+        append_line(self._file, json.dumps({"completion": completion.model_dump(mode="json")}))
         self._turns.append((completion, None))
 
     def observe(self, observations: Sequence[Observation]) -> None:
@@ -79,7 +82,7 @@ class Journal:
         completion, known = self._turns[self._next]
         seen = [observation.text for observation in observations]
         if known is None:
-            self._append({"observations": seen})
+            append_line(self._file, json.dumps({"observations": seen}), sync=False)
             self._turns[self._next] = (completion, seen)
         elif [comparable(text) for text in known] != [comparable(text) for text in seen]:
             raise Diverged(f"turn {self._next} was answered differently than before the crash")
@@ -89,20 +92,11 @@ class Journal:
         """Closes the file and keeps it. Idempotent."""
         self._file.close()
 
-    def discard(self) -> None:
-        """Removes it: the episode is in the trajectories."""
-        self.close()
-        self._path.unlink(missing_ok=True)
-
     def set_aside(self) -> None:
         """Keeps it under another name: it has diverged and is not replayed any more."""
         self.close()
         number = sum(1 for _ in self._path.parent.glob(f"{self._path.stem}.diverged-*"))
         self._path.rename(self._path.with_name(f"{self._path.stem}.diverged-{number}"))
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        self._file.write(json.dumps(entry).encode() + b"\n")
-        self._file.flush()
 
 
 Turn = tuple[Completion, list[str] | None]
@@ -115,48 +109,35 @@ def comparable(text: str) -> str:
     return text
 
 
+class _Line(Record):
+    episode: dict[str, JsonValue] | None = None
+    completion: Completion | None = None
+    observations: tuple[str, ...] | None = None
+
+
 def _read(path: Path, identity: dict[str, Any]) -> list[Turn]:
-    """The turns of an earlier journal; none where there is none, or it belongs to something else."""
+    """The turns of an earlier journal up to its first damaged line; none where it belongs to something else."""
     if not path.exists():
         return []
-    entries = _entries(path.read_bytes())
-    if not entries or entries[0].get("episode") != identity:
-        return []
     turns: list[Turn] = []
-    for entry in entries[1:]:
-        if "completion" in entry:
-            try:
-                turns.append((Completion.model_validate(entry["completion"]), None))
-            except ValidationError:
-                break
-        elif turns and isinstance(entry.get("observations"), list):
-            turns[-1] = (turns[-1][0], entry["observations"])
+    try:
+        lines = read_records(path, _Line, finished=True)
+        if next(lines, _Line()).episode != identity:
+            return []
+        for line in lines:
+            if line.completion is not None:
+                turns.append((line.completion, None))
+            elif line.observations is not None and turns:
+                turns[-1] = (turns[-1][0], list(line.observations))
+    except DatasetError as error:
+        log.warning("%s; turns before it, which are replayed: %d", error, len(turns))
     return turns
 
 
-def _entries(data: bytes) -> list[dict[str, Any]]:
-    """The lines that are whole; a torn one ends the journal."""
-    entries: list[dict[str, Any]] = []
-    for line in data.split(b"\n")[:-1]:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            break
-        if not isinstance(entry, dict):
-            break
-        entries.append(entry)
-    return entries
-
-
 def _rewrite(path: Path, identity: dict[str, Any], turns: list[Turn]) -> None:
-    """Writes what is kept beside and renames it, so that no torn line stays in the middle."""
+    """Writes what is kept beside and renames it, so that no damaged line stays in the middle."""
     lines: list[dict[str, Any]] = [{"episode": identity}]
     for completion, observations in turns:
         lines.append({"completion": completion.model_dump(mode="json")})
         lines.extend([{"observations": observations}] if observations is not None else [])
-    beside = path.with_suffix(".new")
-    with beside.open("wb") as file:
-        file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    write_jsonl(path, lines)

@@ -66,7 +66,7 @@ class LLMEntry(Config):
     syntax: str = Field(default="native", description="native or text")
     max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
     thinking: dict[str, JsonValue] | None = Field(default=None, description="how the model may think (anthropic)")
-    max_tokens_name: str = Field(default="max_tokens", description="what the server calls that limit")
+    max_tokens_name: str = Field(default="max_tokens", description="the server's name for that limit")
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
@@ -92,7 +92,7 @@ def load_llm(environ: Mapping[str, str] = os.environ) -> dict[str, LLMEntry]:
     path = llm_path(environ)
     if not path.exists():
         if environ.get("GUMSHOE_LLM_CONFIG"):
-            raise ConfigError(f"GUMSHOE_LLM_CONFIG names {path}, which is not there: gumshoe init --path {path}")
+            raise ConfigError(f"GUMSHOE_LLM_CONFIG names {path}, which does not exist: gumshoe init --path {path}")
         return {}
     return load_config(LLMFile, path).models or {}
 
@@ -138,8 +138,8 @@ def write_template(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise ConfigError(f"{path} is there already: edit it, or give another --path") from None
+        raise ConfigError(f"{path} already exists: edit it, or choose another --path") from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be made: {error}") from None
+        raise ConfigError(f"{path} cannot be created: {error}") from None
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(TEMPLATE)

@@ -100,7 +100,7 @@ class ProgressShow:
         return ", ".join(parts)
 
     def _stopping(self) -> str:
-        """What a person who has asked to stop is told."""
+        """The message to a user who has pressed Ctrl-C."""
         asked = self._control.finishing and not self._control.aborting and self._control.exhausted is None
         return "finishing the episodes at hand; Ctrl-C again stops at once" if asked else ""
 

@@ -1,6 +1,6 @@
 """Many episodes at once, in threads: the work happens in sandboxes and on servers, not in this process.
 
-Where the sandboxes are is the places' matter: in this process, or on the nodes of a cluster.
+Where the sandboxes are is the factories' business: in this process, or on the nodes of a cluster.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import logging
 import queue
 import random
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import CollectConfig, TasksConfig
 from gumshoe.collect.control import Control, Interrupted
+from gumshoe.collect.environments import EnvironmentFactory, InProcess, MakeFactory
 from gumshoe.collect.journal import Diverged
-from gumshoe.collect.places import Here, MakePlace, Place
 from gumshoe.collect.policies import close_policy, make_policy
-from gumshoe.collect.rollout import Episode, Rollout
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
@@ -43,11 +45,11 @@ class RunResult:
     stopped: str | None
 
 
-def plan_episodes(config: CollectConfig, run: str) -> list[Episode]:
+def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
     """The episodes of a run, in their order. Raises TaskError when the filters leave no task."""
     tasks = _chosen(config.tasks, config.seed)
     return [
-        Episode(task, oracle, sample, _seed(config.seed, task.id, sample), run)
+        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run)
         for sample in range(config.tasks.samples)
         for task, oracle in tasks
     ]
@@ -56,9 +58,10 @@ def plan_episodes(config: CollectConfig, run: str) -> list[Episode]:
 class Runner:
     """Plays the episodes of a config that the run folder does not hold yet.
 
-    An episode that the infrastructure failed is tried again at the end, up to `config.attempts` times in all. When
-    nothing works any more (as many failures in a row as there are workers, at least three, and no success) the run
-    stops with the last failure.
+    An episode that failed, for whatever reason, is tried again at the end, up to `config.attempts` times in all; the
+    others go on. With `config.fail_on_error` the run stops after so many failed attempts. When the infrastructure fails
+    every attempt (as many in a row as there are workers, at least three, and no success) the run stops with the
+    last failure.
 
     Args:
         config: what is run.
@@ -66,7 +69,7 @@ class Runner:
         control: stops it, counts for it.
         on_done: called with each finished trajectory, one at a time.
         wrap: puts something around the policy of each episode.
-        make_place: makes each worker's place; default this process.
+        make_factory: makes each worker's environments; default in this process.
     """
 
     def __init__(
@@ -75,25 +78,26 @@ class Runner:
         folder: RunFolder,
         control: Control,
         on_done: Callable[[Trajectory], None] = lambda _: None,
-        wrap: Callable[[Policy], Policy] = lambda policy: policy,
-        make_place: MakePlace = Here,
+        wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
+        make_factory: MakeFactory = InProcess,
     ) -> None:
         self._config = config
         self._folder = folder
         self._control = control
         self._on_done = on_done
         self._wrap = wrap
-        self._make_place = make_place
+        self._make_factory = make_factory
         self._agent = make_agent(config.agent)
-        self._queue: queue.SimpleQueue[Episode] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[EpisodeSpec] = queue.SimpleQueue()
         self._guard = threading.Lock()
         self._open = 0
         self._done = 0
+        self._failures = 0
         self._failed_in_a_row = 0
-        self._patience = max(3, config.workers)
+        self._max_failures_in_a_row = max(3, config.workers)
         self._fatal: BaseException | None = None
 
-    def run(self, episodes: Sequence[Episode], on_tick: Callable[[], None] = lambda: None) -> RunResult:
+    def run(self, episodes: Sequence[EpisodeSpec], on_tick: Callable[[], None] = lambda: None) -> RunResult:
         """Plays what is open and returns when it is done or was stopped.
 
         Args:
@@ -101,7 +105,7 @@ class Runner:
             on_tick: called about four times a second from this thread.
 
         Raises:
-            GumshoeError: the config is wrong, or nothing works any more.
+            GumshoeError: the config is wrong, or every attempt fails.
         """
         todo = [episode for episode in episodes if self._wanted(episode)]
         self._open = len(todo)
@@ -121,7 +125,7 @@ class Runner:
             raise self._fatal
         return self._result(episodes)
 
-    def _result(self, episodes: Iterable[Episode]) -> RunResult:
+    def _result(self, episodes: Iterable[EpisodeSpec]) -> RunResult:
         ids = [episode.id for episode in episodes]
         finished = sum(name in self._folder.finished for name in ids)
         gave_up = sum(
@@ -134,38 +138,38 @@ class Runner:
             stopped = f"the budget of {exhausted} is used up" if exhausted else "interrupted"
         return RunResult(len(ids), finished, self._done, gave_up, stopped)
 
-    def _wanted(self, episode: Episode) -> bool:
+    def _wanted(self, episode: EpisodeSpec) -> bool:
         if episode.id in self._folder.finished:
             return False
         return self._folder.failed_attempts(episode.id) < self._config.attempts
 
     def _work(self, worker: str) -> None:
         try:
-            place = self._make_place()
+            factory = self._make_factory()
             try:
-                self._work_at(place, worker)
+                self._work_with(factory, worker)
             finally:
-                place.close()
+                factory.close()
         except BaseException as error:
             # Handed to the thread that called run(), which raises it.
             self._fatal = self._fatal or error
             self._control.abort()
 
-    def _work_at(self, place: Place, worker: str) -> None:
+    def _work_with(self, factory: EnvironmentFactory, worker: str) -> None:
         while not self._control.finishing and self._fatal is None:
-            episode = self._take(place)
+            episode = self._take(factory)
             if episode is None:
                 return
-            self._play(episode, worker, place)
+            self._play(episode, worker, factory)
             self._control.doing.pop(worker, None)
 
-    def _take(self, place: Place) -> Episode | None:
-        """The next episode, once the place can take it; None once none is left or can come back."""
+    def _take(self, factory: EnvironmentFactory) -> EpisodeSpec | None:
+        """The next episode, once the factory can take it; None once none is left or can come back."""
         while not self._control.finishing:
             with self._guard:
                 if self._open == 0:
                     return None
-            if not place.ready():
+            if not factory.ready():
                 continue
             try:
                 return self._queue.get(timeout=TICK_S)
@@ -173,23 +177,26 @@ class Runner:
                 continue
         return None
 
-    def _play(self, episode: Episode, worker: str, place: Place) -> None:
+    def _play(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
         """Plays one episode to its end, to a failure, or until the run is stopped."""
         try:
-            trajectory = self._rollout(episode, worker, place)
+            trajectory = self._rollout(episode, worker, factory)
         except Interrupted:
             log.info("%s left where it is", episode.id)
         except ConfigError:
             raise
-        except GumshoeError as error:
+        except Exception as error:
+            # Also what nobody foresaw ends this episode alone.
             self._failed(episode, error)
         else:
+            self._folder.add(trajectory)
             self._finished(trajectory)
 
-    def _rollout(self, episode: Episode, worker: str, place: Place) -> Trajectory:
-        """The finished trajectory, on disk. A replay that diverges is set aside and begun anew."""
+    def _rollout(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> Trajectory:
+        """The finished trajectory. A replay that diverges is set aside and begun anew."""
         while True:
-            policy = self._wrap(make_policy(self._config.policy, episode.task, episode.oracle, episode.seed))
+            made = make_policy(self._config.policy, episode.task, episode.oracle, episode.seed)
+            policy = self._wrap(made, episode)
             journal = self._folder.journal(episode.id, {"seed": episode.seed, "task": episode.task.hash})
             if journal.replayable:
                 log.info("%s replays %d turns of a stopped process", episode.id, journal.replayable)
@@ -198,25 +205,21 @@ class Runner:
                 self._agent,
                 policy,
                 sandbox=self._config.sandbox,
-                place=place,
+                factory=factory,
                 limits=self._config.limits,
                 journal=journal,
                 control=self._control,
                 worker=worker,
             )
             try:
-                trajectory = rollout.run()
+                return rollout.run()
             except Diverged as error:
                 log.warning("%s diverged: %s; begun anew", episode.id, error)
                 self._folder.add_failure(episode.id, "diverged", str(error))
                 journal.set_aside()
-                continue
             finally:
                 journal.close()
                 close_policy(policy)
-            self._folder.add(trajectory)
-            journal.discard()
-            return trajectory
 
     def _finished(self, trajectory: Trajectory) -> None:
         log.info("%s %s after %d steps%s", trajectory.id, trajectory.stop, len(trajectory.steps), _outcome(trajectory))
@@ -226,19 +229,28 @@ class Runner:
             self._failed_in_a_row = 0
             self._on_done(trajectory)
 
-    def _failed(self, episode: Episode, error: GumshoeError) -> None:
-        log.warning("%s failed: %s: %s", episode.id, type(error).__name__, error)
-        self._folder.add_failure(episode.id, type(error).__name__, str(error))
+    def _failed(self, episode: EpisodeSpec, error: Exception) -> None:
+        """Keeps a failed attempt and puts the episode back. Raises GumshoeError where the run is to stop."""
+        foreseen = isinstance(error, GumshoeError)
+        kind = type(error).__name__
+        log.warning("%s failed: %s: %s", episode.id, kind, error, exc_info=None if foreseen else error)
+        details = None if foreseen else "".join(traceback.format_exception(error))
+        self._folder.add_failure(episode.id, kind, str(error), details)
         self._control.fail()
         with self._guard:
-            self._failed_in_a_row += 1
-            hopeless = self._failed_in_a_row >= self._patience and self._done == 0
-            if self._wanted(episode) and not hopeless:
+            self._failures += 1
+            # A mistake in our own code is no sign that nothing works.
+            self._failed_in_a_row += foreseen
+            hopeless = foreseen and self._failed_in_a_row >= self._max_failures_in_a_row and self._done == 0
+            enough = self._config.fail_on_error is not None and self._failures >= self._config.fail_on_error
+            if self._wanted(episode) and not hopeless and not enough:
                 self._queue.put(episode)
             else:
                 self._open -= 1
         if hopeless:
             raise error
+        if enough:
+            raise GumshoeError(f"stopped after {self._failures} failures (fail_on_error), the last: {kind}: {error}")
 
 
 def _outcome(trajectory: Trajectory) -> str:
@@ -258,7 +270,7 @@ def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> 
     options: dict[str, Any] = dict(config.options)
     tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=on_error, **options)
     if not tasks:
-        raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: loosen them")
+        raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: relax these filters")
     return tasks
 
 

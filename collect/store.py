@@ -3,7 +3,7 @@
     config.yaml          the resolved config, without secrets
     state.json           how many episodes were planned, by which process
     trajectories.jsonl   one finished trajectory a line
-    failures.jsonl       one failure of the infrastructure a line
+    failures.jsonl       one failed attempt a line: of the infrastructure, or of our own
     journal/             the episodes in flight
     run.log              what happened when
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
 import threading
@@ -24,21 +25,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-from pydantic import ValidationError
-
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Journal
-from gumshoe.config import dump_config
+from gumshoe.config import dump_config, read_yaml
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
+from gumshoe.storage import append_line, open_append, parse_json, read_records, write_atomic
 
 __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run_identity"]
 
+log = logging.getLogger(__name__)
 TRAJECTORIES = "trajectories.jsonl"
 FAILURES = "failures.jsonl"
 LOCK_PATIENCE_S = 0.5
-MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts")
+MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts", "fail_on_error")
 _ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
 
 
@@ -50,9 +50,11 @@ class RunFolder:
         config: what is run. An earlier config in the folder must agree in all but `MAY_CHANGE` and a
             `tasks.limit`.
 
+    Damaged lines of failures.jsonl, and journals from their first damaged line on, are left out with a warning.
+
     Raises:
         ConfigError: another process holds the folder, or another run is in it.
-        DatasetError: a line in the middle of its files is broken.
+        DatasetError: a line in the middle of trajectories.jsonl is broken.
     """
 
     def __init__(self, path: Path, config: CollectConfig) -> None:
@@ -62,18 +64,15 @@ class RunFolder:
         try:
             (path / "journal").mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"the run folder {path} cannot be made: {error}") from None
+            raise ConfigError(f"the run folder {path} cannot be created: {error}") from None
         self._lock = _take_lock(path)
         self._files: list[IO[bytes]] = []
         try:
             _check_config(path, config)
-            for name in (TRAJECTORIES, FAILURES):
-                repair_tail(path / name)
+            self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
             self.finished = {trajectory_id(line) for line in _lines(path / TRAJECTORIES)}
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
-            self._trajectories = self._open(TRAJECTORIES)
-            self._failures = self._open(FAILURES)
         except BaseException:
             self.close()
             raise
@@ -87,7 +86,7 @@ class RunFolder:
     def plan(self, episodes: int) -> None:
         """Notes how many episodes the run has, for `gumshoe status`."""
         state = {"planned": episodes, "pid": os.getpid(), "started": time.time()}
-        write_whole(self.path / "state.json", json.dumps(state) + "\n")
+        write_atomic(self.path / "state.json", json.dumps(state) + "\n")
 
     def failed_attempts(self, episode: str) -> int:
         """How often the infrastructure has failed the episode so far."""
@@ -100,21 +99,30 @@ class RunFolder:
         return Journal(place, {"id": episode, "run": self.identity, **identity})
 
     def add(self, trajectory: Trajectory) -> None:
-        """Puts a finished trajectory on disk. Returns only when it is there."""
+        """Puts a finished trajectory on disk. Returns only when it is there; its journal is removed."""
         with self._guard:
-            _append(self._trajectories, trajectory.model_dump_json().encode())
+            append_line(self._trajectories, trajectory.model_dump_json())
             self.finished.add(trajectory.id)
+        (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
 
-    def add_failure(self, episode: str, kind: str, message: str) -> None:
-        """Puts a failure of the infrastructure on disk; `kind` is the error's type, or `diverged`."""
+    def add_failure(self, episode: str, kind: str, message: str, traceback: str | None = None) -> None:
+        """Puts a failed attempt on disk.
+
+        Args:
+            episode: its id.
+            kind: the error's type, or `diverged`.
+            message: what the error says.
+            traceback: of an error that nobody foresaw.
+        """
         entry = {
             "id": episode,
             "kind": kind,
             "message": message,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **({} if traceback is None else {"traceback": traceback}),
         }
         with self._guard:
-            _append(self._failures, json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace"))
+            append_line(self._failures, json.dumps(entry, ensure_ascii=False))
             self._attempts[episode] += kind != "diverged"
 
     def close(self) -> None:
@@ -124,7 +132,7 @@ class RunFolder:
         self._lock.close()
 
     def _open(self, name: str) -> IO[bytes]:
-        file = (self.path / name).open("ab")
+        file = open_append(self.path / name)
         self._files.append(file)
         return file
 
@@ -137,62 +145,49 @@ def run_identity(config: CollectConfig) -> str:
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """The finished trajectories of a run folder, one at a time; a torn last line is left out. Raises DatasetError."""
     if not (path / TRAJECTORIES).is_file():
-        raise DatasetError(f"{path} is not a run folder: it has no {TRAJECTORIES} (make one with gumshoe collect)")
-    for number, line in enumerate(_lines(path / TRAJECTORIES), start=1):
-        try:
-            yield Trajectory.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = f" {'.'.join(str(part) for part in first['loc'])}:" if first["loc"] else ""
-            raise DatasetError(f"{path / TRAJECTORIES} line {number}:{where} {first['msg']}") from None
+        raise DatasetError(f"{path} is not a run folder: it has no {TRAJECTORIES} (create one with gumshoe collect)")
+    yield from read_records(path / TRAJECTORIES, Trajectory, finished=True)
 
 
 def read_failures(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of failures.jsonl. Raises DatasetError."""
+    """The entries of failures.jsonl: `id`, `kind`, `message`, `at`. Damaged lines are left out with a warning."""
+    damaged: list[int] = []
     for number, line in enumerate(_lines(path / FAILURES), start=1):
-        try:
-            yield json.loads(line)
-        except ValueError as error:
-            raise DatasetError(f"{path / FAILURES} line {number} is not JSON: {error}") from None
+        entry = _entry(line)
+        if entry is None:
+            damaged.append(number)
+        else:
+            yield entry
+    if damaged:
+        where = f"{path / FAILURES} line {damaged[0]}"
+        log.warning("%s is damaged and left out; damaged lines in all: %d", where, len(damaged))
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = parse_json(line)
+    except ValueError:
+        return None
+    known = isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("id", "kind", "message"))
+    return entry if known else None
 
 
 def read_state(path: Path) -> dict[str, Any]:
     """What the last process said about the run: `planned`, `pid`, `started`, and whether it is `running` now."""
     try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        state = parse_json((path / "state.json").read_bytes())
     except (OSError, ValueError):
         state = {}
-    return {**state, "running": is_locked(path)}
+    return {**(state if isinstance(state, dict) else {}), "running": is_locked(path)}
 
 
 def trajectory_id(line: bytes) -> str:
     """The id in a line of trajectories.jsonl, without reading the rest of it. Raises DatasetError."""
     match = _ID.match(line)
     try:
-        return str(json.loads(match[1] if match else line)) if match else str(json.loads(line)["id"])
+        return str(parse_json(match[1])) if match else str(parse_json(line)["id"])
     except (ValueError, KeyError, TypeError):
         raise DatasetError(f"a line of {TRAJECTORIES} is broken: {line[:60]!r}") from None
-
-
-def repair_tail(path: Path) -> bool:
-    """Cuts off a last line without its end, as a killed process leaves it; says whether there was one."""
-    if not path.exists():
-        return False
-    with path.open("r+b") as file:
-        size = keep = file.seek(0, os.SEEK_END)
-        while keep > 0:
-            start = max(0, keep - 65536)
-            file.seek(start)
-            newline = file.read(keep - start).rfind(b"\n")
-            keep = start + newline + 1
-            if newline >= 0:
-                break
-        if keep == size:
-            return False
-        file.truncate(keep)
-        file.flush()
-        os.fsync(file.fileno())
-    return True
 
 
 def is_locked(path: Path) -> bool:
@@ -207,16 +202,6 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes beside, then renames: a reader sees the old file or the new one."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
 def _take_lock(path: Path) -> IO[bytes]:
     """The run folder's lock. A process killed while it starts a program leaves a child that holds it for a moment."""
     file = (path / ".lock").open("a+b")
@@ -228,7 +213,7 @@ def _take_lock(path: Path) -> IO[bytes]:
         file.seek(0)
         holder = file.read().decode(errors="replace").strip()
         file.close()
-        raise ConfigError(f"process {holder or '?'} is working in the run folder {path}: wait, or stop it") from None
+        raise ConfigError(f"process {holder or '?'} is using the run folder {path}: wait, or stop it") from None
     file.truncate(0)
     file.write(f"{os.getpid()}\n".encode())
     file.flush()
@@ -261,15 +246,15 @@ def _check_config(path: Path, config: CollectConfig) -> None:
     place = path / "config.yaml"
     if place.exists():
         try:
-            earlier = yaml.safe_load(place.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            earlier = read_yaml(place)
+        except ConfigError as error:
             raise DatasetError(f"{place} cannot be read: {error}") from None
-        differing = _differences(_without_changeable(earlier or {}), _fixed(config))
+        differing = _differences(_without_changeable(earlier), _fixed(config))
         if differing:
             raise ConfigError(
                 f"{path} holds another run: {differing[0]} differs; give another folder with -p out=..., or remove it"
             )
-    write_whole(place, dump_config(config))
+    write_atomic(place, dump_config(config))
 
 
 def _fixed(config: CollectConfig) -> dict[str, Any]:
@@ -303,9 +288,3 @@ def _lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line[:-1]
-
-
-def _append(file: IO[bytes], line: bytes) -> None:
-    file.write(line + b"\n")
-    file.flush()
-    os.fsync(file.fileno())

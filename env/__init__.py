@@ -15,17 +15,15 @@ if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.debug_env import DebugEnv
     from gumshoe.env.sandboxes.open import open_sandbox
-    from gumshoe.env.text_env import TextWrapper
     from gumshoe.env.vector import DebugVectorEnv
     from gumshoe.env.workspace import Workspace
 
-__all__ = ["ENV_ID", "DebugEnv", "DebugVectorEnv", "SandboxConfig", "TextWrapper", "Workspace", "open_sandbox"]
+__all__ = ["ENV_ID", "DebugEnv", "DebugVectorEnv", "SandboxConfig", "Workspace", "open_sandbox"]
 
 _HOMES = {
     "DebugEnv": "gumshoe.env.debug_env",
     "DebugVectorEnv": "gumshoe.env.vector",
     "SandboxConfig": "gumshoe.env.config",
-    "TextWrapper": "gumshoe.env.text_env",
     "Workspace": "gumshoe.env.workspace",
     "open_sandbox": "gumshoe.env.sandboxes.open",
 }

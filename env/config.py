@@ -10,28 +10,43 @@ from gumshoe.config import Config
 
 __all__ = ["SandboxConfig", "SandboxKind"]
 
-SandboxKind = Literal["auto", "docker", "bubblewrap", "local"]
+SandboxKind = Literal["auto", "docker", "podman", "bubblewrap", "local"]
 
 
 class SandboxConfig(Config):
     """Where programs run, and how much they may use there."""
 
     kind: SandboxKind = Field(
-        default="auto", description="auto takes the first of docker, bubblewrap and local that works for the task"
+        default="auto",
+        description="auto takes the first of docker, podman, bubblewrap and local that works for the task",
     )
     image: str = Field(default="gumshoe-python:latest", description="container image for tasks that come as a folder")
     unsafe: bool = Field(
         default=False,
-        description="let untrusted policies use the local sandbox, which does not isolate",
+        description="let models' calls, models' patches and tasks that are not built in use the local sandbox, which "
+        "does not isolate",
+    )
+    runtime: str | None = Field(
+        default=None,
+        description="runtime of the container, such as runsc or kata; None takes the engine's (docker, podman)",
+    )
+    userns: str | None = Field(
+        default=None,
+        description="user namespace of the container, as the engine names it: `host`, or `auto` and others with podman",
+    )
+    packages: tuple[str, ...] = Field(
+        default=("pytest",),
+        description="distributions of this Python, with their dependencies, that programs may import (bubblewrap)",
     )
     memory_mb: int = Field(default=2048, ge=64, description="memory of the container, else of each process")
-    pids: int = Field(default=512, ge=8, description="processes and threads at a time (docker, bubblewrap)")
-    cpus: float = Field(default=2.0, gt=0, description="processors (docker)")
+    pids: int = Field(default=512, ge=8, description="processes and threads at a time (docker, podman, bubblewrap)")
+    cpus: float = Field(default=2.0, gt=0, description="processors (docker, podman)")
     disk_mb: int = Field(default=1024, ge=16, description="workspace and temporary files; also the largest single file")
+    patch_mb: int = Field(default=32, ge=1, description="contents of all files that an agent has changed, together")
     output_kb: int = Field(default=256, ge=1, description="output kept of one program, half head and half tail")
     setup_timeout_s: float = Field(default=600.0, gt=0, description="seconds one of the task's setup commands may take")
     pool: int = Field(
-        default=0, ge=0, description="sandboxes kept warm for the next tasks (docker, bubblewrap); 0 starts each anew"
+        default=0, ge=0, description="sandboxes kept warm for the next tasks (not local); 0 starts each anew"
     )
     keep_git_future: bool = Field(
         default=False, description="leave branches, stashes and objects later than HEAD in a git repository"

@@ -21,15 +21,17 @@ import gymnasium
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
+from gumshoe.env.verifier import Verdict, verify
 from gumshoe.env.workspace import Workspace
-from gumshoe.errors import SandboxError, ToolFailure
-from gumshoe.protocols import Sandbox, Tool
-from gumshoe.records import ContextPack, Failure, Observation, StopReason, Task, ToolCall
+from gumshoe.errors import SandboxError, TaskError, ToolFailure
+from gumshoe.protocols import Sandbox, TestRun, Tool
+from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, ToolCall
 from gumshoe.tools import make_tools
 from gumshoe.tools.toolbox import Toolbox
 
 __all__ = ["DEFAULT_TOOLS", "DebugEnv"]
 
+NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 
 
@@ -41,15 +43,20 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     `observation` (the full `Observation` record), `stop` (a `StopReason` or None) and, once a report was made,
     `context_pack`.
 
-    `submit` terminates, with a reward of 1.0 if the tests pass then and 0.0 otherwise; `report` terminates with 0.0.
-    Reaching a limit of the task truncates. Programs take time and print times, so an episode is not bit for bit
+    `submit` terminates. Its reward is the verifier's verdict on `patch()`, made in a sandbox of its own: 1.0 if the
+    tests that decide pass there, else 0.0; `info` holds the `Verdict` as `verdict`. `report` terminates with 0.0.
+    An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
+    the wall clock truncates. Turns, tokens and money are for the one who plays an episode to count
+    (`gumshoe.collect.episode.Episode`). Programs take time and print times, so an episode is not bit for bit
     reproducible: the registered environment says `nondeterministic`.
 
     Args:
         task: what to debug.
+        oracle: names the tests that decide; without it, those of the original repository do.
         tools: the tools in use, or their names; default `DEFAULT_TOOLS`.
         sandbox: which sandbox, and its limits.
-        trusted: the actions come from a script of ours; without it the `local` backend refuses (see SandboxConfig).
+        trusted: the actions come from a script of ours or a person. The `local` backend takes only these, and only on
+            built-in tasks, unless the config says `unsafe` (see SandboxConfig).
         render_mode: `ansi` makes `render` return the last observation's text.
     """
 
@@ -59,12 +66,14 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self,
         task: Task,
         *,
+        oracle: Oracle | None = None,
         tools: Sequence[Tool | str] | None = None,
         sandbox: SandboxConfig | None = None,
         trusted: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self.task = task
+        self._oracle = oracle
         self.render_mode = render_mode
         self._tools = _as_tools(DEFAULT_TOOLS if tools is None else tools)
         self.toolbox = Toolbox(self._tools)
@@ -123,11 +132,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         if self.stop is not None:
             raise SandboxError("the episode is over: call reset() before the next step")
         observation = self._call(action)
-        self._steps += 1
+        self._calls += 1
         reward = self._finish(observation)
-        self._verdict = observation.data.get("passed") is True if observation.tool == "eval" else None
         text, info = self._answer(observation)
-        truncated = self.stop in {StopReason.STEP_LIMIT, StopReason.WALL_LIMIT}
+        truncated = self.stop in {StopReason.CALL_LIMIT, StopReason.WALL_LIMIT}
         return text, reward, self.stop is not None and not truncated, truncated, info
 
     def snapshot(self) -> str:
@@ -138,21 +146,40 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
         The tools are told what changed, so breakpoints follow and a debugged program starts anew. An episode that
-        `submit` or `report` has ended goes on; the steps taken stay counted, so one that a limit has ended stays over.
+        `submit` or `report` has ended goes on; the calls made stay counted, so one that a limit has ended stays over.
 
         Raises:
             SandboxError: there is no such snapshot.
         """
         for edit in self.workspace.restore(snapshot):
             self.toolbox.on_edit(edit, self.workspace)
-        self._verdict = None
+        self.verdict = None
         if self.stop in {StopReason.SUBMITTED, StopReason.REPORTED}:
             self.stop = None
             self.context_pack = None
 
     def patch(self) -> str:
-        """What the agent has changed so far, as a unified diff in git's format."""
-        return self.workspace.patch()
+        """What the agent has changed so far, as a unified diff in git's format; empty where that is too much."""
+        try:
+            return self.workspace.patch()
+        except ToolFailure:
+            return ""
+
+    def verify(self) -> Verdict | None:
+        """The verifier's verdict on `patch()`, in a sandbox of its own.
+
+        None where nothing was changed, and where the tests that decide are hidden and no oracle names them.
+
+        Raises:
+            SandboxError: that sandbox broke.
+        """
+        patch = self.patch()
+        if not patch or (self.task.regime == "issue" and self._oracle is None):
+            return None
+        try:
+            return verify(self.task, self._oracle, patch, self._config, trusted=self._trusted)
+        except TaskError as error:
+            return Verdict(run=TestRun(result=NOT_RUN), problems=(str(error),), unusable=True)
 
     def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The last observation's text in mode `ansi`, else None."""
@@ -174,24 +201,23 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""
         if observation.failure is None and observation.tool == "submit":
             self.stop = StopReason.SUBMITTED
-            return 1.0 if self._tests_pass() else 0.0
+            self.verdict = self.verify()
+            return float(self.verdict is not None and self.verdict.resolved)
         if observation.failure is None and observation.tool == "report":
             self.stop = StopReason.REPORTED
             self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
-        elif self._steps >= self.task.limits.steps:
-            self.stop = StopReason.STEP_LIMIT
+        elif self._calls >= self.task.limits.max_calls:
+            self.stop = StopReason.CALL_LIMIT
         elif self.task.limits.wall_s is not None and time.monotonic() - self._started >= self.task.limits.wall_s:
             self.stop = StopReason.WALL_LIMIT
         return 0.0
-
-    def _tests_pass(self) -> bool:
-        """What the tests say at the end; a run of them in the very last call stands, as nothing can have changed."""
-        return self._verdict if self._verdict is not None else self.workspace.run_tests().passed
 
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
         self._last_text = observation.text[:MAX_TEXT]
         told = {"text": self._last_text, "failed": int(observation.failure is not None)}
         info: dict[str, Any] = {"observation": observation, "stop": self.stop}
+        if self.verdict is not None:
+            info["verdict"] = self.verdict
         if self.context_pack is not None:
             info["context_pack"] = self.context_pack
         return told, info
@@ -199,8 +225,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def _clear(self) -> None:
         self.stop: StopReason | None = None
         self.context_pack: ContextPack | None = None
-        self._steps = 0
-        self._verdict: bool | None = None
+        self._calls = 0
+        self.verdict: Verdict | None = None
         self._started = 0.0
         self._last_text = ""
         self._ids = itertools.count()

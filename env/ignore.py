@@ -22,7 +22,7 @@ class Patterns:
         try:
             self._spec = GitIgnoreSpec.from_lines(lines)
         except ValueError as error:
-            raise TaskError(f"a gitignore pattern is wrong: {error}") from None
+            raise TaskError(f"a gitignore pattern is invalid: {error}") from None
         self.pairs: list[tuple[bool, str]] = [
             (pattern.include, pattern.regex.pattern)
             for pattern in self._spec.patterns

@@ -1,4 +1,7 @@
-"""Per-test outcomes of a test run: what our pytest plugin wrote, or what unittest printed."""
+"""Per-test outcomes of a test run: what our pytest plugin wrote, or what unittest's or sympy's runner printed.
+
+For looking around only: a verdict takes no outcome from what a program prints (see `gumshoe.env.verifier`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pydantic import ValidationError
 
 from gumshoe.records import TestOutcome
 
-__all__ = ["parse_unittest", "read_outcomes"]
+__all__ = ["parse_sympy", "parse_unittest", "read_outcomes"]
 
 TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
 VERDICT = re.compile(r"^(?:.* \.\.\. .*?)?(ok|FAIL|ERROR|skipped\b.*|expected failure|unexpected success)$")
@@ -22,6 +25,17 @@ WORDS = {
     "ERROR": "error",
     "expected failure": "xfailed",
     "unexpected success": "xpassed",
+}
+SYMPY_FILE = re.compile(r"^(?P<path>\S+\.py)\[\d+\]\s*$")
+SYMPY_TEST = re.compile(r"^(?P<name>test_\w+) (?:.* )?(?P<word>ok|F|E|f|X|s|w)(?: .*)?$")
+SYMPY_WORDS = {
+    "ok": "passed",
+    "F": "failed",
+    "E": "error",
+    "f": "xfailed",
+    "X": "xpassed",
+    "s": "skipped",
+    "w": "skipped",
 }
 WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
 
@@ -51,6 +65,20 @@ def parse_unittest(output: str) -> tuple[TestOutcome, ...]:
         TestOutcome.model_validate({"id": test, "outcome": outcome, "message": messages.get(test, "")})
         for test, outcome in found.items()
     )
+
+
+def parse_sympy(output: str) -> tuple[TestOutcome, ...]:
+    """The outcomes in what sympy's `bin/test --verbose` printed; none where it is not that."""
+    path = ""
+    found: dict[str, str] = {}
+    for line in output.splitlines():
+        file = SYMPY_FILE.match(line)
+        test = SYMPY_TEST.match(line)
+        if file:
+            path = file["path"]
+        elif test and path:
+            found[f"{path}::{test['name']}"] = SYMPY_WORDS[test["word"]]
+    return tuple(TestOutcome.model_validate({"id": test, "outcome": outcome}) for test, outcome in found.items())
 
 
 def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
+from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.outcomes import parse_unittest, read_outcomes
-from gumshoe.env.patch import make_patch
-from gumshoe.errors import ToolFailure
+from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_outcomes
+from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match, Sandbox, TestRun
 from gumshoe.records import Edit, ExecResult, Task, TestOutcome
 
@@ -88,8 +88,13 @@ class Workspace:
         return self.sandbox.snapshot()
 
     def restore(self, snapshot: str) -> list[Edit]:
-        """Puts the files back as they were, and returns what that changed. Raises SandboxError: no such snapshot."""
-        changes = self.sandbox.changes(snapshot)
+        """Puts the files back as they were, and returns what that changed; where that is too much to report, the
+        files that tools have edited, without their texts. Raises SandboxError: no such snapshot.
+        """
+        try:
+            changes = self.sandbox.changes(snapshot)
+        except WorkspaceDamaged:
+            changes = {edit.path: (None, None) for edit in self.edits}
         self.sandbox.restore(snapshot)
         return [
             Edit(path=path, before=_decoded(now), after=_decoded(then)) for path, (then, now) in sorted(changes.items())
@@ -100,16 +105,20 @@ class Workspace:
     ) -> TestRun:
         """Puts the read-only files and our pytest plugin back, then runs the entrypoint.
 
-        Outcomes of single tests are known for pytest and for `unittest -v`.
+        Outcomes of single tests are known for pytest, `unittest -v` and sympy's `bin/test --verbose`.
 
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
             plugins: injected modules that pytest is to load too, each with the environment variables that it reads.
+
+        Raises:
+            ToolFailure: the files cannot be put back, because of what programs have done to the workspace or its disk.
         """
         sandbox = self.sandbox
-        if self._readonly.pairs:
-            sandbox.restore(self._base, only=self._readonly.pairs)
-        sandbox.prepare_support()
+        with _damage():
+            if self._readonly.pairs:
+                sandbox.restore(self._base, only=self._readonly.pairs)
+            sandbox.prepare_support()
         record = posixpath.join(sandbox.support, "outcomes.jsonl")
         wanted = {"gumshoe_outcomes": {"GUMSHOE_OUTCOMES": record}, **(plugins or {})}
         known = sandbox.environment
@@ -137,8 +146,11 @@ class Workspace:
     def patch(self) -> str:
         """What has changed since the episode began, in git's format: without hidden and read-only paths, and without
         new files that the repository's `.gitignore` leaves out.
+
+        Raises ToolFailure when the changed files hold more than the sandbox config's `patch_mb`.
         """
-        changes = self.sandbox.changes(self._base, ignore=self._hidden.pairs)
+        with _damage():
+            changes = self.sandbox.changes(self._base, ignore=self._hidden.pairs)
         return make_patch(
             {
                 path: (before, after)
@@ -152,7 +164,7 @@ class Workspace:
             written = read_outcomes(self.sandbox.read_file(record, inside=False))
         except OSError:
             written = ()  # The program removed or replaced it.
-        return written or parse_unittest(result.output)
+        return written or parse_unittest(result.output) or parse_sympy(result.output)
 
     def _pattern_file(self, name: str) -> Sequence[str]:
         try:
@@ -221,8 +233,17 @@ def _outside(path: str) -> ToolFailure:
 
 
 @contextmanager
+def _damage() -> Generator[None]:
+    """Reports to the agent what programs have done to the workspace."""
+    try:
+        yield
+    except WorkspaceDamaged as error:
+        raise ToolFailure("workspace_damaged", f"{error}. Remove what you do not need, or put it back.") from None
+
+
+@contextmanager
 def _failures(path: str) -> Generator[None]:
-    """Tells the agent what the file system refused."""
+    """Reports to the agent what the file system refused."""
     try:
         yield
     except FileNotFoundError:

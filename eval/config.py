@@ -32,9 +32,9 @@ class ServeConfig(Config):
     backend: Literal["auto", "vllm", "transformers"] = Field(
         default="auto", description="auto: vLLM where it is installed, else transformers' own server"
     )
-    python: str | None = Field(default=None, description="interpreter of the environment that serves; null: this one")
+    python: str | None = Field(default=None, description="Python of the serving environment; null: this one")
     image: str | None = Field(
-        default=None, description="container image of vLLM's server, run with docker; null: an interpreter serves"
+        default=None, description="container image of vLLM's server, run with docker; null: serve with `python`"
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
@@ -42,23 +42,23 @@ class ServeConfig(Config):
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where the model runs")
     dtype: str = Field(default="auto", description="type of the weights; auto: as stored, float32 on a CPU")
     max_length: int = Field(default=8192, ge=1, description="tokens of prompt and answer together (vLLM)")
-    tool_parser: str = Field(default="hermes", description="how vLLM reads tool calls out of the text")
+    tool_parser: str = Field(default="hermes", description="vLLM's tool call parser")
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
     data_parallel: int = Field(default=1, ge=1, description="copies of the model (vLLM)")
     cpu_cache_gb: int = Field(default=1, ge=1, description="memory for the KV cache on a CPU (vLLM), in GiB")
     threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 1 for a small model, else all")
     arguments: tuple[str, ...] = Field(default=(), description="further arguments for the server, as they are")
-    startup_s: float = Field(default=600.0, gt=0, description="seconds until it must answer /health")
-    restarts: int = Field(default=3, ge=0, description="how often a server that died is started again")
+    startup_s: float = Field(default=600.0, gt=0, description="seconds to wait for /health")
+    restarts: int = Field(default=3, ge=0, description="how often a crashed server is restarted")
 
 
 class SamplingConfig(Config):
     """How a served model is asked."""
 
-    temperature: float = Field(default=0.0, ge=0, description="0: always the likeliest token")
-    max_tokens: int = Field(default=512, ge=1, description="tokens of one answer")
+    temperature: float = Field(default=0.0, ge=0, description="0: greedy decoding")
+    max_tokens: int = Field(default=512, ge=1, description="maximum tokens per response")
     tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
-    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one answer")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one response")
 
 
 class AnswersConfig(Config):
@@ -77,13 +77,15 @@ class ArmConfig(Config):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="short name; also that of its run folder")
     label: str = Field(default="", description="name in the report; empty: `name`")
     model: str | None = Field(default=None, description="model folder that is served while the arm runs")
-    policy: PolicyConfig | None = Field(default=None, description="who decides, where no model folder is given")
-    answers: AnswersConfig | None = Field(default=None, description="another explorer's answers, instead of playing")
-    agent: AgentConfig | None = Field(default=None, description="what it may do; null: as the whole evaluation says")
+    policy: PolicyConfig | None = Field(default=None, description="policy, if no model folder is given")
+    answers: AnswersConfig | None = Field(
+        default=None, description="another explorer's answers, instead of running episodes"
+    )
+    agent: AgentConfig | None = Field(default=None, description="the agent; null: that of the whole evaluation")
     baseline: bool = Field(default=False, description="the arm that the others are compared with, task by task")
 
     @model_validator(mode="after")
-    def _one_mind(self) -> Self:
+    def _exactly_one_source(self) -> Self:
         if sum(one is not None for one in (self.model, self.policy, self.answers)) != 1:
             raise ValueError(f"arm {self.name!r} needs either a model folder or a policy (or a file of answers)")
         return self
@@ -104,19 +106,19 @@ class SolverConfig(Config):
     )
     tries: int = Field(default=12, ge=1, description="scripted: changes it may try on a task")
     model: str | None = Field(default=None, description="policy: model folder that is served for the solver")
-    policy: PolicyConfig | None = Field(default=None, description="policy: who decides, where no model folder is given")
+    policy: PolicyConfig | None = Field(default=None, description="policy: the policy, if no model folder is given")
     mode: Literal["agent", "one_shot"] = Field(
         default="agent", description="policy: work with tools, or one answer after seeing the places of the pack"
     )
     agent: AgentConfig = Field(
-        default=AgentConfig(kind="rewrite"), description="policy: what it may do where it is given a pack, or none"
+        default=AgentConfig(kind="rewrite"), description="policy: the solver's agent, with or without a pack"
     )
     limits: LimitsConfig = Field(
         default=LimitsConfig(), description="policy: how much it may use on a task, the same in every arm"
     )
     references: tuple[ReferenceName, ...] | None = Field(
         default=None,
-        description="arms beside the seekers' (solo, no_pack, static, oracle_pack, debug, rewrite); null: the first "
+        description="additional arms (solo, no_pack, static, oracle_pack, debug, rewrite); null: the first "
         "four for a policy, without solo for the script",
     )
 
@@ -126,10 +128,7 @@ class SolverConfig(Config):
         if self.kind == "policy" and given != 1:
             raise ValueError("a solver of kind policy needs either a model folder or a policy")
         if self.kind == "scripted" and given:
-            raise ValueError("a scripted solver asks no model: set solver.kind to policy")
-        agents = {"solo", "debug", "rewrite"} & set(references_of(self))
-        if self.kind == "scripted" and agents:
-            raise ValueError(f"a scripted solver is no agent: leave {min(agents)!r} out of solver.references")
+            raise ValueError("a scripted solver uses no model: set solver.kind to policy")
         return self
 
 
@@ -158,39 +157,40 @@ class EvalConfig(Config):
 
     out: str = Field(description="folder of the evaluation; made if missing, resumed if there")
     title: str = Field(default="How much does the seeker see?", description="headline of the report")
-    vars: dict[str, str] = Field(
-        default_factory=dict, description="texts that stand for {name} in models and in training_log"
-    )
+    vars: dict[str, str] = Field(default_factory=dict, description="values of {name} in models and in training_log")
     tasks: TasksConfig = Field(description="which tasks; a limit is shared out evenly between their splits")
-    agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="what every arm may do")
+    agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="agent of every arm")
     arms: tuple[ArmConfig, ...] = Field(min_length=1, description="what is compared, in the order of the report")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     serve: ServeConfig = Field(default=ServeConfig(), description="how model folders are served")
-    sampling: SamplingConfig = Field(default=SamplingConfig(), description="how served models are asked")
+    sampling: SamplingConfig = Field(default=SamplingConfig(), description="sampling settings of served models")
     solver: SolverConfig | None = Field(
-        default=None, description="measure what each report is worth to a solver; null: do not"
+        default=None, description="measure how much each report helps a solver; null: do not"
     )
     harness: HarnessConfig | None = Field(
         default=None, description="grade with the official SWE-bench harness as well; null: do not"
     )
+    metrics: tuple[str, ...] = Field(
+        default=(), description="metrics of your own: names that packages announce, or paths package.module:attribute"
+    )
     flaky_runs: int = Field(
-        default=0, ge=0, description="runs of the gold patch; tasks that it does not repair each time are left out"
+        default=0, ge=0, description="runs of the gold patch; tasks that it does not fix every time are excluded"
     )
     replay: bool = Field(
-        default=False, description="run each episode's steps again in a fresh sandbox: are its findings seen again?"
+        default=False, description="replay each episode's steps in a fresh sandbox to check its findings"
     )
     workers: int = Field(default=2, ge=1, description="episodes at the same time, in each arm")
     runner: Literal["threads", "ray"] = Field(
         default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"
     )
     ray: RayConfig = Field(default=RayConfig(), description="the cluster; only with runner: ray")
-    seed: int = Field(default=0, ge=0, description="every random choice follows from it, also that of the intervals")
-    attempts: int = Field(default=3, ge=1, description="tries of an episode that failed for the infrastructure's sake")
+    seed: int = Field(default=0, ge=0, description="seed of all random choices, including bootstrap samples")
+    attempts: int = Field(default=3, ge=1, description="attempts per episode; only infrastructure failures are retried")
     resamples: int = Field(default=2000, ge=100, description="bootstrap samples of one interval")
     training_log: str | None = Field(default=None, description="JSON-lines log of a training run, for the loss curve")
-    trace_arm: str | None = Field(
-        default=None, description="arm whose trace is drawn at the top; null: the last model's"
+    main_arm: str | None = Field(
+        default=None, description="arm whose patches are written to preds.jsonl; null: the last one"
     )
 
     @model_validator(mode="after")
@@ -204,8 +204,8 @@ class EvalConfig(Config):
             raise ValueError(f"an arm cannot be called {taken!r}: that is one of the solver's own")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
-        if self.trace_arm is not None and self.trace_arm not in names:
-            raise ValueError(f"trace_arm {self.trace_arm!r} is no arm; the arms are {', '.join(names)}")
+        if self.main_arm is not None and self.main_arm not in names:
+            raise ValueError(f"main_arm {self.main_arm!r} is not an arm; the arms are {', '.join(names)}")
         for text in (*(arm.model for arm in self.arms), self.solver and self.solver.model, self.training_log):
             self.fill(text or "")
         return self

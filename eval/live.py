@@ -1,32 +1,38 @@
-"""Episodes of the seeker for whoever decides turn by turn: a model that is being trained.
+"""Episodes for whoever decides turn by turn: a model that is being trained.
 
-The same tasks, prompts, tools and scores as in an evaluation, without a server between.
+The same episode as in an evaluation (`gumshoe.collect.episode`), with the same tasks, prompts, tools, nudges, limits
+and scores, without a server between.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, JsonValue
 
 from gumshoe.collect.agent import make_agent
+from gumshoe.collect.chat import as_template_chat, read_turn
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
-from gumshoe.collect.grounding import is_grounded
-from gumshoe.collect.observed import tool_message
+from gumshoe.collect.environments import InProcess
+from gumshoe.collect.episode import Episode
+from gumshoe.collect.grounding import grounded_share, observation_texts
+from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.debug_env import DebugEnv
-from gumshoe.env.tasks import gold_lines, load_tasks
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
 from gumshoe.eval.scorers.localisation import lines_overlap
-from gumshoe.eval.scorers.valid_calls import INVALID_KINDS
-from gumshoe.records import ContextPack, Limits, Message, Oracle, Task, ToolCall
+from gumshoe.eval.scorers.valid_calls import is_valid
+from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools
-from gumshoe.tools.text_calls import split_text_calls
 
-__all__ = ["LiveConfig", "SeekerArena", "SeekerEpisode", "open_arena"]
+__all__ = ["ChatRequest", "LiveArena", "LiveConfig", "LiveEpisode", "episode_scores", "open_arena"]
+
+SCORES = ("line_f1", "grounding", "cost", "format")
 
 
 class LiveConfig(Config):
@@ -38,20 +44,26 @@ class LiveConfig(Config):
     limits: LimitsConfig = Field(default=LimitsConfig(steps=10), description="how much one episode may use")
 
 
-def open_arena(settings: Mapping[str, JsonValue]) -> SeekerArena:
+def open_arena(settings: Mapping[str, JsonValue]) -> LiveArena:
     """The episodes that a section `live` describes. Raises ConfigError and TaskError."""
-    return SeekerArena(validate(LiveConfig, dict(settings), origin="live"))
+    return LiveArena(validate(LiveConfig, dict(settings), origin="live"))
 
 
-class SeekerArena:
+@dataclass(frozen=True)
+class ChatRequest:
+    """What the model is asked next, as a chat template takes it: messages and tool schemas."""
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+
+
+class LiveArena:
     """The tasks of a config, and episodes on them."""
 
     def __init__(self, config: LiveConfig) -> None:
         self.config = config
         self.agent = make_agent(config.agent)
-        toolbox = Toolbox(make_tools(self.agent.tools))
-        self.schemas = toolbox.schemas
-        self._instructions = toolbox.instructions
+        self._toolbox = Toolbox(make_tools(self.agent.tools))
         self._pairs = _load(config)
 
     @property
@@ -60,129 +72,81 @@ class SeekerArena:
         return tuple(self._pairs)
 
     @property
-    def tools(self) -> list[dict[str, Any]]:
-        """The schemas, as a chat template gets them."""
-        return [schema.as_openai() for schema in self.schemas]
-
-    @property
     def scores(self) -> tuple[str, ...]:
-        """The names of what an episode is worth."""
-        return tuple(SeekerEpisode(self).scores())
+        """The names of the scores of an episode."""
+        return SCORES
 
     def opening(self, task: str) -> list[dict[str, Any]]:
         """The system message and the user message. Raises ConfigError for an unknown task."""
-        return [_sent(message) for message in self.agent.opening(self.pair(task)[0], self.schemas, self._instructions)]
+        messages = self.agent.opening(self._pair(task)[0], self._toolbox.schemas, self._toolbox.instructions)
+        return _chat(messages, ()).messages
 
-    def pair(self, task: str) -> tuple[Task, Oracle]:
-        """A task and its answer. Raises ConfigError."""
+    def episode(self, task: str) -> LiveEpisode:
+        """An episode of a task; its sandbox starts with the first request. Raises ConfigError for an unknown task."""
+        found, oracle = self._pair(task)
+        # What a model writes is never trusted.
+        episode = Episode(
+            EpisodeSpec(found, oracle),
+            self.agent,
+            lambda limited: InProcess().environment(
+                limited, self.agent.tools, self.config.sandbox, trusted=False, oracle=oracle
+            ),
+            limits=self.config.limits,
+        )
+        return LiveEpisode(episode)
+
+    def _pair(self, task: str) -> tuple[Task, Oracle]:
         if task not in self._pairs:
             raise ConfigError(f"live: there is no task {task!r}")
         return self._pairs[task]
 
-    def episode(self) -> SeekerEpisode:
-        """Episodes, one after the other."""
-        return SeekerEpisode(self)
 
+class LiveEpisode:
+    """One episode: requests as chat messages, turns as the text that a model writes."""
 
-class SeekerEpisode:
-    """One episode after the other; its sandbox opens at the first call and closes when the episode is over."""
+    def __init__(self, episode: Episode) -> None:
+        self.episode = episode
 
-    def __init__(self, arena: SeekerArena) -> None:
-        self._arena = arena
-        self._env: DebugEnv | None = None
-        self._clear()
+    def next_request(self) -> ChatRequest | None:
+        """What the model is asked next; None once the episode is over. Raises SandboxError and TaskError."""
+        request = self.episode.next_request()
+        return None if request is None else _chat(request.messages, request.tools)
 
-    def reset(self, task: str) -> list[dict[str, Any]]:
-        """Begins an episode and returns the messages that open it."""
-        self.close()
-        self._clear()
-        self._task, self._oracle = self._arena.pair(task)
-        self._limits = _limited(self._task, self._arena.config.limits)
-        return self._arena.opening(task)
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more can be done."""
-        return self._over
-
-    def call(self, name: str, arguments: Mapping[str, Any], *, new_turn: bool = True) -> str:
-        """Carries out one call; returns the text of the tool message. Calls of one turn count as one step."""
-        self._turns += new_turn
-        step = self._turns - 1
-        return self._told(ToolCall(id=f"call-{step}", name=name, arguments=dict(arguments)), step).content
-
-    def answer(self, text: str) -> list[dict[str, Any]]:
-        """Takes in a turn as it was written; one without a call ends the episode."""
-        step = self._turns
-        self._turns += 1
-        _, calls = split_text_calls(text, prefix=f"call-{step}")
-        said = {"role": "assistant", "content": text}
-        if not calls:
-            self._end()
-        return [said, *(_sent(self._told(call, step)) for call in calls)]
+    def accept(self, text: str, *, cut_off: bool = False) -> None:
+        """Takes in a turn as it was written; `cut_off` where it ran into its length limit. Raises SandboxError."""
+        written = Completion(text=text, finish_reason="length" if cut_off else "stop")
+        offered = {schema.name for schema in self.episode.offered()}
+        self.episode.accept(read_turn(written, prefix=f"call-{len(self.episode.steps)}", offered=offered))
 
     def scores(self) -> dict[str, float]:
-        """`line_f1`, `grounding` and `cost` of what was handed over (0 without), and `format`.
-
-        `format` is the share of turns whose calls were valid, halved where nothing was handed over; `cost` the share
-        of the allowed turns that was not needed.
-        """
-        gold = gold_lines(self._oracle.gold_patch) if self._oracle else {}
-        valid = sum(self._valid) / max(1, self._turns, len(self._valid))
-        pack = self._pack
-        if pack is None:
-            return {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": valid / 2}
-        texts = self._seen
-        grounded = sum(is_grounded(finding, texts) for finding in pack.findings)
-        return {
-            "line_f1": lines_overlap(pack.locations, gold).f1 or 0.0,
-            "grounding": grounded / len(pack.findings) if pack.findings else 0.0,
-            "cost": max(0.0, 1 - self._turns / self._limits.steps),
-            "format": valid,
-        }
+        """What the episode is worth by now, as `episode_scores`."""
+        episode = self.episode
+        assert episode.spec.oracle is not None
+        return episode_scores(episode.steps, episode.context_pack, episode.spec.oracle, episode.task.limits.steps)
 
     def close(self) -> None:
-        """Ends the sandbox. Idempotent."""
-        env, self._env = self._env, None
-        if env is not None:
-            env.close()
+        """Removes the sandbox. Idempotent."""
+        self.episode.close()
 
-    def _clear(self) -> None:
-        self._task: Task | None = None
-        self._oracle: Oracle | None = None
-        self._limits = Limits()
-        self._turns = 0
-        self._over = False
-        self._valid: list[bool] = []
-        self._seen: dict[int, str] = {}
-        self._pack: ContextPack | None = None
 
-    def _told(self, call: ToolCall, step: int) -> Message:
-        if self._over:
-            return tool_message(step, "not run: the episode was over", call_id=call.id, tool=call.name)
-        observation = self._opened().step(call)[4]["observation"]
-        failure = observation.failure
-        self._valid.append(failure is None or failure.kind not in INVALID_KINDS)
-        self._seen[step] = f"{self._seen.get(step, '')}\n{observation.text}".lstrip("\n")
-        env = self._opened()
-        self._pack = env.context_pack
-        if env.stop is not None or self._turns >= self._limits.steps:
-            self._end()
-        return tool_message(step, observation.text, call_id=call.id, tool=observation.tool or call.name)
+def episode_scores(
+    steps: Sequence[Step], pack: ContextPack | None, oracle: Oracle, allowed_turns: int
+) -> dict[str, float]:
+    """What an episode is worth, 0 to 1 each, from what a trajectory holds.
 
-    def _opened(self) -> DebugEnv:
-        if self._env is None:
-            assert self._task is not None
-            config = self._arena.config
-            task = self._task.model_copy(update={"limits": self._limits})
-            # What a model writes is never trusted.
-            self._env = DebugEnv(task, tools=self._arena.agent.tools, sandbox=config.sandbox, trusted=False)
-            self._env.reset(seed=0)
-        return self._env
-
-    def _end(self) -> None:
-        self._over = True
-        self.close()
+    `line_f1` and `grounding` are those of the evaluation's scorers, 0 where nothing was reported. `cost` is the share
+    of the allowed turns that was not needed, 0 without a report. `format` is the evaluation's `valid_calls`, the share
+    of turns whose calls were valid, halved without a report.
+    """
+    valid = sum(is_valid(step) for step in steps) / max(1, len(steps))
+    if pack is None:
+        return {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": valid / 2}
+    return {
+        "line_f1": lines_overlap(pack.locations, gold_lines(oracle.gold_patch)).f1 or 0.0,
+        "grounding": grounded_share(pack, observation_texts(steps)) or 0.0,
+        "cost": max(0.0, 1 - len(steps) / allowed_turns),
+        "format": valid,
+    }
 
 
 def _load(config: LiveConfig) -> dict[str, tuple[Task, Oracle]]:
@@ -197,11 +161,5 @@ def _load(config: LiveConfig) -> dict[str, tuple[Task, Oracle]]:
     return found
 
 
-def _limited(task: Task, limits: LimitsConfig) -> Limits:
-    own = task.limits.model_dump()
-    given = {name: value for name, value in limits.model_dump().items() if name in own and value is not None}
-    return Limits(**{**own, **given})
-
-
-def _sent(message: Message) -> dict[str, Any]:
-    return message.as_openai(arguments_as_text=False)
+def _chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> ChatRequest:
+    return ChatRequest(as_template_chat(messages), [tool.as_openai() for tool in tools])

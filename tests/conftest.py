@@ -1,7 +1,8 @@
 """What all tests share: which sandboxes work on this machine, and what happens where one does not.
 
-`@pytest.mark.needs("docker")` (or "bubblewrap") skips a test, with the reason, where that backend does not work.
-With GUMSHOE_REQUIRE_DOCKER=1 no test may be skipped for want of one: such a skip is a failure.
+`@pytest.mark.needs("docker")` (or "podman", "bubblewrap") skips a test, with the reason, where that backend does not
+work. With GUMSHOE_REQUIRE_DOCKER=1 no test may be skipped for want of Docker or bubblewrap, with
+GUMSHOE_REQUIRE_PODMAN=1 none for want of Podman: such a skip is a failure.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).parent.parent
 IMAGE = "gumshoe-python:latest"
 REQUIRED = os.environ.get("GUMSHOE_REQUIRE_DOCKER") == "1"
+REQUIRED_PODMAN = os.environ.get("GUMSHOE_REQUIRE_PODMAN") == "1"
 ABOUT_SANDBOXES = re.compile(r"docker|bubblewrap|bwrap|daemon", re.IGNORECASE)
+ABOUT_PODMAN = re.compile(r"podman", re.IGNORECASE)
 
 # Examples take as long as the machine is busy: no deadline, and the same examples in every run.
 settings.register_profile("gumshoe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -34,12 +37,23 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 @functools.cache
-def why_not(backend: str) -> str | None:
+def unavailable_reason(backend: str) -> str | None:
     """Why `backend` does not work on this machine; None where it does."""
-    return {"docker": _why_not_docker, "bubblewrap": _why_not_bubblewrap}[backend]()
+    return {
+        "docker": _check_docker,
+        "podman": _check_podman,
+        "bubblewrap": _check_bubblewrap,
+    }[backend]()
 
 
-def _why_not_docker() -> str | None:
+def _check_podman() -> str | None:
+    from gumshoe.env.sandboxes.engine import PODMAN, engine_unavailable_reason
+
+    reason = engine_unavailable_reason(PODMAN, IMAGE)
+    return None if reason is None else f"podman: {reason}"
+
+
+def _check_docker() -> str | None:
     import docker
     from docker.errors import DockerException, ImageNotFound
 
@@ -65,7 +79,7 @@ def _why_not_docker() -> str | None:
     return None
 
 
-def _why_not_bubblewrap() -> str | None:
+def _check_bubblewrap() -> str | None:
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap is not installed"
@@ -77,7 +91,7 @@ def _why_not_bubblewrap() -> str | None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for backend in mark.args:
-            reason = why_not(backend)
+            reason = unavailable_reason(backend)
             if reason is not None:
                 pytest.skip(reason)
 
@@ -88,11 +102,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turns the skip of a sandbox test into a failure where every sandbox must be there."""
     report = yield
-    if REQUIRED and report.skipped and not hasattr(report, "wasxfail") and call.excinfo is not None:
+    if report.skipped and not hasattr(report, "wasxfail") and call.excinfo is not None:
         reason = str(call.excinfo.value)
-        if ABOUT_SANDBOXES.search(reason):
+        podman = ABOUT_PODMAN.search(reason) is not None
+        if REQUIRED_PODMAN if podman else REQUIRED and ABOUT_SANDBOXES.search(reason):
             report.outcome = "failed"
-            report.longrepr = f"skipped, although GUMSHOE_REQUIRE_DOCKER=1: {reason}"
+            report.longrepr = f"skipped, although every sandbox is required here: {reason}"
     return report
 
 

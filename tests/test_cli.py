@@ -96,7 +96,7 @@ def test_an_override_without_a_value_is_answered_in_one_line(command: str, tmp_p
 
 
 def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(tmp_path: Path):
-    (tmp_path / "run.yaml").write_text("dataset: nowhere\nout: made\nscratch: {}\n", encoding="utf-8")
+    (tmp_path / "run.yaml").write_text("dataset: nowhere\nout: made\nmodel: nowhere\n", encoding="utf-8")
     blocked = (
         "import sys; sys.modules['transformers'] = None; from gumshoe.cli import main; sys.exit(main(sys.argv[1:]))"
     )
@@ -125,7 +125,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):
 
 def test_a_folder_that_cannot_be_made_is_answered_in_one_line(tmp_path: Path):
     (tmp_path / "file").touch()
-    done = gumshoe("demo", "--out", "file/new", cwd=tmp_path)
+    done = gumshoe("demo", "--model", "m.gguf", "--out", "file/new", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("gumshoe demo: ")
     assert done.stderr.count("\n") == 1

@@ -44,7 +44,7 @@ def demo(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) 
 
 
 @pytest.mark.parametrize("short", [False, True])
-@pytest.mark.parametrize("stage", stages(Path("out"), "auto"), ids=lambda stage: stage.argv[0])
+@pytest.mark.parametrize("stage", stages(Path("out"), "auto", "model.gguf"), ids=lambda stage: stage.argv[0])
 def test_the_config_of_each_stage_takes_its_overrides(stage: Stage, short: bool):
     command, target, *_ = stage.argv
     assert command in COMMANDS
@@ -58,14 +58,14 @@ def test_each_product_lies_in_the_folder_of_the_demo(tmp_path: Path):
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "mine.txt").touch()
-    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert main(["demo", "--model", "m.gguf", "--out", str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(tmp_path: Path):
     nobody = {"DOCKER_HOST": f"unix://{tmp_path}/nobody.sock"}
-    done = demo("--sandbox", "docker", "--out", "made", cwd=tmp_path, environment=nobody)
+    done = demo("--model", "m.gguf", "--sandbox", "docker", "--out", "made", cwd=tmp_path, environment=nobody)
     assert done.returncode == 2
     assert "[1/5]" in done.stdout
     assert "[2/5]" not in done.stdout

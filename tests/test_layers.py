@@ -52,7 +52,7 @@ def test_an_empty_skeleton_keeps_the_layers(skeleton: Path):
     ("importer", "statement"),
     [
         ("tools", "import gumshoe.env"),
-        ("tools", "def late():\n    from gumshoe.eval import report"),
+        ("tools", "def late():\n    from gumshoe.eval import results"),
         ("env", "from gumshoe.collect import agent"),
         ("collect", "import gumshoe.eval"),
         ("collect", "import gumshoe.train"),

@@ -27,14 +27,14 @@ from gumshoe.protocols import TestRun, Workspace
 from gumshoe.records import Decision, Edit, Observation
 from gumshoe.tools.schema import CallSignature, read_signature
 
-__all__ = ["BaseTool", "Board", "FunctionTool", "tool"]
+__all__ = ["BaseTool", "FunctionTool", "ToolEvents", "tool"]
 
 
-class Board(Protocol):
-    """What the tools of one toolbox can tell each other, without knowing each other."""
+class ToolEvents(Protocol):
+    """How the tools of one toolbox learn of each other's state and events without knowing each other."""
 
     def marks(self, path: str) -> frozenset[int]:
-        """Lines of a file that some tool has something on (breakpoints)."""
+        """Lines of a file that some tool has marked (breakpoints)."""
         ...
 
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
@@ -42,8 +42,8 @@ class Board(Protocol):
         ...
 
 
-class _AloneBoard:
-    """The board of a tool that is in no toolbox."""
+class _NoEvents:
+    """The events of a tool that is in no toolbox."""
 
     def marks(self, path: str) -> frozenset[int]:
         return frozenset()
@@ -70,7 +70,7 @@ class BaseTool:
         self.signature: CallSignature = self._read_signature()
         self.description: str = self.signature.description
         self.parameters: dict[str, JsonValue] = self.signature.parameters
-        self.board: Board = _AloneBoard()
+        self.events: ToolEvents = _NoEvents()
 
     def _read_signature(self) -> CallSignature:
         return read_signature(self.run, self.name, skip=1)
@@ -84,12 +84,12 @@ class BaseTool:
         """An observation of this tool."""
         return Observation(tool=self.name, text=text, data=dict(data or {}), truncated=truncated)
 
-    def attach(self, board: Board) -> None:
-        """Gives the tool the board of the toolbox it is in."""
-        self.board = board
+    def attach(self, events: ToolEvents) -> None:
+        """Connects the tool to the other tools of its toolbox."""
+        self.events = events
 
     def marks(self, path: str) -> frozenset[int]:
-        """Lines of `path` that this tool has something on."""
+        """Lines of `path` that this tool has marked."""
         return frozenset()
 
     def on_reset(self, workspace: Workspace) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-import secrets
-from collections.abc import Mapping
+
+from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, SessionReply, Workspace
@@ -16,7 +16,6 @@ from gumshoe.tools.text import cut, plain_text
 __all__ = ["Bash"]
 
 _OUTPUT_LIMIT = 4000
-_GRACE_S = 5.0
 _LONG = 2000
 _SPECIAL = re.compile(rb"[^\w ./:;,=+()<>|&*?'$#@!^~\[\]{}-]", re.ASCII)
 _ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "PS1": ""}
@@ -36,8 +35,8 @@ if [ -r "$__gumshoe_folder/exports" ]; then
 fi 2> /dev/null
 trap __gumshoe_save EXIT
 while IFS= read -r -u 250 __gumshoe_request; do
-  __gumshoe_id=${__gumshoe_request#*\"id\": \"}
-  __gumshoe_id=${__gumshoe_id%%\"*}
+  __gumshoe_nonce=${__gumshoe_request##*\"nonce\": \"}
+  __gumshoe_nonce=${__gumshoe_nonce%%\"*}
   case $__gumshoe_request in
     *'"command": "'*)
       __gumshoe_command=${__gumshoe_request#*\"command\": \"}
@@ -48,7 +47,7 @@ while IFS= read -r -u 250 __gumshoe_request; do
   eval "$__gumshoe_command" < /dev/null 250<&-
   __gumshoe_code=$?
   __gumshoe_save
-  printf '{"id": "%s", "exit_code": %d}\n' "$__gumshoe_id" "$__gumshoe_code" >&250
+  printf '{"nonce": "%s", "exit_code": %d}\n' "$__gumshoe_nonce" "$__gumshoe_code" >&250
 done
 """
 """The shell's loop. A request on the control socket holds the command, every byte that means something to JSON or to
@@ -83,31 +82,20 @@ class Bash(BaseTool):
             sandbox.write_file(f"{folder}/command", b"", inside=False)
             argv = ["bash", "--noprofile", "--norc", "-c", _SHELL, "bash", folder]
             self._session = sandbox.open_session(argv, env=_ENVIRONMENT)
-        request = {"command": _in_ascii(command)}
-        if len(request["command"]) > _LONG:
+        request: dict[str, JsonValue] = {"command": _in_ascii(command)}
+        if len(_in_ascii(command)) > _LONG:
             sandbox.write_file(f"{folder}/command", command.encode(), inside=False)
             request = {}
         timeout = workspace.task.limits.command_timeout_s
-        reply = self._exchange(self._session, request, timeout)
+        reply = self._session.request(request, timeout)
         if reply.message is None:
             self.close()
         return self._observe(reply, timeout)
 
-    def _exchange(self, session: Session, request: Mapping[str, str], timeout: float) -> SessionReply:
-        """Runs the command of the request, or what stands in the command file.
-
-        Messages without the nonce of this call are passed over.
-        """
-        nonce = secrets.token_hex(16)
-        reply = session.request({"id": nonce, **request}, timeout)
-        printed = reply.output
-        while reply.message is not None and reply.message.get("id") != nonce:
-            reply = session.wait_message(_GRACE_S)
-            printed += reply.output
-        return reply.model_copy(update={"output": printed})
-
     def _observe(self, reply: SessionReply, timeout: float) -> Observation:
         exit_code = reply.exit_code if reply.message is None else reply.message.get("exit_code")
+        if not isinstance(exit_code, int):
+            exit_code = None
         output, truncated = cut(plain_text(reply.output).strip("\n"), _OUTPUT_LIMIT)
         lines = [output] if output else []
         if reply.timed_out:

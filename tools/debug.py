@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from gumshoe.errors import ToolFailure
@@ -45,11 +46,11 @@ class Debug(BaseTool):
 
     def _exchange(self, workspace: Workspace, lines: list[str]) -> Exchange:
         """Runs commands; `restart` among them ends the program and runs the rest in a new one."""
-        timeout = workspace.task.limits.command_timeout_s
+        deadline = time.monotonic() + workspace.task.limits.command_timeout_s
         results: list[dict[str, Any]] = []
         while True:
             session = self._running(workspace)
-            exchange = session.request("commands", timeout, lines=lines)
+            exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
             answer = exchange.answer
             if answer is None:
                 if exchange.breakpoints is not None:

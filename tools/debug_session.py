@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Sandbox, Session, SessionReply, Workspace
+from gumshoe.tools.debug_answers import read_answer, read_breakpoints
 
 __all__ = ["DebugSession", "Exchange", "debug_argv"]
 
@@ -44,7 +44,6 @@ class DebugSession:
     def __init__(self, workspace: Workspace, breakpoints: Sequence[dict[str, Any]]) -> None:
         sandbox = workspace.sandbox
         argv = debug_argv(sandbox, workspace.task.debug_entrypoint or workspace.task.entrypoint)
-        self._count = 0
         self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT)
         self.ended = False
         self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
@@ -55,11 +54,8 @@ class DebugSession:
 
     def request(self, op: str, timeout: float, **fields: Any) -> Exchange:
         """Sends a request and waits for its answer; after `timeout` seconds the program is interrupted."""
-        self._count += 1
-        deadline = time.monotonic() + timeout
         exchange = Exchange(None)
-        reply = self._session.request({"id": self._count, "op": op, **fields}, timeout)
-        if not self._take(exchange, reply, deadline):
+        if not self._take(exchange, self._session.request({"op": op, **fields}, timeout)):
             self._interrupt(exchange)
         return exchange
 
@@ -67,33 +63,26 @@ class DebugSession:
         """Stops a program that runs too long where it is; one that does not stop is killed."""
         exchange.timed_out = True
         self._session.interrupt()
-        deadline = time.monotonic() + _GRACE_S
-        if not self._take(exchange, self._session.wait_message(_GRACE_S), deadline):
+        if not self._take(exchange, self._session.wait_message(_GRACE_S)):
             exchange.killed = True
             self.close()
 
-    def _take(self, exchange: Exchange, reply: SessionReply, deadline: float) -> bool:
-        """Takes in what comes until the answer or the end of the program; false when the time is up before.
+    def _take(self, exchange: Exchange, reply: SessionReply) -> bool:
+        """Takes in a reply; false when the time was up before the answer came or the program ended.
 
-        Answers to earlier requests, given up on since, are passed over; breakpoints that were changed are told before
-        the answer.
+        What the debugger's process sends is checked: the code under test runs in the same process.
         """
-        while True:
-            exchange.output += reply.output
-            message = reply.message
-            if message is None:
-                break
-            if message.get("id") == self._count and "interim" not in message:
-                exchange.answer = message
-                self.ended = message.get("state") == "exited"
-                break
-            if message.get("id") == self._count:
-                exchange.breakpoints = message["breakpoints"]  # type: ignore[assignment]
-            reply = self._session.wait_message(max(0.0, deadline - time.monotonic()))
+        exchange.output += reply.output
+        for announced in reply.interim:
+            exchange.breakpoints = read_breakpoints(announced) or exchange.breakpoints
         if reply.timed_out:
             return False
-        exchange.exit_code = reply.exit_code if message is None else message.get("exit_code")  # type: ignore[assignment]
-        self.ended = self.ended or message is None
+        answer = exchange.answer = None if reply.message is None else read_answer(reply.message)
+        exchange.exit_code = reply.exit_code if answer is None else answer["exit_code"]
+        self.ended = answer is None or answer["state"] == "exited"
+        if answer is None and reply.message is not None:
+            exchange.killed = True
+            self.close()
         return True
 
     def close(self) -> None:
@@ -102,13 +91,13 @@ class DebugSession:
         self._session.close()
 
 
-def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str]) -> list[str]:
-    """The command that debugs what `entrypoint` runs.
+def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str], script: str = "gumshoe_debugger.py") -> list[str]:
+    """The command that runs `entrypoint` under an injected script, the debugger unless another is named.
 
-    `python` with its options becomes that interpreter running our debugger; any other program is left to the debugger
-    to find, and must be a Python script.
+    `python` with its options becomes that interpreter running the script; any other program is left to the script to
+    find, and must be a Python program.
     """
-    debugger = f"{sandbox.support}/gumshoe_debugger.py"
+    debugger = f"{sandbox.support}/{script}"
     if not _PYTHON.match(entrypoint[0]):
         return [sandbox.python, debugger, "--", *entrypoint]
     options = 1

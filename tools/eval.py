@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Decision, Observation, TestOutcome
+from gumshoe.records import DebugFrame, Decision, Observation, TestOutcome
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.text import cut, cut_line
+from gumshoe.tools.tracebacks import describe_frame, exception_text, printed_frames
 
 __all__ = ["Eval"]
 
 _DETAILED = 4
 _NAMED = 15
 _MESSAGE_LINES = 8
+_FRAMES = 4
 _OUTPUT_LIMIT = 1500
 _ORDER = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
 _TITLES = {"failed": "FAILED", "error": "ERROR"}
@@ -31,8 +33,21 @@ class Eval(BaseTool):
     def run(self, workspace: Workspace) -> Observation:
         """Run the tests. Shows failures with their innermost frames."""
         run = workspace.run_tests()
-        self.board.on_eval(run, workspace)
-        return self.observe(describe(run), as_data(run), truncated=run.result.truncated)
+        self.events.on_eval(run, workspace)
+        run = run.model_copy(update={"outcomes": tuple(_with_frames(each, workspace) for each in run.outcomes)})
+        data = as_data(run)
+        if _output(run):
+            frames = printed_frames(run.result.output, workspace.sandbox.root)
+            data |= {"output": _output(run), "frames": [_frame_data(frame) for frame in frames]}
+        return self.observe(describe(run), data, truncated=run.result.truncated)
+
+
+def _with_frames(outcome: TestOutcome, workspace: Workspace) -> TestOutcome:
+    """The outcome of a runner that printed a traceback, with its frames apart from the exception."""
+    frames = outcome.frames or printed_frames(outcome.message, workspace.sandbox.root)
+    if not frames or outcome.frames:
+        return outcome
+    return outcome.model_copy(update={"message": exception_text(outcome.message), "frames": frames})
 
 
 def as_data(run: TestRun) -> dict[str, JsonValue]:
@@ -41,26 +56,40 @@ def as_data(run: TestRun) -> dict[str, JsonValue]:
     return {
         "passed": run.passed,
         "counts": {name: counts[name] for name in _ORDER if counts[name]},
-        "outcomes": [outcome.model_dump() for outcome in run.outcomes],
+        "outcomes": [_outcome_data(outcome) for outcome in run.outcomes],
         "exit_code": run.result.exit_code,
         "timed_out": run.result.timed_out,
         "test_duration_s": run.result.duration_s,
     }
 
 
+def _outcome_data(outcome: TestOutcome) -> dict[str, JsonValue]:
+    data: dict[str, JsonValue] = {"id": outcome.id, "outcome": outcome.outcome, "message": outcome.message}
+    return {**data, "frames": [_frame_data(frame) for frame in outcome.frames]} if outcome.frames else data
+
+
+def _frame_data(frame: DebugFrame) -> dict[str, JsonValue]:
+    return frame.model_dump(exclude={"local_values"})
+
+
 def describe(run: TestRun) -> str:
     """What the model reads: one line of counts, then the failures, or the program's output where none is known."""
     lines = [_summary(run)]
-    broken = [outcome for outcome in run.outcomes if not outcome.passed and outcome.outcome in _TITLES]
+    broken = [outcome for outcome in run.outcomes if outcome.outcome in _TITLES]
     for outcome in broken[:_DETAILED]:
         lines += _failure(outcome)
     lines += [f"{_TITLES[outcome.outcome]} {outcome.id}" for outcome in broken[_DETAILED:_NAMED]]
     if len(broken) > _NAMED:
         lines.append(f"[... {len(broken) - _NAMED} more failures ...]")
-    if not run.outcomes or not (broken or run.passed):
-        output, _ = cut(run.result.output.strip(), _OUTPUT_LIMIT)
-        lines += [output] if output else []
+    lines += [_output(run)] if _output(run) else []
     return "\n".join(lines)
+
+
+def _output(run: TestRun) -> str:
+    """What the program printed, where the outcomes do not tell why it failed."""
+    if run.outcomes and (run.passed or any(outcome.outcome in _TITLES for outcome in run.outcomes)):
+        return ""
+    return cut(run.result.output.strip(), _OUTPUT_LIMIT)[0]
 
 
 def _summary(run: TestRun) -> str:
@@ -75,4 +104,10 @@ def _summary(run: TestRun) -> str:
 
 def _failure(outcome: TestOutcome) -> Sequence[str]:
     message = [cut_line(line, 160) for line in outcome.message.splitlines()[:_MESSAGE_LINES]]
-    return [f"{_TITLES[outcome.outcome]} {outcome.id}", *(f"  {line}" for line in message)]
+    frames = [describe_frame(frame) for frame in shown_frames(outcome.frames)]
+    return [f"{_TITLES[outcome.outcome]} {outcome.id}", *(f"  {line}" for line in [*message, *frames])]
+
+
+def shown_frames(frames: Sequence[DebugFrame]) -> Sequence[DebugFrame]:
+    """The first frame, which is the test's, and the innermost ones."""
+    return frames if len(frames) <= _FRAMES else [frames[0], *frames[-_FRAMES + 1 :]]

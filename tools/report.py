@@ -1,4 +1,4 @@
-"""`report`: the seeker hands over what it found."""
+"""`report`: the seeker reports what it found."""
 
 from __future__ import annotations
 

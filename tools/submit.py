@@ -17,4 +17,5 @@ class Submit(BaseTool):
 
     def run(self, workspace: Workspace) -> Observation:
         """Hand in the repaired code. Ends the episode."""
+        workspace.patch()  # One that is too large is refused while the agent can still do something about it.
         return self.observe("submitted", {"submitted": True, "edited": sorted({e.path for e in workspace.edits})})

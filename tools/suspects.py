@@ -1,17 +1,15 @@
 """`suspects`: which functions the failing tests run, and the passing ones do not.
 
-Spectrum-based fault localisation. A line that `f` of `F` failing tests and `p` passing tests run is suspicious by the
-Ochiai coefficient, `f / sqrt(F * (f + p))`: 1 where all failing tests and no passing ones run it. (R. Abreu,
-P. Zoeteweij, A. van Gemund: On the Accuracy of Spectrum-based Fault Localization, TAIC PART 2007.)
+Spectrum-based fault localization. Functions that are equally suspicious are ordered by how many calls lie between them
+and the frame that failed.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
@@ -19,11 +17,12 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import TestRun, Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.formulas import FORMULAS, Formula
 from gumshoe.tools.source import read_source
 from gumshoe.tools.spans import Span, spans
 from gumshoe.tools.text import plural
 
-__all__ = ["Spectrum", "Suspect", "Suspects", "ochiai", "rank"]
+__all__ = ["Spectrum", "Suspect", "Suspects", "describe_suspect", "rank", "shown_suspects"]
 
 _SHOWN = 8
 _RECORD = "lines.json"
@@ -34,24 +33,28 @@ Count = Annotated[int, Field(ge=0)]
 class Spectrum(BaseModel):
     """What the plugin `gumshoe_suspects` wrote.
 
-    `lines` holds, by path and line, how many failing and passing tests ran it, and when the first failing one did so
-    last (0: not at all).
+    `lines` holds, by path and line, how many failing and passing tests ran it; `distances`, by path and the line at
+    which a function begins, how many calls lie between it and the frame that failed.
     """
 
     failed: Count
     passed: Count
-    lines: dict[str, dict[int, tuple[Count, Count, Count]]]
+    lines: dict[str, dict[int, tuple[Count, Count]]]
+    distances: dict[str, dict[int, Count]] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A function that failing tests run: its lines, the most suspicious of them, and how suspicious these are."""
+    """A function that failing tests run: its lines, the most suspicious of them, and how suspicious these are.
+
+    `distance` is the number of calls between it and the frame that failed; None where that is not known.
+    """
 
     path: str
     span: Span
     score: float
     lines: tuple[int, ...]
-    last: int
+    distance: int | None = None
 
 
 class Suspects(BaseTool):
@@ -59,61 +62,73 @@ class Suspects(BaseTool):
 
     name = "suspects"
 
-    def run(self, workspace: Workspace) -> Observation:
-        """Show which functions failing tests run more than passing ones, most suspicious first."""
+    def run(self, workspace: Workspace, formula: str = "ochiai") -> Observation:
+        """Show which functions failing tests run more than passing ones, most suspicious first.
+
+        Args:
+            formula: ochiai, dstar, tarantula or barinel
+        """
+        if formula not in FORMULAS:
+            raise ToolFailure("bad_arguments", f"no formula {formula!r}: use one of {', '.join(FORMULAS)}")
         run, spectrum = _measure(workspace)
         if not spectrum.failed:
             text = "No test fails." if run.passed else "No test was followed to its failure: use eval."
             return self.observe(text, _as_data(spectrum, ()))
-        ranked = rank(spectrum, _functions(workspace, spectrum))
-        return self.observe(_describe(spectrum, ranked), _as_data(spectrum, ranked), truncated=len(ranked) > _SHOWN)
+        ranked = rank(spectrum, _functions(workspace, spectrum), FORMULAS[formula])
+        data = {**_as_data(spectrum, ranked), "formula": formula}
+        return self.observe(_describe(spectrum, ranked), data, truncated=len(ranked) > _SHOWN)
 
 
-def ochiai(failing: int, passing: int, failed: int) -> float:
-    """How suspicious a line is, 0 to 1.
-
-    Args:
-        failing: failing tests that run it.
-        passing: passing tests that run it.
-        failed: all failing tests.
-    """
-    return failing / math.sqrt(failed * (failing + passing)) if failing else 0.0
-
-
-def rank(spectrum: Spectrum, functions: Mapping[str, Sequence[Span]]) -> list[Suspect]:
+def rank(
+    spectrum: Spectrum, functions: Mapping[str, Sequence[Span]], formula: Formula = FORMULAS["ochiai"]
+) -> list[Suspect]:
     """The functions that failing tests run, most suspicious first.
 
-    A function is as suspicious as its most suspicious line. Among equals, one with more such lines comes first, then
-    the one that ran last before the failure.
+    A function is as suspicious as its most suspicious line. Among equals, the nearest to the frame that failed comes
+    first, then the one with more such lines.
 
     Args:
         spectrum: what ran.
         functions: by path, outer before inner; a line belongs to the innermost one.
+        formula: how suspicious a line is.
     """
     found = [
         suspect
         for path, spans_there in functions.items()
-        for suspect in _suspects_of(path, spans_there, spectrum)
+        for suspect in _suspects_of(path, spans_there, spectrum, formula)
         if suspect.score
     ]
-    return sorted(found, key=lambda suspect: (-suspect.score, -len(suspect.lines), -suspect.last))
+    return sorted(found, key=_order)
 
 
-def _suspects_of(path: str, functions: Sequence[Span], spectrum: Spectrum) -> Iterator[Suspect]:
-    lines: dict[Span, dict[int, tuple[int, int, int]]] = {}
+def _order(suspect: Suspect) -> tuple[float, float, int, str, int]:
+    distance = float("inf") if suspect.distance is None else suspect.distance
+    return -suspect.score, distance, -len(suspect.lines), suspect.path, suspect.span.start
+
+
+def tied(ranked: Sequence[Suspect]) -> int:
+    """How many suspects are as suspicious as the first."""
+    return sum(suspect.score == ranked[0].score for suspect in ranked)
+
+
+def _suspects_of(path: str, functions: Sequence[Span], spectrum: Spectrum, formula: Formula) -> Iterator[Suspect]:
+    lines: dict[Span, dict[int, tuple[int, int]]] = {}
     for line, counts in spectrum.lines[path].items():
         around = next((span for span in reversed(functions) if span.start <= line <= span.end), None)
         if around is not None:
             lines.setdefault(around, {})[line] = counts
     for span, counted in lines.items():
-        scores = {line: ochiai(failing, passing, spectrum.failed) for line, (failing, passing, _) in counted.items()}
+        scores = {
+            line: formula(failing, passing, spectrum.failed, spectrum.passed)
+            for line, (failing, passing) in counted.items()
+        }
         worst = max(scores.values())
         yield Suspect(
             path=path,
             span=span,
             score=worst,
             lines=tuple(sorted(line for line, score in scores.items() if score == worst)),
-            last=max(order for _, _, order in counted.values()),
+            distance=spectrum.distances.get(path, {}).get(span.start),
         )
 
 
@@ -145,29 +160,44 @@ def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonVal
     return {
         "failed": spectrum.failed,
         "passed": spectrum.passed,
-        "suspects": [
-            {
-                "path": suspect.path,
-                "function": suspect.span.name,
-                "start": suspect.span.start,
-                "end": suspect.span.end,
-                "score": round(suspect.score, 4),
-                "lines": list(suspect.lines),
-            }
-            for suspect in ranked
-        ],
+        "shown": min(len(ranked), _SHOWN),
+        "tied": tied(ranked) if ranked else 0,
+        "suspects": [_suspect_data(suspect) for suspect in ranked],
     }
+
+
+def _suspect_data(suspect: Suspect) -> dict[str, JsonValue]:
+    return {
+        "path": suspect.path,
+        "function": suspect.span.name,
+        "start": suspect.span.start,
+        "end": suspect.span.end,
+        "score": round(suspect.score, 4),
+        "lines": list(suspect.lines),
+        "distance": suspect.distance,
+    }
+
+
+def describe_suspect(suspect: Mapping[str, Any]) -> str:
+    """`start-end path function score`, the line that stands for a suspect in the text."""
+    return "{start}-{end} {path} {function} {score:.2f}".format(**suspect)
+
+
+def shown_suspects(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The suspects in the data of an observation that are also in its text."""
+    return data.get("suspects", ())[: data.get("shown", 0)]
 
 
 def _describe(spectrum: Spectrum, ranked: Sequence[Suspect]) -> str:
     tests = plural(spectrum.failed, "failing test")
     if not ranked:
         return f"No function of the project is run by {tests}."
-    lines = [
-        f"{suspect.span.start}-{suspect.span.end} {suspect.path} {suspect.span.name} {suspect.score:.2f}"
-        for suspect in ranked[:_SHOWN]
-    ]
+    lines = [describe_suspect(_suspect_data(suspect)) for suspect in ranked[:_SHOWN]]
     more = [f"[... {len(ranked) - _SHOWN} more ...]"] if len(ranked) > _SHOWN else []
     first = json.dumps({"start": ranked[0].span.start, "end": ranked[0].span.end, "path": ranked[0].path})
     title = f"{plural(len(ranked), 'function')} run by {tests}, most suspicious first"
+    if len(ranked) > 1 and tied(ranked) == len(ranked):
+        title = (
+            f"No function stands out: {tests} run {len(ranked)}, all equally suspicious; nearest to the failure first"
+        )
     return "\n".join([title, *lines, *more, f"To view the first: {first}"])

@@ -4,6 +4,9 @@
     {"name": "view", "arguments": {"path": "cart.py"}}
     </tool_call>
 
+Small models often leave the tags out, or write a Markdown fence instead: the object alone is then the call, if it
+names a tool that was offered.
+
 What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with how to call it right.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from gumshoe.records import ToolCall, ToolSchema
@@ -23,6 +26,13 @@ __all__ = ["TAG", "describe_tools", "parse_native", "render_text_calls", "split_
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
+_FENCE = re.compile(
+    r"^ {0,3}(?P<mark>```+)[ \t]*(?P<language>[^\s`]*)[^\n`]*\n(?P<body>.*?)(?:^ {0,3}(?P=mark)`*[ \t\r]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_OBJECT_START = re.compile(r"^ {0,3}(?=\{)", re.MULTILINE)
+_OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
+_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
 def parse_native(call_id: str, name: str, arguments: str | Mapping[str, Any] | None) -> ToolCall:
@@ -43,15 +53,17 @@ def parse_native(call_id: str, name: str, arguments: str | Mapping[str, Any] | N
     return ToolCall(id=call_id, name=name, arguments=value)
 
 
-def split_text_calls(text: str, *, prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text without its `<tool_call>` blocks, and the calls in them.
+def split_text_calls(text: str, *, prefix: str, offered: Collection[str] = ()) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text without its calls, and the calls: its `<tool_call>` blocks, or else its one bare call.
 
     Args:
         text: what the model wrote; a last block may be left open, as when it ran into its length limit.
         prefix: start of the calls' ids, which become `prefix-0`, `prefix-1`, ...
+        offered: names of tools that a bare call may have: an object of exactly `name` and `arguments`, on lines of its
+            own or alone in a fence, in a text without any other such object. Without names no bare call is read.
     """
     if TAG not in text:
-        return text, ()
+        return _split_bare_call(text, f"{prefix}-0", offered)
     blocks = _BLOCK.findall(text)
     calls = tuple(_parse_block(f"{prefix}-{number}", block) for number, block in enumerate(blocks))
     return _BLOCK.sub("", text).replace("</tool_call>", "").strip(), calls
@@ -74,6 +86,59 @@ def describe_tools(tools: Sequence[ToolSchema]) -> str:
     )
 
 
+def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
+    if not offered or '"arguments"' not in text:
+        return text, ()
+    found = list(_objects(text))
+    if len(found) != 1:
+        return text, ()
+    start, end, value = found[0]
+    if value.keys() != {"name", "arguments"} or value["name"] not in tuple(offered):
+        return text, ()
+    arguments = clean_json(value["arguments"])
+    if not isinstance(arguments, dict):
+        return text, ()
+    call = ToolCall(id=call_id, name=value["name"], arguments=arguments)
+    return (text[:start] + text[end:]).strip(), (call,)
+
+
+def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """JSON objects outside of fences, and in fences of JSON or of no language: start and end with the fence, value.
+
+    An object that shares its fence with anything else is given as an empty one: it counts, but is no call.
+    """
+    position = 0
+    for fence in _FENCE.finditer(text):
+        yield from _whole_line_objects(text[position : fence.start()], position)
+        position = fence.end()
+        if fence["language"].lower() not in {"", "json"}:
+            continue
+        for start, end, value in _whole_line_objects(fence["body"], 0):
+            alone = not (fence["body"][:start] + fence["body"][end:]).strip()
+            yield fence.start(), fence.end(), value if alone else {}
+    yield from _whole_line_objects(text[position:], position)
+
+
+def _whole_line_objects(text: str, offset: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """JSON objects that share no line with anything else: start, end (both plus `offset`), value.
+
+    One that brackets, a comma or an assignment around it make part of something larger is given as an empty one.
+    """
+    end = 0
+    for line in _OBJECT_START.finditer(text):
+        if line.start() < end:
+            continue
+        try:
+            value, stop = _DECODER.raw_decode(text, line.end())
+        except (ValueError, RecursionError):
+            continue
+        end = stop
+        rest = _LINE_END.match(text, stop)
+        if rest:
+            part = text[: line.start()].rstrip().endswith(_OPENING) or text[rest.end() :].lstrip().startswith(_CLOSING)
+            yield offset + line.start(), offset + rest.end(), {} if part else value
+
+
 def _parse_block(call_id: str, block: str) -> ToolCall:
     try:
         value = _loads(block)
@@ -91,7 +156,7 @@ def _parse_block(call_id: str, block: str) -> ToolCall:
 def _loads(text: str) -> Any:
     """JSON as the standard has it, lone surrogates replaced. Raises ValueError, also for what nests too deeply."""
     try:
-        return clean_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_finite))
+        return clean_json(_DECODER.decode(text))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -105,6 +170,9 @@ def _finite(text: str) -> float:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _unreadable(call_id: str, name: str, raw: str, why: str) -> ToolCall:

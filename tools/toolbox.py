@@ -84,7 +84,7 @@ class Toolbox:
         return observation.model_copy(update=changes)
 
     def marks(self, path: str) -> frozenset[int]:
-        """Lines of a file that some tool has something on."""
+        """Lines of a file that some tool has marked."""
         return frozenset[int]().union(*(tool.marks(path) for tool in self._base_tools()))
 
     def on_reset(self, workspace: Workspace) -> None:

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
+from gumshoe.config import parse_yaml
 from gumshoe.records import ToolCall, ToolSchema
 
 __all__ = ["line_parameter", "parse_command"]
@@ -91,7 +90,7 @@ def _typed(text: str, schema: Mapping[str, Any]) -> Any:
 def _value(text: str) -> Any:
     """Numbers, booleans, null, lists and mappings as YAML has them; all else is text."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = parse_yaml(text)
+    except ValueError:
         return text
     return value if isinstance(value, (int, float, bool, list, dict)) or (value is None and text == "null") else text

@@ -29,20 +29,21 @@ class View(BaseTool):
         """
         lines = read_source(workspace.read_text(path)).shown
         first, last = _range(path, len(lines), start, end)
-        marks = self.board.marks(path)
+        marks = self.events.marks(path)
         width = len(str(last))
-        shown = [
-            f"{'*' if number in marks else ' '}{number:>{width}} {cut_line(lines[number - 1])}"
-            for number in range(first, last + 1)
+        shown = [cut_line(line) for line in lines[first - 1 : last]]
+        numbered = [
+            f"{'*' if number in marks else ' '}{number:>{width}} {line}" for number, line in enumerate(shown, first)
         ]
         title = f"{path} {first}-{last} of {plural(len(lines), 'line')}" if lines else f"{path} is empty"
         return self.observe(
-            "\n".join([title, *shown]),
+            "\n".join([title, *numbered]),
             {
                 "path": path,
                 "start": first,
                 "end": last,
                 "total": len(lines),
+                "lines": shown,
                 "breakpoints": sorted(number for number in marks if first <= number <= last),
             },
         )

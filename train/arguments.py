@@ -100,7 +100,7 @@ def trackers(names: Sequence[str]) -> list[str]:
     known = sorted(integration_utils.INTEGRATION_TO_CALLBACK)
     for name in names:
         if name not in known:
-            raise ConfigError(f"report_to: {name!r} is no tracker that transformers knows: {', '.join(known)}")
+            raise ConfigError(f"report_to: {name!r} is not a tracker known to transformers: {', '.join(known)}")
         # Of this one transformers does not say whether it is there.
         if name != "flyte" and name not in integration_utils.get_available_reporting_integrations():
             raise ConfigError(f"report_to: {name} is not installed here: pip install it, or leave it out")

@@ -48,9 +48,7 @@ def render_card(config: TrainConfig, outcome: Outcome) -> str:
     """The text of README.md in the model folder, its YAML header included."""
     header: dict[str, object] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
     header["tags"] = ["gumshoe", "seeker", "sft", "trl"]
-    if config.model is not None:
-        header["base_model"] = config.model
-    origin = f"`{config.model}`" if config.model else "a Qwen3 architecture with fresh weights"
+    header["base_model"] = config.model
     left_out = f" {outcome.skipped} rows over {config.max_length} tokens were left out." if outcome.skipped else ""
     masked = f" {outcome.masked} turns that were mistakes were read and not trained." if outcome.masked else ""
     facts = [
@@ -66,8 +64,8 @@ def render_card(config: TrainConfig, outcome: Outcome) -> str:
             f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
             "# An info-seeking model\n",
             "It looks for the cause of failing tests with tools: it runs the tests, reads code, stops the program and "
-            "looks at values, and hands over what it found.\n",
-            f"Fine-tuned from {origin} on split `{config.train_split}` of view `{config.view}` of the dataset "
+            "looks at values, and reports what it found.\n",
+            f"Fine-tuned from `{config.model}` on split `{config.train_split}` of view `{config.view}` of the dataset "
             f"`{config.dataset}`: {outcome.rows:,} conversations, {outcome.tokens:,} tokens, of which "
             f"{outcome.trained_tokens:,} train (what the assistant wrote; never prompts, tools or tool results)."
             f"{left_out}{masked}\n",

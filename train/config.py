@@ -8,29 +8,10 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from gumshoe.config import Config
 from gumshoe.train.live import LiveSection
-from gumshoe.train.mistakes import RULES, Rule
+from gumshoe.train.masked_turns import RULES, Rule
 from gumshoe.train.samples import Sampling
 
-__all__ = ["LoraSection", "ScratchSection", "TrainConfig"]
-
-
-class ScratchSection(Config):
-    """A small model made from nothing: a Qwen3 architecture and a tokenizer trained on the data set.
-
-    The defaults give about 1.7 million parameters, for a processor with two cores and a few minutes.
-    """
-
-    layers: int = Field(3, ge=2, description="transformer layers")
-    hidden: PositiveInt = Field(192, description="width of the residual stream")
-    heads: PositiveInt = Field(4, description="attention heads of a layer")
-    head_dim: int = Field(48, ge=16, multiple_of=2, description="width of a head")
-    intermediate: PositiveInt = Field(256, description="width of the feed-forward layers")
-    vocab: int = Field(2048, ge=384, description="most tokens of the tokenizer")
-    rope_theta: PositiveFloat = Field(1e10, description="base of the rotary positions; large: far tokens look alike")
-    max_positions: PositiveInt = Field(8192, description="longest sequence the model says it can read")
-    copying: bool = Field(True, description="start from weights that can copy what was seen, not from noise")
-    context: int = Field(3, ge=1, description="copying: how many tokens must agree before the next one is copied")
-    frozen: bool = Field(False, description="copying: leave the embeddings and the first layer untrained, as laid")
+__all__ = ["LoraSection", "TrainConfig"]
 
 
 class LoraSection(Config):
@@ -49,12 +30,14 @@ class TrainConfig(Config):
     dataset: str = Field(description="dataset folder, as `gumshoe export` writes it")
     view: str = Field("seeker", description="config of the dataset: seeker or agent")
     train_split: str = Field("train", description="split that is trained on")
-    eval_split: str | None = Field(None, description="split whose loss is measured and never trained; null: none")
-    limit: PositiveInt | None = Field(None, description="train on the first so many rows only; null: all")
+    eval_split: str | None = Field(None, description="split for evaluation, never trained on; null: none")
+    limit: PositiveInt | None = Field(None, description="maximum number of rows, taken from the first on; null: all")
 
-    model: str | None = Field(None, description="model to start from: a folder or a hub id; null: see scratch")
-    scratch: ScratchSection | None = Field(None, description="make a small model instead of loading one")
+    model: str = Field(description="model to start from: a folder, a hub id, or a .gguf file")
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
+    chat_template: str | None = Field(
+        None, description="template instead of the model's own: hermes, which is bundled, or a file; it is saved along"
+    )
 
     method: Literal["full", "lora", "qlora"] = Field(
         "full", description="train all weights, or adapters, or adapters on weights of 4 bits (needs bitsandbytes)"
@@ -63,38 +46,33 @@ class TrainConfig(Config):
         default_factory=lambda: LoraSection.model_validate({}), description="adapters, for method lora"
     )
 
-    max_length: PositiveInt = Field(8192, description="most tokens of a row")
+    max_length: PositiveInt = Field(8192, description="maximum tokens per row")
     too_long: Literal["error", "skip", "windows"] = Field(
         "error", description="rows over max_length: refuse them, leave them out, or cut them between turns"
     )
     unit: Literal["episode", "decision"] = Field(
         "episode", description="a row trains a whole episode, or one decision with all that led to it"
     )
-    mask: tuple[Rule, ...] = Field(
-        RULES, description="turns that are read and not trained: malformed calls, a loop's repetitions"
-    )
+    mask: tuple[Rule, ...] = Field(RULES, description="turns that are masked: malformed calls, a loop's repetitions")
     epochs: PositiveFloat = Field(1.0, description="passes over the rows")
-    max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: as epochs say")
+    max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: determined by epochs")
     batch: PositiveInt = Field(1, description="rows that go through the model at once, on each device")
     accumulate: PositiveInt = Field(1, description="batches of one optimizer step")
     learning_rate: PositiveFloat = Field(1e-5, description="peak learning rate")
     schedule: Literal["linear", "cosine", "constant_with_warmup"] = Field(
-        "cosine", description="learning rate's course"
+        "cosine", description="learning rate schedule"
     )
     warmup: float = Field(0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     weight_decay: float = Field(0.0, ge=0, description="decay of the weight matrices")
     beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's memory of squared gradients")
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     packing: bool = Field(False, description="pack rows into sequences of max_length; slow on processors")
-    by_length: bool = Field(False, description="put rows of like length into a batch: less padding")
-    rename: float = Field(
-        0.0, ge=0, le=1, description="share of rows whose names and numbers are exchanged for others, to teach copying"
-    )
+    by_length: bool = Field(False, description="batch rows of similar length: less padding")
     bf16: bool = Field(False, description="compute in bfloat16")
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
-    seed: int = Field(0, ge=0, description="seed of the weights, of the order and of dropout")
-    threads: PositiveInt | None = Field(None, description="processor threads; null: as torch decides")
-    device: Literal["auto", "cpu"] = Field("auto", description="cpu: leave an accelerator alone")
+    seed: int = Field(0, ge=0, description="seed of the order and of dropout")
+    threads: PositiveInt | None = Field(None, description="processor threads; null: torch's default")
+    device: Literal["auto", "cpu"] = Field("auto", description="cpu: do not use an accelerator")
 
     log_every: PositiveInt = Field(10, description="steps between two log entries")
     eval_every: PositiveInt | None = Field(
@@ -112,14 +90,6 @@ class TrainConfig(Config):
     )
     episodes: LiveSection | None = Field(None, description="live episodes, for best: seeker")
     report_to: tuple[str, ...] = Field((), description="trackers that transformers knows, such as trackio or wandb")
-
-    @model_validator(mode="after")
-    def _one_model(self) -> Self:
-        if (self.model is None) == (self.scratch is None):
-            raise ValueError("give either model (a folder or a hub id) or scratch (a section), not both and not none")
-        if self.scratch is not None and self.method != "full":
-            raise ValueError("adapters on a model made from nothing teach it nothing: use method: full")
-        return self
 
     @model_validator(mode="after")
     def _best_is_measured(self) -> Self:

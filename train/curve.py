@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+
+from gumshoe.storage import read_jsonl
 
 __all__ = ["draw_losses", "draw_rewards"]
 
@@ -26,7 +26,7 @@ def _draw(log: Path, out: Path, name: str, label: str, curves: list[tuple[str, s
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    entries: list[dict[str, Any]] = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    entries = [entry for _, entry in read_jsonl(log)]
     figure = Figure(figsize=(7, 4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()

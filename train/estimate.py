@@ -1,4 +1,4 @@
-"""What a run will take, reckoned before it is started: memory and time, term by term.
+"""Estimates what a run will take before it is started: memory and time, term by term.
 
 Memory, on each device, with P parameters of which T train, on D devices that share them (1 without sharding):
 
@@ -25,6 +25,7 @@ from typing import Any
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.shapes import SHAPES, Shape, read_shape
+from gumshoe.train.starting_point import local_model
 
 __all__ = ["DEVICES", "Device", "Estimate", "as_table", "estimate", "shape_of"]
 
@@ -69,30 +70,20 @@ class Estimate:
 
 
 def shape_of(config: TrainConfig) -> Shape:
-    """The sizes of the config's model: known by name, read from its folder, or from the section scratch.
+    """The sizes of the config's model: known by name, or read from its folder or file.
 
     Raises:
         ConfigError: they are not known.
     """
-    if config.scratch is not None:
-        own = config.scratch
-        return Shape(
-            layers=own.layers,
-            hidden=own.hidden,
-            intermediate=own.intermediate,
-            heads=own.heads,
-            kv_heads=own.heads,
-            head_dim=own.head_dim,
-            vocab=own.vocab,
-            tied=False,
-        )
-    assert config.model is not None
     if config.model in SHAPES:
         return SHAPES[config.model]
-    if (Path(config.model) / "config.json").is_file():
-        return read_shape(Path(config.model) / "config.json")
+    stored = Path(local_model(config.model)) / "config.json"
+    if stored.is_file():
+        return read_shape(stored)
     known = ", ".join(sorted(SHAPES))
-    raise ConfigError(f"the sizes of {config.model} are not known: give a model folder, or one of {known}")
+    raise ConfigError(
+        f"the sizes of {config.model} are not known: give a model folder, a .gguf file, or one of {known}"
+    )
 
 
 def estimate(

@@ -16,7 +16,8 @@ from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
-from gumshoe.train.run_folder import RunFolder
+from gumshoe.train.run_folder import TrainingFolder
+from gumshoe.train.template import training_template
 
 if TYPE_CHECKING:
     from trl.trainer.grpo_config import GRPOConfig
@@ -39,35 +40,32 @@ def train_grpo(config: GrpoConfig, arena: Arena, *, resume: Path | None = None) 
         SandboxError, TaskError: an episode broke.
     """
     if config.vllm != "off" and find_spec("vllm") is None:
-        raise ConfigError(f"vllm: {config.vllm} needs vLLM beside TRL: pip install 'trl[vllm]', or use vllm: off")
-    folder = RunFolder(config)
+        raise ConfigError(
+            f"vllm: {config.vllm} needs vLLM in addition to TRL: pip install 'trl[vllm]', or use vllm: off"
+        )
+    folder = TrainingFolder(config)
     if folder.done:
         return TrainResult(folder.model, folder.log, None)
     with torch_threads(config.threads):
         trainer = _trainer(config, folder, arena)
         began = time.monotonic()
         checkpoint = resume or folder.newest_checkpoint()
-        try:
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        finally:
-            trainer.close()
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         outcome = _outcome(trainer, time.monotonic() - began)
         _save(config, folder, trainer, outcome)
     return TrainResult(folder.model, folder.log, outcome)
 
 
-def _trainer(config: GrpoConfig, folder: RunFolder, arena: Arena) -> LiveTrainer:
+def _trainer(config: GrpoConfig, folder: TrainingFolder, arena: Arena) -> LiveTrainer:
     from datasets import Dataset
     from transformers import PrinterCallback, ProgressCallback
 
-    from gumshoe.train.copying import freeze_copying
     from gumshoe.train.log import LossLog, ProgressBar
     from gumshoe.train.model import load_weights
     from gumshoe.train.rollouts import LiveTrainer, score_functions
 
     model = load_weights(config.model, config.revision)
-    if config.frozen:
-        freeze_copying(model)
+    tokenizer = load_tokenizer(config.model, config.revision)
     weights = config.episodes.weights
     rows = [{"prompt": arena.opening(task), "task": task} for task in arena.tasks]
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
@@ -75,32 +73,17 @@ def _trainer(config: GrpoConfig, folder: RunFolder, arena: Arena) -> LiveTrainer
         warnings.simplefilter("ignore", FutureWarning)
         trainer = LiveTrainer(
             arena=arena,
+            template=training_template(tokenizer),
             model=model,
             args=_arguments(config, folder.checkpoints, list(weights.values())),
             reward_funcs=score_functions(list(weights)),
             train_dataset=Dataset.from_list(rows),
-            processing_class=_tokenizer(config),
+            processing_class=tokenizer,
             callbacks=[LossLog(folder.log), ProgressBar()],
         )
     trainer.remove_callback(ProgressCallback)
     trainer.remove_callback(PrinterCallback)
     return trainer
-
-
-def _tokenizer(config: GrpoConfig) -> Any:
-    """The model's tokenizer, which TRL must be able to read calls with.
-
-    TRL knows the common templates. One that it does not know is taken to write calls as Hermes and Qwen do, as the
-    training format of Gumshoe says.
-    """
-    from trl.chat_template_utils import add_response_schema, qwen3_template
-
-    tokenizer: Any = load_tokenizer(config.model, config.revision)
-    try:
-        return add_response_schema(tokenizer)
-    except ValueError:
-        tokenizer.response_template = qwen3_template
-        return tokenizer
 
 
 def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> GRPOConfig:
@@ -116,7 +99,6 @@ def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> G
         num_iterations=config.iterations,
         max_steps=config.max_steps,
         max_completion_length=config.max_completion,
-        max_tool_calling_iterations=config.max_turns,
         generation_kwargs={"max_new_tokens": config.episodes.max_tokens},
         temperature=config.temperature,
         learning_rate=config.learning_rate,
@@ -154,7 +136,7 @@ def _outcome(trainer: LiveTrainer, seconds: float) -> RewardOutcome:
     )
 
 
-def _save(config: GrpoConfig, folder: RunFolder, trainer: LiveTrainer, outcome: RewardOutcome) -> None:
+def _save(config: GrpoConfig, folder: TrainingFolder, trainer: LiveTrainer, outcome: RewardOutcome) -> None:
     from gumshoe.train.curve import draw_rewards
 
     state: Any = trainer.accelerator.get_state_dict(trainer.model) if is_sharded(trainer) else None
@@ -163,7 +145,7 @@ def _save(config: GrpoConfig, folder: RunFolder, trainer: LiveTrainer, outcome: 
     draw_rewards(folder.log, folder.path, config.episodes.weights)
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with put_in_place(folder.model) as fresh:
-        # The tokenizer as it was: what TRL reads calls with is its own affair.
+        # As it was: TRL may have changed its own.
         tokenizer = load_tokenizer(config.model, config.revision)
         write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
         (fresh / "README.md").write_text(render_reward_card(config, outcome), encoding="utf-8")

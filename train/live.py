@@ -8,36 +8,37 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from pydantic import Field, JsonValue, PositiveInt
 
 from gumshoe.config import Config
 from gumshoe.errors import ConfigError
 
-__all__ = ["Arena", "Episode", "LiveSection", "Message", "open_arena", "play"]
+__all__ = ["Arena", "Episode", "LiveSection", "Message", "Request", "Turn", "open_arena", "play"]
 
 Message = dict[str, Any]
 
 
-class Episode(Protocol):
-    """One episode after another, each in a fresh sandbox."""
-
-    def reset(self, task: str) -> list[Message]:
-        """Begins an episode of `task` and returns the messages that open it."""
-        ...
-
-    def call(self, name: str, arguments: Mapping[str, Any], *, new_turn: bool = True) -> str:
-        """Carries out one call, the first of a turn or a further one; returns the text that answers it."""
-        ...
-
-    def answer(self, text: str) -> list[Message]:
-        """Takes in a whole turn as the model wrote it; returns it and what answers it, as messages."""
-        ...
+class Request(Protocol):
+    """What the model is asked next, as its chat template takes it."""
 
     @property
-    def over(self) -> bool:
-        """Whether the episode has ended."""
+    def messages(self) -> list[Message]: ...
+
+    @property
+    def tools(self) -> list[dict[str, Any]]: ...
+
+
+class Episode(Protocol):
+    """One episode in a sandbox of its own. It owns the limits, the nudges and what may be called."""
+
+    def next_request(self) -> Request | None:
+        """What the model is asked next; None once the episode is over."""
+        ...
+
+    def accept(self, text: str, *, cut_off: bool = False) -> None:
+        """Takes in a turn as the model wrote it; `cut_off` where it ran into its length limit."""
         ...
 
     def scores(self) -> dict[str, float]:
@@ -50,40 +51,42 @@ class Episode(Protocol):
 
 
 class Arena(Protocol):
-    """Tasks, tools, and episodes on them."""
+    """Tasks, and episodes on them."""
 
     @property
     def tasks(self) -> Sequence[str]: ...
 
     @property
-    def tools(self) -> list[dict[str, Any]]:
-        """Their schemas, as the chat template gets them."""
-        ...
-
-    @property
     def scores(self) -> Sequence[str]:
-        """The names of what an episode is worth."""
+        """The names of the scores of an episode."""
         ...
 
     def opening(self, task: str) -> list[Message]:
         """The messages that an episode of `task` begins with."""
         ...
 
-    def episode(self) -> Episode: ...
+    def episode(self, task: str) -> Episode: ...
+
+
+class Turn(NamedTuple):
+    """What a model wrote, and whether it ran into its length limit."""
+
+    text: str
+    cut_off: bool = False
 
 
 class LiveSection(Config):
     """Where episodes are played while a model trains, and what they are worth."""
 
     environment: str = Field(
-        "gumshoe.eval.live:open_arena", description="module:function that makes the episodes from the section live"
+        "gumshoe.eval.live:open_arena", description="module:function that creates the episodes from the section live"
     )
     live: dict[str, JsonValue] = Field(description="tasks, sandbox and limits, as that function reads them")
     weights: dict[str, float] = Field(
         default={"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1},
-        description="what the reward is made of: score to weight",
+        description="weight of each score in the reward",
     )
-    max_tokens: PositiveInt = Field(256, description="most tokens of one turn")
+    max_tokens: PositiveInt = Field(256, description="maximum tokens per turn")
 
 
 def open_arena(section: LiveSection) -> Arena:
@@ -100,19 +103,18 @@ def open_arena(section: LiveSection) -> Arena:
     return arena
 
 
-def play(episode: Episode, task: str, write: Callable[[Sequence[Message]], str], weights: Mapping[str, float]) -> float:
+def play(episode: Episode, write: Callable[[Request], Turn], weights: Mapping[str, float]) -> float:
     """Plays one episode and returns its reward.
 
     Args:
-        episode: where.
-        task: which.
-        write: the model: the text of the next turn.
+        episode: not begun yet; closed at the end.
+        write: the model: the next turn.
         weights: of the scores.
     """
     try:
-        messages = episode.reset(task)
-        while not episode.over:
-            messages += episode.answer(write(messages))
+        while (request := episode.next_request()) is not None:
+            turn = write(request)
+            episode.accept(turn.text, cut_off=turn.cut_off)
         return reward(episode.scores(), weights)
     finally:
         episode.close()

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from gumshoe.storage import append_line, write_jsonl
+
 __all__ = ["LossLog", "ProgressBar"]
 
 PLAIN_EVERY = 10
@@ -21,7 +23,7 @@ PLAIN_EVERY = 10
 class LossLog(TrainerCallback):
     """One JSON object a line: step, epoch and what the trainer reports there (loss, eval_loss, learning_rate, ...).
 
-    A resumed run begins with what its checkpoint has logged, so that no step stands there twice.
+    A resumed run begins with what its checkpoint has logged, so that no step is duplicated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,14 +35,13 @@ class LossLog(TrainerCallback):
         """Starts the file anew."""
         if not state.is_world_process_zero:
             return
-        lines = [json.dumps(entry) + "\n" for entry in state.log_history]
-        self._path.write_text("".join(lines), encoding="utf-8")
+        write_jsonl(self._path, state.log_history)
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Appends the newest entry."""
         if state.is_world_process_zero:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(state.log_history[-1]) + "\n")
+            with self._path.open("ab") as file:
+                append_line(file, json.dumps(state.log_history[-1]), sync=False)
 
 
 class ProgressBar(TrainerCallback):

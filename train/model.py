@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
-from gumshoe.train.copying import freeze_copying
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -37,10 +36,7 @@ def load_model(model: str, config: TrainConfig) -> PreTrainedModel:
     if config.method == "qlora":
         return load_weights(model, config.revision, dtype=torch.bfloat16, quantization_config=_four_bits())
     dtype = torch.bfloat16 if config.bf16 and config.method == "lora" else torch.float32
-    loaded = load_weights(model, config.revision, dtype=dtype)
-    if config.scratch is not None and config.scratch.copying and config.scratch.frozen:
-        freeze_copying(loaded)
-    return loaded
+    return load_weights(model, config.revision, dtype=dtype)
 
 
 def load_weights(model: str, revision: str | None, **options: Any) -> PreTrainedModel:
@@ -96,4 +92,6 @@ def _four_bits() -> Any:
 def _cannot_load(model: str, error: Exception) -> ConfigError:
     reason = " ".join(str(error).split())
     short = reason if len(reason) <= 200 else f"{reason[:199]}…"
-    return ConfigError(f"model {model} cannot be loaded: give a model folder, or the id of a hub model ({short})")
+    return ConfigError(
+        f"model {model} cannot be loaded: give a model folder, a .gguf file, or the id of a hub model ({short})"
+    )

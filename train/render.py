@@ -46,8 +46,8 @@ class Renderer:
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str) -> None:
-        self._tokenizer = tokenizer
-        self._template = template
+        self.tokenizer = tokenizer
+        self.template = template
 
     def __call__(self, row: Mapping[str, Any], *, masked: Collection[int] = ()) -> Rendered:
         """Tokens and labels of a row with `messages` and perhaps `tools`.
@@ -77,12 +77,12 @@ class Renderer:
 
         messages = row["messages"]
         if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
-            raise DatasetError(f"{_name(row)} is no conversation: messages must be a list of objects with a role")
+            raise DatasetError(f"{_name(row)} is not a conversation: messages must be a list of objects with a role")
         try:
-            return self._tokenizer.apply_chat_template(
+            return self.tokenizer.apply_chat_template(
                 messages,
                 tools=row.get("tools") or None,
-                chat_template=self._template,
+                chat_template=self.template,
                 return_dict=True,
                 **options,
             )
@@ -103,7 +103,7 @@ class Renderer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, special ones included, as it was rendered."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
 Kind = Literal["trained", "masked", "read"]

@@ -1,97 +1,56 @@
-"""TRL's GRPO trainer on our episodes.
+"""TRL's GRPO trainer on live episodes.
 
-`environment_factory` is experimental in TRL, which is why its minor version is pinned. Four things of it are adapted
-here: the tools' schemas are those that the model was trained with; a call of an unknown tool goes to the environment,
-which answers as it does everywhere else; an episode that is over is not continued; and a sandbox that breaks stops the
-run, where TRL would show its error to the model.
+TRL hands a batch of prompts to a `rollout_func` and takes back token ids. That function is experimental in TRL, which
+is why its minor version is pinned. Here it drives episodes, which own the limits, the nudges and the reading of calls,
+so that a model trains on the conversation that an evaluation would show it. A sandbox that breaks stops the run.
+
+An episode trains as one sequence of tokens, so its conversation may only grow: agents that leave out old observations
+or that unlock tools on the way are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from gumshoe.errors import GumshoeError
-from gumshoe.train.live import Arena
+from gumshoe.errors import ConfigError
+from gumshoe.train.live import Arena, Episode, Message, Request, Turn
 
-__all__ = ["LiveEnvironment", "LiveTrainer", "score_functions"]
+__all__ = ["LiveTrainer", "TokenRollouts", "score_functions"]
 
-Tokens = list[list[int]]
-
-
-class LiveEnvironment:
-    """An `Episode` in the form that TRL wants: `reset`, and methods that are tools."""
-
-    def __init__(self, arena: Arena) -> None:
-        self._episode = arena.episode()
-        self._new_turn = True
-        self._failure: GumshoeError | None = None
-
-    def reset(self, **row: Any) -> None:
-        """Begins an episode of the row's `task`."""
-        self._failure = None
-        self._new_turn = True
-        self._episode.reset(row["task"])
-
-    def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Calls a tool.
-
-        Args:
-            name: which.
-            arguments: its arguments.
-        """
-        first, self._new_turn = self._new_turn, False
-        try:
-            return self._episode.call(name, arguments, new_turn=first)
-        except GumshoeError as error:
-            self._failure = error
-            raise
-
-    # TRL takes every public method for a tool.
-
-    def _turn(self) -> None:
-        """What is called from now on belongs to a new turn."""
-        self._new_turn = True
-
-    @property
-    def _over(self) -> bool:
-        return self._failure is not None or self._episode.over
-
-    def _scores(self) -> dict[str, float]:
-        """Raises what broke the episode, if anything did."""
-        if self._failure is not None:
-            raise self._failure
-        return self._episode.scores()
-
-    def _finish(self) -> None:
-        """Ends the episode. One that is not over ended with a turn that held no call that could be read."""
-        if not self._over:
-            self._episode.answer("")
-        self._episode.close()
+Tokens = list[int]
+Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None]]
 
 
-class _AnyTool(dict[str, Callable[..., str]]):
-    """Every name is a tool of the environment: it knows what to say of one that is not."""
+@dataclass
+class Row:
+    """One episode as tokens: the prompt, then turns (mask 1) and what answered them (mask 0)."""
 
-    def __init__(self, environment: LiveEnvironment) -> None:
-        super().__init__()
-        self._environment = environment
+    episode: Episode
+    request: Request
+    prompt: Tokens
+    completion: Tokens = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    over: bool = False
 
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __getitem__(self, name: str) -> Callable[..., str]:
-        return lambda **arguments: self._environment.call(name, arguments)
+    def add(self, ids: Sequence[int], *, trained: bool, logprobs: Sequence[float] | None = None) -> None:
+        """Adds tokens behind those that are there."""
+        self.completion += ids
+        self.mask += [int(trained)] * len(ids)
+        self.logprobs += logprobs if logprobs is not None else [0.0] * len(ids)
 
 
 def score_functions(names: Sequence[str]) -> list[Callable[..., list[float]]]:
     """Reward functions, one for each score by its name."""
 
     def function(name: str) -> Callable[..., list[float]]:
-        def scores(environments: Sequence[LiveEnvironment], **kwargs: Any) -> list[float]:
-            return [environment._scores()[name] for environment in environments]  # pyright: ignore[reportPrivateUsage]
+        def scores(episode_scores: Sequence[dict[str, float]], **kwargs: Any) -> list[float]:
+            return [each[name] for each in episode_scores]
 
         scores.__name__ = name
         return scores
@@ -99,78 +58,144 @@ def score_functions(names: Sequence[str]) -> list[Callable[..., list[float]]]:
     return [function(name) for name in names]
 
 
+class TokenRollouts:
+    """Plays batches of episodes with a model that reads and writes tokens.
+
+    Args:
+        arena: the episodes.
+        generate: from the tokens of each conversation to the tokens of its next turn, and to their log probabilities
+            where the generator gives them.
+        tokenizer: of the model.
+        template: the chat template that the model was trained with.
+        max_completion: maximum tokens of an episode after the prompt.
+    """
+
+    def __init__(self, arena: Arena, generate: Generate, tokenizer: Any, template: str, max_completion: int) -> None:
+        self._arena = arena
+        self._generate = generate
+        self._tokenizer = tokenizer
+        self._template = template
+        self._max_completion = max_completion
+        self._end: int = tokenizer.eos_token_id
+
+    def play(self, tasks: Sequence[str]) -> dict[str, Any]:
+        """Plays one episode for each task, all at once; the result is what TRL takes of a rollout function.
+
+        Raises:
+            SandboxError, TaskError: a sandbox broke.
+            ConfigError: a conversation did not only grow.
+        """
+        episodes = [self._arena.episode(task) for task in tasks]
+        try:
+            with ThreadPoolExecutor(max_workers=len(episodes)) as pool:
+                rows = [self._row(*begun) for begun in zip(episodes, pool.map(_begin, episodes), strict=True)]
+                has_logprobs = True
+                while live := [row for row in rows if not row.over]:
+                    has_logprobs = self._turn(live, pool)
+            return {
+                "prompt_ids": [row.prompt for row in rows],
+                "completion_ids": [row.completion for row in rows],
+                "logprobs": [row.logprobs for row in rows] if has_logprobs else None,
+                "env_mask": [row.mask for row in rows],
+                "episode_scores": [row.episode.scores() for row in rows],
+            }
+        finally:
+            for episode in episodes:
+                episode.close()
+
+    def _row(self, episode: Episode, request: Request) -> Row:
+        return Row(episode, request, self._render(request.messages, request.tools, add_generation_prompt=True))
+
+    def _turn(self, rows: list[Row], pool: ThreadPoolExecutor) -> bool:
+        """Generates one turn of each row and plays it; says whether the generator gave log probabilities."""
+        written, logprobs = self._generate([row.prompt + row.completion for row in rows])
+        turns: list[Turn] = []
+        for number, row in enumerate(rows):
+            ids = written[number][: self._room(row)]
+            row.add(ids, trained=True, logprobs=None if logprobs is None else logprobs[number][: len(ids)])
+            text = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            turns.append(Turn(str(text), cut_off=ids[-1:] != [self._end]))
+        # Sandboxes answer in threads; the tokenizer is used in this one only.
+        for row, turn, request in zip(rows, turns, pool.map(_play_turn, rows, turns), strict=True):
+            self._take_answers(row, turn, request)
+        return logprobs is not None
+
+    def _take_answers(self, row: Row, turn: Turn, request: Request | None) -> None:
+        """Adds what answers a turn. A row without room for another token behind it is over."""
+        if request is None:
+            row.over = True
+            return
+        known = len(row.request.messages)
+        if request.tools != row.request.tools or request.messages[:known] != row.request.messages:
+            raise ConfigError(
+                "GRPO needs a conversation that only grows: leave out live.agent.context_tokens, and take an agent "
+                "whose tools stay the same"
+            )
+        answers = [self._end] * turn.cut_off + self._answer_ids(request.messages[known + 1 :])
+        row.request = request
+        if len(answers) >= self._room(row):
+            row.over = True
+        else:
+            row.add(answers, trained=False)
+
+    def _room(self, row: Row) -> int:
+        """Tokens that the row may still take."""
+        return self._max_completion - len(row.completion)
+
+    def _answer_ids(self, answers: list[Message]) -> Tokens:
+        """The tokens behind a turn's end: what answers it, and the beginning of the next turn."""
+        dummy: list[Message] = [{"role": "user", "content": "dummy"}, {"role": "assistant", "content": "dummy"}]
+        before = self._render(dummy, None, add_generation_prompt=False)
+        # Templates put a line end behind the end of a turn, which belongs to the answers.
+        length = len(before) - before[::-1].index(self._end) if self._end in before else len(before)
+        return self._render([*dummy, *answers], None, add_generation_prompt=True)[length:]
+
+    def _render(
+        self, messages: list[Message], tools: list[dict[str, Any]] | None, *, add_generation_prompt: bool
+    ) -> Tokens:
+        rendered = self._tokenizer.apply_chat_template(
+            messages,
+            tools=tools,
+            chat_template=self._template,
+            add_generation_prompt=add_generation_prompt,
+            return_dict=True,
+        )
+        return list(rendered["input_ids"])
+
+
 class LiveTrainer(GRPOTrainer):
     """GRPO on live episodes.
 
     Args:
         arena: the episodes.
-        kwargs: those of TRL's trainer.
+        template: the chat template that the model was trained with.
+        kwargs: those of TRL's trainer; the rows of its dataset hold `prompt` and `task`.
     """
 
-    def __init__(self, *, arena: Arena, **kwargs: Any) -> None:
-        super().__init__(environment_factory=lambda: LiveEnvironment(arena), **kwargs)
-        self._env_tools: Mapping[Any, Any] = {None: arena.tools}
-        self._rolling: tuple[Tokens, Tokens] | None = None
+    def __init__(self, *, arena: Arena, template: str, **kwargs: Any) -> None:
+        super().__init__(rollout_func=lambda prompts, trainer: self._rollouts.play(self._tasks), **kwargs)
+        assert self.max_completion_length is not None
+        self._tasks: list[str] = []
+        self._rollouts = TokenRollouts(
+            arena,
+            lambda ids: self._generate_single_turn(ids, None, {}, 1),
+            self._tokenizer,
+            template,
+            self.max_completion_length,
+        )
 
-    def close(self) -> None:
-        """Closes every sandbox. Idempotent."""
-        for environment in self._environments():
-            environment._episode.close()  # pyright: ignore[reportPrivateUsage]
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
+        """Keeps which tasks the batch is about: TRL hands only prompts to a rollout function."""
+        self._tasks = [row["task"] for row in inputs]
+        return super()._generate_and_score_completions(inputs)
 
-    def _environments(self) -> list[LiveEnvironment]:
-        pool: Any = self._environment_pool
-        return [environment for group in pool.values() for environment in group]
 
-    def _tool_call_loop(
-        self, prompts: Any, prompt_ids: Tokens, completion_ids: Tokens, *rest: Any, **named: Any
-    ) -> Any:
-        """Carries out calls and asks again, until no turn calls a tool or the episode is over."""
-        environments: list[LiveEnvironment] = list(self.environments or ())
-        self._sync_tool_dicts: Any = [_AnyTool(environment) for environment in environments]
-        self._rolling = (prompt_ids, completion_ids)
-        try:
-            done = super()._tool_call_loop(prompts, prompt_ids, completion_ids, *rest, **named)
-        finally:
-            self._rolling = None
-        for environment in environments:
-            environment._finish()  # pyright: ignore[reportPrivateUsage]
-        return done
+def _begin(episode: Episode) -> Request:
+    request = episode.next_request()
+    assert request is not None, "an episode has at least one turn"
+    return request
 
-    def _generate_single_turn(self, prompt_ids: Tokens, *args: Any, **kwargs: Any) -> Any:
-        """The next turn of each row; none where its episode is over."""
-        if self._rolling is None:
-            return super()._generate_single_turn(prompt_ids, *args, **kwargs)
-        environments = self._rows_of(prompt_ids)
-        live = [row for row, environment in enumerate(environments) if not environment._over]  # pyright: ignore[reportPrivateUsage]
-        for environment in environments:
-            environment._turn()  # pyright: ignore[reportPrivateUsage]
-        turns: Tokens = [[] for _ in prompt_ids]
-        logprobs: Any = None
-        if live:
-            made, made_logprobs = super()._generate_single_turn([prompt_ids[row] for row in live], *args, **kwargs)
-            for row, ids in zip(live, made, strict=True):
-                turns[row] = ids
-            if made_logprobs is not None:
-                logprobs = [[] for _ in prompt_ids]
-                for row, values in zip(live, made_logprobs, strict=True):
-                    logprobs[row] = values
-        return turns, logprobs
 
-    def _rows_of(self, rows: Tokens) -> list[LiveEnvironment]:
-        """The environment of each row: the one whose prompt and completion so far the row begins with.
-
-        Rows come in the order of the batch, some left out; several of a group may have written the same so far.
-        """
-        assert self._rolling is not None
-        environments: list[LiveEnvironment] = list(self.environments or ())
-        candidates = list(zip(*self._rolling, environments, strict=True))
-        found: list[LiveEnvironment] = []
-        for row in rows:
-            place = next(
-                index
-                for index, (prompt, completion, _) in enumerate(candidates)
-                if row[: len(prompt) + len(completion)] == [*prompt, *completion]
-            )
-            found.append(candidates[place][2])
-            del candidates[: place + 1]
-        return found
+def _play_turn(row: Row, turn: Turn) -> Request | None:
+    row.episode.accept(turn.text, cut_off=turn.cut_off)
+    return row.episode.next_request()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from gumshoe.config import dump_config, load_config
@@ -11,7 +10,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["CHECKPOINTS", "RunFolder"]
+__all__ = ["CHECKPOINTS", "TrainingFolder"]
 
 CHECKPOINTS = "checkpoints"
 
@@ -19,11 +18,10 @@ _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 """Fields that may change between a run and its continuation: they do not change what is learned."""
 
 
-class RunFolder:
+class TrainingFolder:
     """Opens the folder of a run: a new one, or the one that an earlier start of the same config has left.
 
     config.yaml   the whole config          log.jsonl    losses, one entry a line
-    start/        a model made from nothing, before training
     checkpoints/  to go on from             loss.svg, loss.png (reward.svg, reward.png)
     rows/         what trains, as tokens; gone when training is done
     adapters/     of methods lora and qlora, before they are merged
@@ -37,7 +35,6 @@ class RunFolder:
         self.path = Path(config.out)
         self.config_file = self.path / "config.yaml"
         self.log = self.path / "log.jsonl"
-        self.start = self.path / "start"
         self.checkpoints = self.path / CHECKPOINTS
         self.rows = self.path / "rows"
         self.adapters = self.path / "adapters"
@@ -56,11 +53,11 @@ class RunFolder:
 
     def _claim(self, config: TrainConfig | GrpoConfig) -> None:
         if self.path.exists() and not self.path.is_dir():
-            raise ConfigError(f"out: {self.path} is a file: give another folder")
+            raise ConfigError(f"out: {self.path} is a file: choose another folder")
         if self.config_file.is_file():
             self._compare(config)
         elif self.path.is_dir() and any(self.path.iterdir()):
-            raise ConfigError(f"out: {self.path} holds something else than a training run: give another folder")
+            raise ConfigError(f"out: {self.path} is not a training run: choose another folder")
         fresh = self.config_file.with_suffix(f".new{os.getpid()}")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -73,17 +70,15 @@ class RunFolder:
         try:
             earlier = load_config(type(config), self.config_file)
         except ConfigError:
-            raise ConfigError(f"out: {self.path} holds a run that is not a training run: give another folder") from None
+            raise ConfigError(f"out: {self.path} contains a different kind of run: choose another folder") from None
         changed = sorted(
             name
             for name in type(config).model_fields
             if name not in _FREE and getattr(earlier, name) != getattr(config, name)
         )
+        # Nothing is learned before the first checkpoint: until then the config may change.
         if changed and (self.done or self.newest_checkpoint()):
             raise ConfigError(
                 f"out: {self.path} holds a run of another config ({', '.join(changed)} differ): "
                 "give another folder, or delete that one"
             )
-        if changed:
-            # Nothing was learned yet: the config was mended before training could begin.
-            shutil.rmtree(self.start, ignore_errors=True)

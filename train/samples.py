@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.mistakes import RULES, Rule, mistakes, turns_of
+from gumshoe.train.masked_turns import RULES, Rule, masked_turns, turns_of
 from gumshoe.train.render import Rendered, Renderer
 from gumshoe.train.windows import Window, windows
 
@@ -44,7 +44,7 @@ def samples(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> I
     """The samples of one row; a decision that a rule masks out gives none. Raises DatasetError."""
     row = _as_conversation(row)
     name = str(row.get("id") or "")
-    wrong = mistakes(row, sampling.mask) if _is_conversation(row["messages"]) else {}
+    wrong = masked_turns(row, sampling.mask) if _is_conversation(row["messages"]) else {}
     parts = _parts(row, renderer, sampling)
     for number, part in enumerate(parts):
         trains = [turn for turn, origin in zip(part.trains, part.origins, strict=True) if origin not in wrong]

@@ -14,13 +14,13 @@ from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations, load_rows
 from gumshoe.train.live import Arena, play
-from gumshoe.train.model import check_targets, load_model, load_tokenizer
+from gumshoe.train.model import check_targets, load_model
 from gumshoe.train.preflight import Preflight, prepare
-from gumshoe.train.rename import RenamingCollator, exchangeable
 from gumshoe.train.render import Renderer
 from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
-from gumshoe.train.run_folder import RunFolder
-from gumshoe.train.template import served_template, training_template
+from gumshoe.train.run_folder import TrainingFolder
+from gumshoe.train.starting_point import local_model, open_renderer
+from gumshoe.train.template import served_template
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from trl.trainer.sft_trainer import SFTTrainer
 
 __all__ = ["Prepared", "TrainResult", "prepare_rows", "train"]
-
-NAMES_SEEN = 5000
-"""Rows that are looked through for names to exchange."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,7 @@ class _Ready:
     """All that training begins with."""
 
     start: str
-    tokenizer: PreTrainedTokenizerBase
-    template: str
+    renderer: Renderer
     source: Dataset
     rows: Prepared
     eval_rows: Prepared | None
@@ -74,7 +70,7 @@ def train(config: TrainConfig, *, resume: Path | None = None, arena: Arena | Non
     with arguments.main_process_first(desc="rows"):
         source = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
         held_out = _held_out(config)
-        folder = RunFolder(config)
+        folder = TrainingFolder(config)
         if folder.done:
             return TrainResult(folder.model, folder.log, None)
         ready = _prepared(config, folder, source, held_out, fresh=arguments.process_index == 0)
@@ -93,13 +89,11 @@ def _held_out(config: TrainConfig) -> Dataset | None:
 
 
 def _prepared(
-    config: TrainConfig, folder: RunFolder, source: Dataset, held_out: Dataset | None, *, fresh: bool
+    config: TrainConfig, folder: TrainingFolder, source: Dataset, held_out: Dataset | None, *, fresh: bool
 ) -> _Ready:
     """Model, tokenizer and rows. With `fresh`, the rows are made; else those are read that another process made."""
-    start = _starting_point(config, folder, source)
-    tokenizer = load_tokenizer(start, config.revision)
-    template = training_template(tokenizer)
-    renderer = Renderer(tokenizer, template)
+    start = local_model(config.model)
+    renderer = open_renderer(config, source)
 
     def of(rows: Dataset, name: str) -> Prepared:
         return prepare_rows(rows, renderer, config, folder.rows / name)
@@ -107,7 +101,7 @@ def _prepared(
     # Every process renders for itself, into a file of its own name, where the first has made the shared one.
     mark = "" if fresh else f"-{time.monotonic_ns()}"
     eval_rows = None if held_out is None else of(held_out, f"held-out{mark}.arrow")
-    return _Ready(start, tokenizer, template, source, of(source, f"train{mark}.arrow"), eval_rows)
+    return _Ready(start, renderer, source, of(source, f"train{mark}.arrow"), eval_rows)
 
 
 def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: Path) -> Prepared:
@@ -118,21 +112,8 @@ def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: 
     return Prepared(rows.select(sound), report, len(rows) - len(sound))
 
 
-def _starting_point(config: TrainConfig, folder: RunFolder, rows: Dataset) -> str:
-    """Folder or hub id of the model that training begins with; made here, once, where it is from nothing."""
-    if config.scratch is None:
-        assert config.model is not None
-        return config.model
-    if not folder.start.is_dir():
-        from gumshoe.train.scratch import make_scratch
-
-        with put_in_place(folder.start) as fresh:
-            make_scratch(config.scratch, conversations(rows), fresh, seed=config.seed)
-    return str(folder.start)
-
-
 def _trainer(
-    config: TrainConfig, arguments: SFTConfig, folder: RunFolder, ready: _Ready, arena: Arena | None
+    config: TrainConfig, arguments: SFTConfig, folder: TrainingFolder, ready: _Ready, arena: Arena | None
 ) -> SFTTrainer:
     """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
     from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback
@@ -152,23 +133,12 @@ def _trainer(
         args=arguments,
         train_dataset=rows.rows.select_columns(columns),
         eval_dataset=None if ready.eval_rows is None else ready.eval_rows.rows.select_columns(columns),
-        processing_class=ready.tokenizer,
+        processing_class=ready.renderer.tokenizer,
         peft_config=adapters,
         callbacks=[LossLog(folder.log), ProgressBar()],
     )
     if config.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.patience))
-    if config.rename:
-        seen = rows.rows.select(range(min(NAMES_SEEN, len(rows.rows))))
-        words, numbers = exchangeable(ready.tokenizer, seen["input_ids"])
-        trainer.train_collator = RenamingCollator(
-            trainer.data_collator,
-            words=words,
-            numbers=numbers,
-            share=config.rename,
-            seed=config.seed,
-            epoch=lambda: int(trainer.state.epoch or 0),
-        )
     if config.best == "seeker":
         trainer.judge = _judge(config, ready, arena)
     trainer.remove_callback(ProgressCallback)
@@ -181,16 +151,16 @@ def _trainer(
 
 def _judge(config: TrainConfig, ready: _Ready, arena: Arena | None) -> Callable[[Any], float]:
     """Measures a model by live episodes: the mean reward over the arena's tasks."""
-    from gumshoe.train.writer import Writer
+    from gumshoe.train.generator import GreedyGenerator
 
     if arena is None or config.episodes is None:
         raise ConfigError("best: seeker needs live episodes: give a section episodes")
     section = config.episodes
-    template = _template_to_serve(ready.tokenizer, ready.template, ready.source)
+    template = _template_to_serve(ready.renderer.tokenizer, ready.renderer.template, ready.source)
 
     def judge(model: Any) -> float:
-        write = Writer(model, ready.tokenizer, template, arena.tools, section.max_tokens)
-        rewards = [play(arena.episode(), task, write, section.weights) for task in arena.tasks]
+        generate = GreedyGenerator(model, ready.renderer.tokenizer, template, section.max_tokens)
+        rewards = [play(arena.episode(task), generate, section.weights) for task in arena.tasks]
         return sum(rewards) / len(rewards)
 
     return judge
@@ -235,7 +205,7 @@ def _template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Da
     for template in (own, served_template(marked), marked):
         if isinstance(template, str) and all(_same(tokenizer, template, marked, row) for row in _some(rows)):
             return template
-    raise ConfigError("the chat template does not render the same text without its generation marks")
+    raise ConfigError("the chat template renders different text without its generation marks")
 
 
 def _some(rows: Dataset) -> list[Mapping[str, Any]]:
@@ -262,7 +232,7 @@ def _same(tokenizer: PreTrainedTokenizerBase, one: str, other: str, row: Mapping
     return all(rendered(one, end, ask) == rendered(other, end, ask) for end, ask in ends)
 
 
-def _save(config: TrainConfig, folder: RunFolder, trainer: SFTTrainer, ready: _Ready, outcome: Outcome) -> None:
+def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, ready: _Ready, outcome: Outcome) -> None:
     """Writes the result; model/ appears when it is whole."""
     from gumshoe.train.curve import draw_losses
     from gumshoe.train.model import merge_adapters
@@ -271,8 +241,8 @@ def _save(config: TrainConfig, folder: RunFolder, trainer: SFTTrainer, ready: _R
     if not trainer.is_world_process_zero():
         return
     draw_losses(folder.log, folder.path)
-    tokenizer = ready.tokenizer
-    tokenizer.chat_template = _template_to_serve(tokenizer, ready.template, ready.source)
+    tokenizer = ready.renderer.tokenizer
+    tokenizer.chat_template = _template_to_serve(tokenizer, ready.renderer.template, ready.source)
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with put_in_place(folder.model) as fresh:
         if config.method != "full":

@@ -101,4 +101,4 @@ def read_shape(file: Path) -> Shape:
             query_bias=data.get("model_type") == "qwen2",
         )
     except KeyError as error:
-        raise ConfigError(f"{file} does not tell the model's sizes: it has no {error.args[0]}") from None
+        raise ConfigError(f"{file} does not contain the model's sizes: it has no {error.args[0]}") from None

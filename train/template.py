@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError
@@ -10,9 +11,43 @@ from gumshoe.errors import ConfigError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["served_template", "training_template"]
+__all__ = ["check_tools", "read_template", "served_template", "training_template"]
 
+_BUNDLED = Path(__file__).parent / "templates"
 _COMMENT_OR_MARK = re.compile(r"\{#(-?).*?(-?)#\}|\{%(-?)\s*(?:end)?generation\s*(-?)%\}", re.DOTALL)
+_HINT = "give one that has them, such as chat_template: hermes"
+
+
+def read_template(name: str) -> str:
+    """The text of a bundled template (`hermes`), or of the file `name`. Raises ConfigError."""
+    bundled = sorted(path.stem for path in _BUNDLED.glob("*.jinja"))
+    path = _BUNDLED / f"{name}.jinja" if name in bundled else Path(name).expanduser()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"chat_template: {name} cannot be read ({reason}): give a file, or one of {', '.join(bundled)}"
+        ) from None
+
+
+def check_tools(tokenizer: PreTrainedTokenizerBase, template: str) -> None:
+    """Raises ConfigError unless `template` renders the schemas of tools, calls and their answers."""
+    from jinja2 import TemplateError
+    from trl.chat_template_utils import supports_tool_calling
+
+    name = "schema_of_a_tool"
+    schema = {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
+    own, tokenizer.chat_template = tokenizer.chat_template, template
+    try:
+        shown = tokenizer.apply_chat_template([{"role": "user", "content": ""}], tools=[schema], tokenize=False)
+        able = name in str(shown) and supports_tool_calling(tokenizer)
+    except TemplateError as error:
+        raise ConfigError(f"the chat template of {tokenizer.name_or_path} is wrong: {error}") from None
+    finally:
+        tokenizer.chat_template = own
+    if not able:
+        raise ConfigError(f"the chat template of {tokenizer.name_or_path} leaves out tools or their calls: {_HINT}")
 
 
 def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -28,7 +63,7 @@ def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
 
     template = tokenizer.chat_template
     if not isinstance(template, str):
-        raise ConfigError(f"the tokenizer {tokenizer.name_or_path} has no chat template: set one and save it")
+        raise ConfigError(f"the tokenizer {tokenizer.name_or_path} has no chat template: {_HINT}")
     try:
         patched = get_training_chat_template(tokenizer)
     except ValueError as error:
@@ -36,7 +71,8 @@ def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
             return template
         raise ConfigError(
             f"the chat template of {tokenizer.name_or_path} does not mark what the assistant writes, and TRL knows no "
-            f"marked version of it: put {{% generation %}} ... {{% endgeneration %}} around it ({error})"
+            f"marked version of it: put {{% generation %}} ... {{% endgeneration %}} around it, or set "
+            f"chat_template: hermes ({error})"
         ) from None
     return patched or template
 

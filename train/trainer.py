@@ -1,4 +1,4 @@
-"""TRL's trainer, with a collator of its own for the rows that train."""
+"""TRL's trainer, with live episodes beside the loss on held-out rows."""
 
 from __future__ import annotations
 
@@ -14,22 +14,10 @@ __all__ = ["Trainer"]
 
 
 class Trainer(SFTTrainer):
-    """`train_collator` makes the batches that train; held-out rows are measured as they are."""
-
-    train_collator: Callable[..., Any] | None = None
-
-    def get_train_dataloader(self) -> Any:
-        """The batches of an epoch."""
-        plain: Any = self.data_collator
-        changing: Any = self.train_collator or plain
-        try:
-            self.data_collator = changing
-            return super().get_train_dataloader()
-        finally:
-            self.data_collator = plain
+    """Measures live episodes at every evaluation."""
 
     judge: Callable[[Any], float] | None = None
-    """Measures the model by live episodes, at every evaluation."""
+    """Plays live episodes with the model and returns their mean reward; None: no episodes are played."""
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
         """What held-out rows give, and the seeker's score, where it is wanted."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.train.mistakes import turns_of
+from gumshoe.train.masked_turns import turns_of
 
 __all__ = ["Window", "windows"]
 
@@ -96,7 +96,7 @@ def _furthest(low: int, high: int, fits: Callable[[int], bool]) -> int:
 
 
 def _left_out(message: Message) -> Message:
-    """A tool message without its text, in the words that the agent is told it with."""
+    """A tool message without its text, replaced by the text that the agent sees instead."""
     if message["role"] != "tool":
         return message
     content = str(message["content"])

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from gumshoe.collect.config import CollectConfig, HumanConfig
 from gumshoe.collect.control import Control
+from gumshoe.collect.factories import open_factories
 from gumshoe.collect.llm import with_llm
-from gumshoe.collect.places import open_places
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
-from gumshoe.collect.stopping import stop_on_signals
+from gumshoe.collect.signals import stop_on_signals
+from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
 from gumshoe.config import load_config
 from gumshoe.protocols import Policy
@@ -39,13 +40,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file (see configs/collect)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
-    parser.add_argument("--step", action="store_true", help="show each turn before it is acted on, and ask")
+    parser.add_argument(
+        "--fail-on-error",
+        type=int,
+        metavar="N",
+        help="stop after N failed attempts (default: continue with other episodes)",
+    )
+    parser.add_argument("--step", action="store_true", help="show each turn and ask before it runs")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command. 0: all done; 1: episodes were given up; 130: interrupted."""
-    config = load_config(CollectConfig, arguments.config, arguments.param)
+    overrides = [*arguments.param]
+    if arguments.fail_on_error is not None:
+        overrides.append(f"fail_on_error={arguments.fail_on_error}")
+    config = load_config(CollectConfig, arguments.config, overrides)
     config = config.model_copy(update={"policy": with_llm(config.policy)})
     result = collect(config, verbose=arguments.verbose, step=arguments.step)
     where = f"{result.finished} of {result.planned} episodes in {config.out}"
@@ -71,7 +81,8 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         step: a person at the terminal looks at each turn; one episode at a time.
 
     Raises:
-        GumshoeError: the config, the tasks or the run folder are wrong, or nothing works any more.
+        GumshoeError: the config, the tasks or the run folder are wrong, every attempt fails, or `fail_on_error` is
+            reached.
     """
     path = Path(config.out)
     episodes = plan_episodes(config, run_identity(config))
@@ -87,28 +98,28 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
         if step or isinstance(config.policy, HumanConfig):
             config = config.model_copy(update={"workers": 1})
             wrap = _stepping(control) if step else _as_it_is
-            with open_places(config.runner, config.ray) as make_place, stop_on_signals(control):
-                return Runner(config, folder, control, wrap=wrap, make_place=make_place).run(episodes)
+            with open_factories(config.runner, config.ray) as make_factory, stop_on_signals(control):
+                return Runner(config, folder, control, wrap=wrap, make_factory=make_factory).run(episodes)
         with (
-            open_places(config.runner, config.ray) as make_place,
+            open_factories(config.runner, config.ray) as make_factory,
             ProgressShow(len(episodes), before, control) as show,
             stop_on_signals(control),
         ):
-            return Runner(config, folder, control, show.done, make_place=make_place).run(episodes, show.tick)
+            return Runner(config, folder, control, show.done, make_factory=make_factory).run(episodes, show.tick)
 
 
-def _as_it_is(policy: Policy) -> Policy:
+def _as_it_is(policy: Policy, episode: EpisodeSpec) -> Policy:
     return policy
 
 
-def _stepping(control: Control) -> Callable[[Policy], Policy]:
+def _stepping(control: Control) -> Callable[[Policy, EpisodeSpec], Policy]:
     """Puts a person in front of a policy."""
 
     def stop() -> None:
         control.abort()
         control.check()
 
-    return lambda policy: StepPolicy(policy, stop, sys.stdin, sys.stdout)
+    return lambda policy, episode: StepPolicy(policy, stop, sys.stdin, sys.stdout)
 
 
 def _limits_whole_run(config: CollectConfig) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gumshoe.collect.interchange import from_atif, from_messages, from_swe_agent, to_atif
-from gumshoe.collect.store import read_trajectories, write_whole
+from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
+from gumshoe.storage import new_folder, read_json, read_jsonl, write_atomic
 
 __all__ = ["configure", "run"]
 
@@ -33,25 +33,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     direction = parser.add_mutually_exclusive_group(required=True)
     direction.add_argument("--to", choices=["atif"], help="format to write")
     direction.add_argument("--from", dest="origin", choices=sorted(_READERS), help="format to read")
-    parser.add_argument("--out", type=Path, required=True, help="folder to make")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts and says how many."""
     out: Path = arguments.out
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
-        raise ConfigError(f"{out} is there already: give another --out")
-    fresh = out.with_name(f".{out.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    try:
+        raise ConfigError(f"{out} already exists: choose another --out")
+    with new_folder(out) as fresh:
         if arguments.to:
             count = _write_atif(arguments.sources, fresh)
         else:
             count = _write_run(arguments.sources, arguments.origin, fresh)
-        fresh.replace(out)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     print(f"{out}: {count} trajectories")
     return 0
 
@@ -61,7 +55,7 @@ def _write_atif(runs: Sequence[Path], out: Path) -> int:
     for folder in runs:
         for trajectory in read_trajectories(folder):
             name = urllib.parse.quote(trajectory.id, safe="#")[:200]
-            write_whole(out / f"{name}.json", json.dumps(to_atif(trajectory), ensure_ascii=False, indent=1) + "\n")
+            write_atomic(out / f"{name}.json", json.dumps(to_atif(trajectory), ensure_ascii=False, indent=1) + "\n")
             count += 1
     return count
 
@@ -77,37 +71,23 @@ def _write_run(files: Sequence[Path], origin: str, out: Path) -> int:
 
 
 def _read_atif(file: Path) -> Iterator[Trajectory]:
-    yield from_atif(_object(file, _text(file)))
+    yield from_atif(_object(file))
 
 
 def _read_swe_agent(file: Path) -> Iterator[Trajectory]:
-    yield from_swe_agent(_object(file, _text(file)), name=file.name.removesuffix(".traj"))
+    yield from_swe_agent(_object(file), name=file.name.removesuffix(".traj"))
 
 
 def _read_messages(file: Path) -> Iterator[Trajectory]:
-    # Not splitlines(): it also breaks at U+2028 and the like, which stand unescaped inside of JSON strings.
-    for number, line in enumerate(_text(file).split("\n"), start=1):
-        if not line.strip():
-            continue
-        row = _object(file, line)
+    for number, row in read_jsonl(file):
         if not isinstance(row.get("messages"), list):
             raise DatasetError(f"{file} line {number} has no list of messages")
         name = str(row.get("id") or f"{file.stem}-{number}")
         yield from_messages(row["messages"], row.get("tools") or (), name=name)
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{file} cannot be read: {error}") from None
-
-
-def _object(file: Path, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise DatasetError(f"{file} is not JSON: {error}") from None
+def _object(file: Path) -> dict[str, Any]:
+    value = read_json(file)
     if not isinstance(value, dict):
         raise DatasetError(f"{file} must hold a JSON object")
     return value

@@ -1,4 +1,4 @@
-"""`gumshoe debug PATH`: put an agent on a repository on disk and print its patch."""
+"""`gumshoe debug PATH`: run an agent on a repository on disk and print its patch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.llm import with_llm
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.config import apply_overrides, validate
-from gumshoe.env.tasks.onto import patch_folder
+from gumshoe.env.diff import apply_to_folder
+from gumshoe.env.environments import environment_of
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Trajectory
 
@@ -36,17 +40,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
     parser.add_argument(
-        "--entrypoint", default="python -m pytest -q", metavar="COMMAND", help="what fails (default: %(default)s)"
+        "--entrypoint",
+        default="python -m pytest -q",
+        metavar="COMMAND",
+        help="command that fails (default: %(default)s)",
     )
-    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="what the debugger runs, if something else")
-    parser.add_argument("--setup", action="append", default=[], metavar="COMMAND", help="run first in the sandbox")
-    parser.add_argument("--problem", default="", metavar="TEXT", help="what is wrong, for the agent")
+    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
+    parser.add_argument(
+        "--setup", action="append", default=[], metavar="COMMAND", help="setup command to run in the sandbox"
+    )
+    parser.add_argument(
+        "--environment", metavar="NAME", help="environment created by gumshoe harvest: its name, or the set"
+    )
+    parser.add_argument("--problem", default="", metavar="TEXT", help="description of the problem for the agent")
     parser.add_argument("--model", metavar="NAME", help="entry of llm.yaml, a model of the endpoint, or human")
     parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="as in gumshoe collect")
-    parser.add_argument("--step", action="store_true", help="show each turn before it is acted on, and ask")
-    parser.add_argument("--apply", action="store_true", help="change the files in PATH as the patch says")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder that keeps the trace; resumed if there")
+    parser.add_argument("--step", action="store_true", help="show each turn and ask before it runs")
+    parser.add_argument("--apply", action="store_true", help="apply the patch to the files in PATH")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder for the trace; resumed if it exists")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
 
 
@@ -60,6 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _debug(arguments: argparse.Namespace, out: Path) -> int:
     config = _config(arguments, out)
+    if not out.exists():
+        passing = _passing_tests(config)
+        if passing is not None:
+            print(f"the tests already pass{passing}: nothing to debug", file=sys.stderr)
+            return 0
     result = collect(config, verbose=arguments.verbose, step=arguments.step)
     if result.stopped == "interrupted":
         print("stopped" if arguments.out is None else "stopped; the same command goes on", file=sys.stderr)
@@ -70,6 +87,28 @@ def _debug(arguments: argparse.Namespace, out: Path) -> int:
     return _show(trajectory, arguments)
 
 
+def _passing_tests(config: CollectConfig) -> str | None:
+    """How many tests pass, where all do; None where some fail, and a model has something to do.
+
+    Raises ConfigError when the tests take longer than one command may: the limit, not the code, would be debugged.
+    """
+    options: dict[str, Any] = dict(config.tasks.options)
+    ((task, _),) = load_tasks(config.tasks.source, **options)
+    limit = config.limits.over(task.limits).command_timeout_s
+    # Only the task's own tests run here, whoever debugs it later.
+    with open_sandbox(task, config.sandbox, trusted=True) as sandbox:
+        run = Workspace(task, sandbox).run_tests(limit)
+    if run.result.timed_out:
+        raise ConfigError(
+            f"the tests did not end within {limit:g} s, the time limit of one command: "
+            "give more with -p limits.command_timeout_s=SECONDS, or run fewer with --entrypoint"
+        )
+    if not run.passed:
+        return None
+    count = len(run.outcomes)
+    return f" ({count} test{'s' * (count != 1)} in {run.result.duration_s:.1f} s)" if count else ""
+
+
 def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
     """The run of one episode. Raises ConfigError."""
     options: dict[str, Any] = {"path": str(arguments.path), "entrypoint": arguments.entrypoint}
@@ -77,6 +116,7 @@ def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
         "debug_entrypoint": arguments.debug_entrypoint,
         "setup": arguments.setup,
         "problem_statement": arguments.problem,
+        "environment": arguments.environment and environment_of(arguments.environment),
     }
     options.update({name: value for name, value in given.items() if value})
     named = {"model": arguments.model, "base_url": arguments.endpoint}
@@ -104,7 +144,7 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     if not patch:
         print("nothing was changed", file=sys.stderr)
     elif arguments.apply:
-        print(f"changed: {', '.join(patch_folder(arguments.path, patch))}", file=sys.stderr)
+        print(f"changed: {', '.join(apply_to_folder(arguments.path, patch))}", file=sys.stderr)
     else:
-        print("your files are as they were: --apply changes them", file=sys.stderr)
+        print("files unchanged; use --apply to change them", file=sys.stderr)
     return 0 if resolved else 1

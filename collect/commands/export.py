@@ -23,12 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("runs", nargs="+", type=Path, help="run folders")
     parser.add_argument("--out", type=Path, required=True, help="dataset folder; an earlier export is replaced")
-    parser.add_argument("--view", action="append", choices=VIEWS, help="a view; repeat it (default: agent and seeker)")
+    parser.add_argument("--view", action="append", choices=VIEWS, help="a view; repeatable (default: agent and seeker)")
     parser.add_argument("--test-share", type=_share, default=0.1, help="share of projects in the test split (0.1)")
-    parser.add_argument("--brief", action="store_true", help="seeker reports short enough for a very small model")
-    parser.add_argument("--unresolved", action="store_true", help="also seeker samples of unsolved episodes")
-    parser.add_argument("--held-out-bugs", action="store_true", help="also bugs that are held out for evaluation")
-    parser.add_argument("--licence", default="mit", help="licence on the card (mit)")
+    parser.add_argument("--unresolved", action="store_true", help="also include seeker samples of unsolved episodes")
+    parser.add_argument("--held-out-bugs", action="store_true", help="also include bugs held out for evaluation")
+    parser.add_argument("--licence", default="mit", help="license on the card (mit)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,7 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
         views=tuple(dict.fromkeys(arguments.view or DEFAULT_VIEWS)),
         test_share=arguments.test_share,
         unresolved=arguments.unresolved,
-        brief=arguments.brief,
         held_out_bugs=arguments.held_out_bugs,
         licence=arguments.licence,
     )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gumshoe.collect import filters
-from gumshoe.collect.filters import Rule, first_objection, make_rule
-from gumshoe.collect.store import read_trajectories, write_whole
+from gumshoe.collect.filters import Rule, make_rule, rejecting_rule
+from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import Trajectory
+from gumshoe.storage import new_folder, write_atomic
 
 __all__ = ["configure", "filter_runs", "run"]
 
@@ -32,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG + (filters.__doc__ or "").split("\n\n", 1)[1]
     parser.add_argument("runs", nargs="+", type=Path, help="run folders")
-    parser.add_argument("--out", type=Path, required=True, help="folder to make")
-    parser.add_argument("--rule", action="append", default=[], metavar="NAME[=SETTING]", help="a rule; repeat it")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
+    parser.add_argument("--rule", action="append", default=[], metavar="NAME[=SETTING]", help="a rule; repeatable")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,24 +51,21 @@ def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple
     """Writes what all rules keep to `out`; returns how many that are, and what each rule dropped.
 
     Raises:
-        ConfigError: `out` is there already.
+        ConfigError: `out` already exists.
         DatasetError: a run is missing or broken.
     """
     if out.exists():
-        raise ConfigError(f"{out} is there already: give another --out")
+        raise ConfigError(f"{out} already exists: choose another --out")
     for rule in rules:
         if rule.survey is not None:
             for trajectory in _all(runs):
                 rule.survey(trajectory)
-    fresh = out.with_name(f".{out.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
     dropped: Counter[str] = Counter()
     kept = 0
-    try:
+    with new_folder(out) as fresh:
         with (fresh / "trajectories.jsonl").open("w", encoding="utf-8") as file:
             for trajectory in _all(runs):
-                objection = first_objection(rules, trajectory)
+                objection = rejecting_rule(rules, trajectory)
                 if objection is None:
                     file.write(trajectory.model_dump_json() + "\n")
                     kept += 1
@@ -79,10 +76,7 @@ def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple
             "kept": kept,
             "dropped": {rule.name: dropped[rule.name] for rule in rules},
         }
-        write_whole(fresh / "filter.json", json.dumps(account, indent=2) + "\n")
-        fresh.rename(out)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        write_atomic(fresh / "filter.json", json.dumps(account, indent=2) + "\n")
     return kept, dropped
 
 

@@ -19,7 +19,7 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("--path", type=Path, help="file to make (default: in the user's config folder)")
+    parser.add_argument("--path", type=Path, help="file to create (default: in the user's config folder)")
 
 
 def run(arguments: argparse.Namespace) -> int:

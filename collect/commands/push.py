@@ -24,10 +24,10 @@ SECRET = re.compile(rb"\b(?:sk-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}|gh[pousr]_
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("dataset", type=Path, help="dataset folder of gumshoe export")
+    parser.add_argument("dataset", type=Path, help="dataset folder from gumshoe export")
     parser.add_argument("--repo", required=True, help="USER/NAME on the Hub")
-    parser.add_argument("--private", action="store_true", help="make the repository private, if it is made")
-    parser.add_argument("--yes", action="store_true", help="send it")
+    parser.add_argument("--private", action="store_true", help="make a newly created repository private")
+    parser.add_argument("--yes", action="store_true", help="upload the dataset")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,9 +54,9 @@ def files_to_send(dataset: Path) -> list[Path]:
     card = dataset / "README.md"
     shards = sorted(dataset.glob("*/*.parquet"))
     if not card.is_file() or not shards:
-        raise DatasetError(f"{dataset} is no dataset folder: make one with gumshoe export")
+        raise DatasetError(f"{dataset} is not a dataset folder: create one with gumshoe export")
     if b"\nconfigs:" not in card.read_bytes():
-        raise DatasetError(f"{card} names no configs, so no view would load: make it anew with gumshoe export")
+        raise DatasetError(f"{card} has no configs, so no view would load: create it again with gumshoe export")
     _refuse_secrets(dataset, shards)
     return [card, *sorted(dataset.glob("plots/*.svg")), *shards]
 
@@ -73,7 +73,7 @@ def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
                     if found is not None:
                         where = f"{shard.relative_to(dataset)}, row {row.get('id')}"
                         shown = found[0][:6].decode()
-                        raise DatasetError(f"{where} holds what looks like a key ({shown}...): filter it out first")
+                        raise DatasetError(f"{where} contains what looks like a key ({shown}...): remove it first")
 
 
 def _send(dataset: Path, repo: str, *, private: bool) -> str:
@@ -88,5 +88,5 @@ def _send(dataset: Path, repo: str, *, private: bool) -> str:
         patterns = ["README.md", "plots/*.svg", "*/*.parquet"]
         done = hub.upload_folder(repo_id=repo, repo_type="dataset", folder_path=dataset, allow_patterns=patterns)
     except (HfHubHTTPError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
-        raise DatasetError(f"the Hub did not take {dataset}: {' '.join(str(error).split())[:300]}") from None
+        raise DatasetError(f"the Hub rejected {dataset}: {' '.join(str(error).split())[:300]}") from None
     return str(done.commit_url)

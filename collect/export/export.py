@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from gumshoe.collect.export.writer import ShardWriter
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import Trajectory
+from gumshoe.storage import new_folder
 
 __all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
 
@@ -49,7 +49,6 @@ def export_runs(
     views: Sequence[str] = DEFAULT_VIEWS,
     test_share: float = 0.1,
     unresolved: bool = False,
-    brief: bool = False,
     held_out_bugs: bool = False,
     licence: str = "mit",
 ) -> ExportResult:
@@ -63,7 +62,6 @@ def export_runs(
         views: of `VIEWS`; those of decisions have a row for each turn.
         test_share: share of the projects whose rows make the test split.
         unresolved: keep seeker samples of episodes that did not solve the task.
-        brief: seeker reports that a very small model can learn to write.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
         licence: identifier for the card.
 
@@ -73,7 +71,7 @@ def export_runs(
     _check_target(out)
     projects = {project_of(trajectory) for trajectory in _all(runs)}
     held_out = held_out_projects(projects, test_share)
-    seeker = SeekerView(unresolved=unresolved, brief=brief)
+    seeker = SeekerView(unresolved=unresolved)
     makers: dict[str, RowMaker] = {
         "agent": lambda trajectory: [agent_row(_whole(trajectory))],
         "agent_decisions": lambda trajectory: list(agent_decision_rows(trajectory)),
@@ -83,10 +81,7 @@ def export_runs(
     statistics = {view: Statistics() for view in views}
     identities: dict[str, str] = {}
     sandboxes: Counter[str] = Counter()
-    fresh = out.with_name(f".{out.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    try:
+    with new_folder(out) as fresh:
         with ExitStack() as stack:
             writers = {
                 (view, split): stack.enter_context(ShardWriter(fresh / view, split, columns=columns_of(view)))
@@ -100,7 +95,7 @@ def export_runs(
                 for view in views:
                     _add(view, split, trajectory, makers[view], writers, statistics[view], held_out_bugs)
         if not any(counts.rows.total() for counts in statistics.values()):
-            raise DatasetError(f"no row is left of {', '.join(map(str, runs))}: {_reasons(statistics)}")
+            raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(statistics)}")
         fingerprint = add_fingerprint(fresh)
         card = render_card(statistics, fingerprint=fingerprint, licence=licence, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
@@ -108,9 +103,6 @@ def export_runs(
         for view, counts in statistics.items():
             if counts.rows.total():
                 (fresh / plot_name(view)).write_text(render_plot(view, counts), encoding="utf-8")
-        _put_in_place(fresh, out)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return ExportResult(
         rows={view: {split: counts.rows[split] for split in ("train", "test")} for view, counts in statistics.items()},
         dropped={view: dict(counts.dropped) for view, counts in statistics.items()},
@@ -171,14 +163,4 @@ def _check_target(out: Path) -> None:
     earlier = out / "README.md"
     if out.is_dir() and (not any(out.iterdir()) or (earlier.is_file() and "- gumshoe\n" in earlier.read_text("utf-8"))):
         return
-    raise DatasetError(f"{out} is there and is no export of gumshoe: give another --out")
-
-
-def _put_in_place(fresh: Path, out: Path) -> None:
-    """Renames the new folder to `out`; the old one goes last."""
-    old = out.with_name(f".{out.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if out.exists():
-        out.rename(old)
-    fresh.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
+    raise DatasetError(f"{out} exists and is not a Gumshoe export: choose another --out")

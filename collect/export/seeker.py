@@ -5,7 +5,7 @@ What is trained is what is served: system prompt, user message, tools and their 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gumshoe.collect.agent import make_agent
@@ -14,8 +14,8 @@ from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import build_pack, pack_arguments
 from gumshoe.collect.export.rows import make_row
 from gumshoe.collect.grounding import is_grounded, observation_texts
-from gumshoe.collect.observed import observed
-from gumshoe.env.tasks import gold_lines
+from gumshoe.collect.tool_output import outputs_of_steps
+from gumshoe.env.diff import gold_lines
 from gumshoe.records import (
     Completion,
     ContextPack,
@@ -46,12 +46,10 @@ class SeekerView:
 
     Args:
         unresolved: also of episodes that did not solve the task.
-        brief: reports that a very small model can learn to write: no symbols, quotes of a few words.
     """
 
-    def __init__(self, *, unresolved: bool = False, brief: bool = False) -> None:
+    def __init__(self, *, unresolved: bool = False) -> None:
         self._unresolved = unresolved
-        self._brief = brief
         agent = make_agent(AgentConfig(kind="seeker"))
         toolbox = Toolbox(make_tools(agent.tools))
         self._tools = toolbox.schemas
@@ -65,7 +63,7 @@ class SeekerView:
             raise Dropped("not resolved")
         steps = self._seeking(trajectory)
         pack = self._pack(trajectory, steps)
-        closing = _closing(steps, pack, brief=self._brief)
+        closing = _closing(steps, pack)
         answer_index = steps[-1].message_index + 1 + len(steps[-1].observations)
         head = Message(role="system", content=self._system)
         messages = (head, *trajectory.messages[1:answer_index], closing.completion.as_message())
@@ -90,10 +88,8 @@ class SeekerView:
     def _pack(self, trajectory: Trajectory, steps: Sequence[Step]) -> ContextPack:
         """The evidence for what was edited then, re-checked. Raises Dropped."""
         cause = gold_lines(trajectory.patch)
-        last = steps[-1].message_index + 1 + len(steps[-1].observations)
-        seen = observed(trajectory.messages[:last])
-        hypothesis = _place(cause) if self._brief else _hypothesis(trajectory, steps)
-        pack = build_pack(seen, cause, hypothesis, brief=self._brief)
+        hypothesis = _hypothesis(trajectory, steps)
+        pack = build_pack(outputs_of_steps(steps), cause, hypothesis)
         if pack is None:
             raise Dropped("the edited code was never seen")
         texts = observation_texts(steps)
@@ -123,16 +119,11 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
     return thoughts[0] if thoughts else ""
 
 
-def _place(cause: Mapping[str, Collection[int]]) -> str:
-    """The shortest hypothesis: which file."""
-    return f"{next(iter(cause))} is wrong."
-
-
-def _closing(steps: Sequence[Step], pack: ContextPack, *, brief: bool) -> Step:
+def _closing(steps: Sequence[Step], pack: ContextPack) -> Step:
     """The turn in which a seeker hands the pack over."""
     place = pack.locations[0]
     where = f"{place.symbol} in {place.path}" if place.symbol else place.path
-    why = "I hand it over." if brief else f"The cause is in {where}; I hand it over."
+    why = f"The cause is in {where}; I hand it over."
     index = steps[-1].index + 1
     call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack))
     text = format_decision(Decision.REPORT, REPORT_CONFIDENCE, why)

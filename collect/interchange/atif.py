@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from gumshoe import __version__
 from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task, tool_kind
-from gumshoe.collect.observed import tool_message
+from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Completion,
@@ -27,6 +27,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from gumshoe.storage import describe
 
 __all__ = ["VERSION", "from_atif", "to_atif"]
 
@@ -134,13 +135,11 @@ def from_atif(data: Mapping[str, Any]) -> Trajectory:
     """The trajectory in an ATIF object. Raises DatasetError for what is none."""
     version = data.get("schema_version")
     if not isinstance(version, str) or not version.startswith("ATIF-v1."):
-        raise DatasetError(f"this is no ATIF trajectory: schema_version is {version!r}, not ATIF-v1.x")
+        raise DatasetError(f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.x")
     try:
         return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise DatasetError(f"this ATIF trajectory cannot be read: {where}: {first['msg']}") from None
+        raise DatasetError(f"this ATIF trajectory cannot be read: {describe(error)}") from None
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise DatasetError(f"this ATIF trajectory cannot be read: {type(error).__name__}: {error}") from None
 
@@ -162,7 +161,7 @@ def _ours_back(data: Mapping[str, Any]) -> Trajectory:
         steps.append(Step(message_index=len(messages), completion=completion, observations=observations, **told))
         messages.append(completion.as_message())
         messages.extend(
-            tool_message(steps[-1].index, seen.text, call_id=call.id, tool=seen.tool or call.name)
+            tool_message(steps[-1].index, seen, call)
             for call, seen in zip(completion.tool_calls, observations, strict=False)
         )
     return Trajectory.model_validate(

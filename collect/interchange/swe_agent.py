@@ -28,7 +28,7 @@ def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     """
     history, info = data.get("history"), data.get("info") or {}
     if not isinstance(history, list):
-        raise DatasetError(f"{name} is no .traj file of SWE-agent: it has no history")
+        raise DatasetError(f"{name} is not a .traj file of SWE-agent: it has no history")
     messages = [_with_call_id(message) for message in history if isinstance(message, dict)]
     found = from_messages(messages, name=name, source="swe-agent")
     statistics = info.get("model_stats") or {}

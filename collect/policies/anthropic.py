@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anthropic
-import httpx2
-from anthropic.types import Message as Answer
 
 from gumshoe.collect.config import AnthropicConfig
 from gumshoe.collect.llm import find_key
-from gumshoe.collect.policies.anthropic_chat import Blocks, as_blocks, as_tool, read_message, thoughts_of
-from gumshoe.collect.policies.retry import Transient, is_overflow, is_transient, parse_retry_after, with_retries
-from gumshoe.errors import ContextOverflow, PolicyError
+from gumshoe.collect.policies.answers import read_json, validated
+from gumshoe.collect.policies.anthropic_chat import (
+    Blocks,
+    MessageAnswer,
+    as_blocks,
+    as_tool,
+    read_message,
+    thoughts_of,
+)
+from gumshoe.collect.policies.anthropic_stream import read_message_stream
+from gumshoe.collect.policies.deadline import BoundedTransport
+from gumshoe.collect.policies.provider import Provider
+from gumshoe.collect.policies.retry import Transient
+from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema
 
 __all__ = ["AnthropicPolicy"]
@@ -50,13 +58,24 @@ class AnthropicPolicy:
     ) -> None:
         self.model = config.model
         self._config = config
-        self._rng = random.Random(seed)
-        self._pause = pause
-        self._key = find_key(config, environ)
         self._thoughts: dict[int, Blocks] = {}
+        key = find_key(config, environ)
         endpoints = config.endpoints or (config.base_url,)
         self._client = anthropic.Anthropic(
-            base_url=endpoints[seed % len(endpoints)], api_key=self._key, timeout=config.timeout_s, max_retries=0
+            base_url=endpoints[seed % len(endpoints)],
+            api_key=key,
+            timeout=config.timeout_s,
+            max_retries=0,
+            http_client=anthropic.DefaultHttpxClient(transport=BoundedTransport()),
+        )
+        self._provider = Provider(
+            self.model,
+            str(self._client.base_url),
+            key=key,
+            retry=config.retry,
+            timeout_s=config.timeout_s,
+            seed=seed,
+            pause=pause,
         )
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
@@ -68,21 +87,24 @@ class AnthropicPolicy:
         """
         turn = sum(message.role == "assistant" for message in messages)
         request = self._request(messages, tools, turn)
+        offered = {tool.name for tool in tools}
         started = time.monotonic()
-        answer = with_retries(
-            lambda: self._ask(request),
-            self._config.retry,
-            what=f"a completion of {self.model} at {self._client.base_url}",
-            rng=self._rng,
-            pause=self._pause,
-        )
-        if answer.stop_reason == "model_context_window_exceeded":
-            raise ContextOverflow(f"the conversation no longer fits {self.model}")
-        self._thoughts[turn] = thoughts_of(answer)
-        took = time.monotonic() - started
-        return read_message(
-            answer, model=self.model, duration_s=took, prices=self._config.prices, call_prefix=f"call-{turn}"
-        )
+
+        def attempt() -> Completion:
+            answer = self._ask(request)
+            if answer.stop_reason == "model_context_window_exceeded":
+                raise ContextOverflow(f"the conversation no longer fits {self.model}")
+            took = time.monotonic() - started
+            prices, prefix = self._config.prices, f"call-{turn}"
+            completion = self._provider.stored(
+                read_message(
+                    answer, model=self.model, duration_s=took, prices=prices, call_prefix=prefix, offered=offered
+                )
+            )
+            self._thoughts[turn] = thoughts_of(answer)
+            return completion
+
+        return self._provider.request(attempt)
 
     def close(self) -> None:
         """Closes the connections. Idempotent."""
@@ -104,48 +126,16 @@ class AnthropicPolicy:
         further = {name: value for name, value in optional.items() if value is not None} | config.extra_body
         return {**request, "extra_body": further} if further else request
 
-    def _ask(self, request: dict[str, Any]) -> Answer:
+    def _ask(self, request: dict[str, Any]) -> MessageAnswer:
         """One try. Raises Transient, ContextOverflow or PolicyError."""
+        create = self._client.messages.with_streaming_response.create
         try:
-            answer = self._streamed(request) if self._config.stream else self._create(**request)
+            if not self._config.stream:
+                with create(**request) as response:
+                    return validated(MessageAnswer, read_json(response.read()))
+            with create(**request, stream=True) as response:
+                return read_message_stream(response.iter_lines())
         except anthropic.APIStatusError as error:
-            raise self._refused(error) from None
+            raise self._provider.refused(error, overflow=OVERFLOW_STATUS) from None
         except anthropic.APIError as error:
-            raise Transient(self._safe(str(error) or type(error).__name__)) from None
-        except ValueError as error:
-            raise Transient(f"the answer is not whole JSON: {error}") from None
-        if not _is_whole(answer):
-            raise Transient(f"the answer is no message: {self._safe(str(answer))[:200]!r}")
-        return answer
-
-    def _create(self, **request: Any) -> Any:
-        """The SDK's call. What it answers is checked, not trusted: a server may send anything."""
-        return self._client.messages.create(**request)
-
-    def _streamed(self, request: dict[str, Any]) -> Any:
-        """The answer put together from its pieces. Raises Transient where they do not make one."""
-        try:
-            with self._client.messages.stream(**request) as pieces:
-                return pieces.get_final_message()
-        except (httpx2.TransportError, RuntimeError, AssertionError) as error:
-            # The last two are how the SDK says that events came in an order that makes no message, or that none came.
-            raise Transient(f"the stream broke: {error or 'it ended before its answer began'}") from None
-
-    def _refused(self, error: anthropic.APIStatusError) -> Exception:
-        said = self._safe(" ".join(str(error).split()))[:500]
-        # An error in the middle of a stream comes with the status of its beginning, 200.
-        if is_transient(error.status_code) or error.status_code < 400:
-            return Transient(said, parse_retry_after(error.response.headers.get("retry-after")))
-        if error.status_code in OVERFLOW_STATUS and is_overflow(said):
-            return ContextOverflow(f"the conversation no longer fits {self.model}: {said}")
-        return PolicyError(f"{self._client.base_url} refused the request for {self.model}: {said}")
-
-    def _safe(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if len(self._key) > 5 else text
-
-
-def _is_whole(answer: Any) -> bool:
-    if not isinstance(answer, Answer):
-        return False
-    content, usage = getattr(answer, "content", None), getattr(answer, "usage", None)
-    return isinstance(content, list) and usage is not None and getattr(answer, "stop_reason", None) is not None
+            raise Transient(str(error) or type(error).__name__) from None

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from anthropic.types import Message as Answer
-from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
+from pydantic import ConfigDict, JsonValue
 
 from gumshoe.collect.config import Prices
+from gumshoe.collect.policies.answers import Count, Sent
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
 from gumshoe.tools.text import clean, clean_json
 from gumshoe.tools.text_calls import parse_native, split_text_calls
 
-__all__ = ["as_blocks", "as_tool", "read_message", "thoughts_of"]
+__all__ = ["MessageAnswer", "as_blocks", "as_tool", "read_message", "thoughts_of"]
 
 Blocks = list[dict[str, Any]]
 FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
@@ -23,6 +23,35 @@ FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "refusal": "content_filter",
 }
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class _Block(Sent):
+    """One block of an answer; what it must have depends on its type. Others, such as redacted thinking, are kept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    text: str = ""
+    thinking: str = ""
+    id: str = ""
+    name: str = ""
+    input: JsonValue = None
+
+
+class _Usage(Sent):
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+
+
+class MessageAnswer(Sent):
+    """An answer of the Messages API, as far as it is used."""
+
+    model: str | None = None
+    content: list[_Block]
+    stop_reason: str
+    usage: _Usage
 
 
 def as_blocks(messages: Sequence[Message], thoughts: Mapping[int, Blocks]) -> tuple[str, list[dict[str, Any]]]:
@@ -60,28 +89,36 @@ def as_tool(schema: ToolSchema) -> dict[str, Any]:
 
 
 def read_message(
-    answer: Answer, *, model: str, duration_s: float, prices: Prices | None, call_prefix: str
+    answer: MessageAnswer,
+    *,
+    model: str,
+    duration_s: float,
+    prices: Prices | None,
+    call_prefix: str,
+    offered: Collection[str] = (),
 ) -> Completion:
-    """The completion that an answer holds; calls left in the text are read from there."""
-    text = clean("".join(block.text for block in answer.content if isinstance(block, TextBlock)))
-    thought = "\n".join(block.thinking for block in answer.content if isinstance(block, ThinkingBlock))
-    calls = tuple(_call(block) for block in answer.content if isinstance(block, ToolUseBlock))
+    """The completion that an answer holds; calls left in the text are read from there, as for `split_text_calls`."""
+    text = clean("".join(block.text for block in answer.content if block.type == "text"))
+    thought = "\n".join(block.thinking for block in answer.content if block.type == "thinking")
+    calls = tuple(_call(block) for block in answer.content if block.type == "tool_use")
     if not calls:
-        text, calls = split_text_calls(text, prefix=call_prefix)
-    reason = FINISH.get(answer.stop_reason or "", "stop")
+        text, calls = split_text_calls(text, prefix=call_prefix, offered=offered)
+    reason = FINISH.get(answer.stop_reason, "stop")
     return Completion(
         text=text.strip(),
         reasoning=clean(thought) or None,
         tool_calls=calls,
         finish_reason="tool_calls" if calls and reason == "stop" else reason,
         usage=_usage(answer, duration_s, prices),
-        model=answer.model or model,
+        model=clean(answer.model or model),
     )
 
 
-def thoughts_of(answer: Answer) -> Blocks:
+def thoughts_of(answer: MessageAnswer) -> Blocks:
     """The blocks of thinking, as they must be sent back."""
-    return [block.model_dump(exclude_none=True) for block in answer.content if "thinking" in block.type]
+    return [
+        block.model_dump(exclude_unset=True, exclude_none=True) for block in answer.content if "thinking" in block.type
+    ]
 
 
 def _blocks(message: Message) -> Blocks:
@@ -97,18 +134,19 @@ def _blocks(message: Message) -> Blocks:
     return text + calls
 
 
-def _call(block: ToolUseBlock) -> ToolCall:
-    arguments: Any = clean_json(block.input)  # pyright: ignore[reportArgumentType] - JSON, as it came
+def _call(block: _Block) -> ToolCall:
+    ident, name = clean(block.id), clean(block.name)
+    arguments: Any = clean_json(block.input)
     if not isinstance(arguments, dict):
-        return parse_native(block.id, block.name, str(arguments))
-    return ToolCall(id=block.id, name=block.name, arguments=arguments)
+        return parse_native(ident, name, str(arguments))
+    return ToolCall(id=ident, name=name, arguments=arguments)
 
 
 def _ident(call_id: str) -> str:
     return _FORBIDDEN.sub("_", call_id)
 
 
-def _usage(answer: Answer, duration_s: float, prices: Prices | None) -> Usage:
+def _usage(answer: MessageAnswer, duration_s: float, prices: Prices | None) -> Usage:
     """What the API calls input does not count what was read from its cache or written to it."""
     cached = answer.usage.cache_read_input_tokens or 0
     written = answer.usage.cache_creation_input_tokens or 0

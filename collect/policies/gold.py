@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unidiff.patch import Hunk, PatchedFile, PatchSet
 
-from gumshoe.env.tasks import gold_lines
+from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 

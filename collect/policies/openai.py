@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import httpx2
 import openai
-from openai.types.chat import ChatCompletion
 
 from gumshoe.collect.chat import as_native_chat, as_template_chat, as_text_chat
 from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.llm import find_key
-from gumshoe.collect.policies.answers import merge_stream, read_answer
-from gumshoe.collect.policies.retry import Transient, is_overflow, is_transient, parse_retry_after, with_retries
-from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
+from gumshoe.collect.policies.answers import ChatAnswer, read_answer, read_stream, read_whole
+from gumshoe.collect.policies.deadline import BoundedTransport
+from gumshoe.collect.policies.provider import Provider
+from gumshoe.collect.policies.retry import Transient
+from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema
 
 __all__ = ["OpenAIPolicy"]
 
 
+OVERFLOW_STATUS = frozenset({400, 413, 422})
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 class OpenAIPolicy:
     """One episode's conversation with a model.
 
-    The SDK's own retries are off: ours also cover broken bodies and streams. Everything that a provider says is
-    shown without the key.
+    The SDK builds and sends requests. Its own retries are off, and answers are read here: a server may send anything.
+    Everything that a provider says is shown without the key.
 
     Args:
         config: server, model and sampling.
@@ -54,11 +55,18 @@ class OpenAIPolicy:
         self.model = config.label or config.model
         self._config = config
         self._seed = seed
-        self._rng = random.Random(seed)
-        self._pause = pause
-        self._key = find_key(config, environ)
+        key = find_key(config, environ)
         endpoints = config.endpoints or (config.base_url,)
-        self._client = make_client(config, endpoints[seed % len(endpoints)], self._key)
+        self._client = make_client(config, endpoints[seed % len(endpoints)], key)
+        self._provider = Provider(
+            self.model,
+            str(self._client.base_url),
+            key=key,
+            retry=config.retry,
+            timeout_s=config.timeout_s,
+            seed=seed,
+            pause=pause,
+        )
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """Asks the model for the next turn.
@@ -68,25 +76,20 @@ class OpenAIPolicy:
             PolicyError: the server refused, or went on failing.
         """
         request = self._request(messages, tools)
+        prefix = f"call-{sum(message.role == 'assistant' for message in messages)}"
+        offered = {tool.name for tool in tools}
         started = time.monotonic()
-        answer = with_retries(
-            lambda: self._ask(request),
-            self._config.retry,
-            what=f"a completion of {self.model} at {self._client.base_url}",
-            rng=self._rng,
-            pause=self._pause,
-        )
-        return read_answer(
-            answer,
-            model=self._config.label or answer.model or self.model,
-            duration_s=time.monotonic() - started,
-            prices=self._config.prices,
-            call_prefix=f"call-{sum(message.role == 'assistant' for message in messages)}",
-        )
 
-    def _create(self, **request: Any) -> Any:
-        """The SDK's call. What it answers is checked, not trusted: a server may send anything."""
-        return self._client.chat.completions.create(**request)
+        def attempt() -> Completion:
+            answer = self._ask(request)
+            model = self._config.label or answer.model or self.model
+            took = time.monotonic() - started
+            prices = self._config.prices
+            return self._provider.stored(
+                read_answer(answer, model=model, duration_s=took, prices=prices, call_prefix=prefix, offered=offered)
+            )
+
+        return self._provider.request(attempt)
 
     def close(self) -> None:
         """Closes the connections. Idempotent."""
@@ -116,38 +119,27 @@ class OpenAIPolicy:
             **{name: value for name, value in optional.items() if value is not None},
         }
 
-    def _ask(self, request: dict[str, Any]) -> ChatCompletion:
+    def _ask(self, request: dict[str, Any]) -> ChatAnswer:
         """One try. Raises Transient, ContextOverflow or PolicyError."""
+        create = self._client.chat.completions.with_streaming_response.create
         try:
-            if self._config.stream:
-                return merge_stream(self._create(**request, stream=True, stream_options={"include_usage": True}))
-            answer = self._create(**request)
+            if not self._config.stream:
+                with create(**request) as response:
+                    return read_whole(response.read())
+            with create(**request, stream=True, stream_options={"include_usage": True}) as response:
+                return read_stream(response.iter_lines())
         except openai.APIStatusError as error:
-            raise self._refused(error) from None
+            raise self._provider.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
         except openai.APIError as error:
-            raise Transient(self._safe(str(error) or type(error).__name__)) from None
-        except json.JSONDecodeError as error:
-            raise Transient(f"the answer is not whole JSON: {error}") from None
-        if not isinstance(answer, ChatCompletion) or not answer.choices:
-            raise Transient(f"the answer is no chat completion: {self._safe(str(answer))[:200]!r}")
-        return answer
-
-    def _refused(self, error: openai.APIStatusError) -> Exception:
-        said = self._safe(" ".join(str(error).split()))[:500]
-        if is_transient(error.status_code):
-            return Transient(said, parse_retry_after(error.response.headers.get("retry-after")))
-        if error.status_code in {400, 413, 422} and is_overflow(f"{error.code} {said}"):
-            return ContextOverflow(f"the conversation no longer fits {self.model}: {said}")
-        return PolicyError(f"{self._client.base_url} refused the request for {self.model}: {said}")
-
-    def _safe(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if len(self._key) > 5 else text
+            raise Transient(str(error) or type(error).__name__) from None
 
 
 def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.OpenAI:
     """The SDK's client for one endpoint. Raises ConfigError where Azure is asked for and something lacks."""
     if config.azure_api_version is None:
-        return openai.OpenAI(base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0)
+        return openai.OpenAI(
+            base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0, http_client=_http_client()
+        )
     if endpoint is None:
         raise ConfigError("policy.azure_api_version needs policy.base_url: https://NAME.openai.azure.com")
     return openai.AzureOpenAI(
@@ -157,7 +149,12 @@ def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.
         azure_ad_token_provider=_entra_tokens() if config.azure_entra else None,
         timeout=config.timeout_s,
         max_retries=0,
+        http_client=_http_client(),
     )
+
+
+def _http_client() -> httpx2.Client:
+    return openai.DefaultHttpxClient(transport=BoundedTransport())
 
 
 def _entra_tokens() -> Callable[[], str]:
@@ -166,7 +163,7 @@ def _entra_tokens() -> Callable[[], str]:
         identity = importlib.import_module("azure.identity")
         failures = importlib.import_module("azure.core.exceptions")
     except ModuleNotFoundError:
-        raise ConfigError("policy.azure_entra needs a package more: pip install 'gumshoe[azure]'") from None
+        raise ConfigError("policy.azure_entra needs another package: pip install 'gumshoe[azure]'") from None
     provider = identity.get_bearer_token_provider(identity.DefaultAzureCredential(), ENTRA_SCOPE)
 
     def token() -> str:
@@ -174,6 +171,6 @@ def _entra_tokens() -> Callable[[], str]:
             return provider()
         except failures.AzureError as error:
             said = " ".join(str(error).split())[:500]
-            raise PolicyError(f"Entra ID gives no token: {said}") from None
+            raise PolicyError(f"Entra ID returned no token: {said}") from None
 
     return token

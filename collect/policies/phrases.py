@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from gumshoe.records import Location
+from gumshoe.tools.text import plural
 
 __all__ = ["Phrases"]
 
@@ -56,7 +57,7 @@ class Phrases:
     def submit(self, failing: int) -> str:
         """Before submitting."""
         if failing:
-            return f"{failing} tests still fail; I know no more."
+            return f"{plural(failing, 'test')} still {'fails' if failing == 1 else 'fail'}."
         return self._pick("All tests pass.", "The tests pass: done.")
 
     def _pick(self, *wordings: str) -> str:

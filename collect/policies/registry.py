@@ -8,6 +8,7 @@ from typing import Protocol, assert_never, runtime_checkable
 
 from gumshoe.collect.config import (
     AnthropicConfig,
+    CustomConfig,
     HumanConfig,
     OpenAIConfig,
     PolicyConfig,
@@ -20,10 +21,14 @@ from gumshoe.collect.config import (
 from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.replay import Recordings
 from gumshoe.errors import ConfigError
+from gumshoe.plugins import load_path
 from gumshoe.protocols import Policy
 from gumshoe.records import Oracle, Task
 
-__all__ = ["check_policy", "close_policy", "make_policy"]
+__all__ = ["TRUSTED_KINDS", "check_policy", "close_policy", "make_policy"]
+
+TRUSTED_KINDS = frozenset(("human", "scripted", "suspect", "teacher", "traceback"))
+"""Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
 
 
 @runtime_checkable
@@ -46,6 +51,8 @@ def check_policy(config: PolicyConfig) -> None:
             from gumshoe.collect.policies.scripted import load_script
 
             load_script(Path(config.script))
+        case CustomConfig():
+            load_path(config.path, "policy")
         case _:
             return
 
@@ -63,7 +70,8 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
 
             if oracle is None:
                 raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source gives none")
-            return TeacherPolicy(task, oracle, seed=seed, explore=config.explore)
+            whole = config.locations == "functions"
+            return TeacherPolicy(task, oracle, seed=seed, explore=config.explore, whole_functions=whole)
         case TracebackConfig():
             from gumshoe.collect.policies.traceback import TracebackPolicy
 
@@ -78,6 +86,8 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             return ScriptedPolicy(load_script(Path(config.script)))
         case ReplayConfig():
             return _recordings(config.run).policy(task.id)
+        case CustomConfig():
+            return _custom(config, task, seed)
         case HumanConfig():
             from gumshoe.collect.policies.human import HumanPolicy
 
@@ -92,6 +102,20 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             return AnthropicPolicy(config, seed=seed)
         case _:
             assert_never(config)
+
+
+def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
+    make = load_path(config.path, "policy")
+    try:
+        made = make(task=task, seed=seed, **config.options)
+    except TypeError as error:
+        raise ConfigError(f"policy {config.path!r}: {error}") from None
+    missing = [name for name in ("kind", "model", "trusted", "complete") if not hasattr(made, name)]
+    if missing:
+        raise ConfigError(
+            f"{config.path!r} is not a policy: it lacks {', '.join(missing)} (see gumshoe.protocols.Policy)"
+        )
+    return made
 
 
 @lru_cache(maxsize=4)

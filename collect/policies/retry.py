@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import tenacity
+
 from gumshoe.collect.config import RetryConfig
 from gumshoe.errors import PolicyError
 
@@ -47,16 +49,31 @@ def with_retries(
         rng: source of the jitter.
         pause: waits so many seconds; may raise to give up early.
     """
-    for number in range(1, config.attempts + 1):
-        try:
-            return attempt()
-        except Transient as error:
-            if number == config.attempts:
-                raise PolicyError(f"{what} failed {number} times, last with: {error}") from None
-            wait_s = _wait(number, error.retry_after, config, rng)
-            log.info("%s failed, again in %.1f s: %s", what, wait_s, error)
-            pause(wait_s)
-    raise AssertionError("attempts is at least 1")
+
+    def wait(state: tenacity.RetryCallState) -> float:
+        return _wait(state.attempt_number, _failure(state).retry_after, config, rng)
+
+    def report(state: tenacity.RetryCallState) -> None:
+        log.info("%s failed, next try in %.1f s: %s", what, state.upcoming_sleep, _failure(state))
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(Transient),
+        stop=tenacity.stop_after_attempt(config.attempts),
+        wait=wait,
+        sleep=pause,
+        before_sleep=report,
+        reraise=True,
+    )
+    try:
+        return retrying(attempt)
+    except Transient as error:
+        raise PolicyError(f"{what} failed {config.attempts} times, last with: {error}") from None
+
+
+def _failure(state: tenacity.RetryCallState) -> Transient:
+    error = state.outcome.exception() if state.outcome is not None else None
+    assert isinstance(error, Transient)
+    return error
 
 
 def is_transient(status: int) -> bool:
@@ -79,7 +96,7 @@ def parse_retry_after(value: str | None, *, now: float | None = None) -> float |
         pass
     try:
         date = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, date.timestamp() - (time.time() if now is None else now))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from gumshoe.errors import ConfigError, ScriptExhausted
 from gumshoe.records import Completion, Message, ToolSchema
+from gumshoe.storage import read_records
 
 __all__ = ["ScriptedPolicy", "load_script"]
 
@@ -34,21 +33,12 @@ class ScriptedPolicy:
         del tools
         turn = sum(message.role == "assistant" for message in messages)
         if turn >= len(self._script):
-            raise ScriptExhausted(f"the script has {len(self._script)} completions, and turn {turn + 1} was asked for")
+            raise ScriptExhausted(
+                f"the script has no completion for turn {turn + 1}: it ends after {len(self._script)}"
+            )
         return self._script[turn]
 
 
 def load_script(path: Path) -> tuple[Completion, ...]:
     """The completions in a JSON-lines file. Raises ConfigError."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise ConfigError(f"the script {path} cannot be read: {error}") from None
-    script: list[Completion] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            script.append(Completion.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise ConfigError(f"{path} line {number} is no completion: {first['msg']}") from None
-    return tuple(script)
+    return tuple(read_records(path, Completion, error=ConfigError))

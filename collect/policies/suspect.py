@@ -1,47 +1,53 @@
-"""The heuristic that only asks for suspects: run the tests, report the function that `suspects` lists first."""
+"""The heuristic that only calls `suspects`, and reports the function that comes first."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pydantic import JsonValue
 
 from gumshoe.collect.decisions import format_decision
-from gumshoe.collect.observed import Observed, observed
+from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
+from gumshoe.tools.suspects import describe_suspect, shown_suspects
 
 __all__ = ["SuspectPolicy"]
 
-_FIRST = re.compile(r"^(?P<start>\d+)-(?P<end>\d+) (?P<path>\S+) \S+ [\d.]+$", re.MULTILINE)
+NOTHING = "Running the tests shows no suspect."
 
 
 class SuspectPolicy:
-    """Two turns: suspects, report."""
+    """Two turns: suspects, report. Without a suspect the second turn calls nothing, which ends the episode."""
 
     kind = "suspect"
     model = ""
     trusted = True
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Asks for the suspects first, then reports."""
+        """Calls `suspects` first, then reports the first one."""
         del tools
-        seen = observed(messages)
+        seen = tool_outputs(messages)
         if not seen:
-            text = format_decision(Decision.SEEK, None, "I ask for the suspects.")
+            text = format_decision(Decision.SEEK, None, "I look for suspects.")
             call = ToolCall(id="call-0", name="suspects")
             return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
-        call = ToolCall(id="call-1", name="report", arguments=_report(seen[-1]))
+        arguments = _report(seen[0])
+        if arguments is None:
+            return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
         text = format_decision(Decision.REPORT, None, "I report the first suspect.")
+        call = ToolCall(id="call-1", name="report", arguments=arguments)
         return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
 
-def _report(seen: Observed) -> dict[str, JsonValue]:
-    first = _FIRST.search(seen.text)
-    if first is None:
-        return {"locations": [], "findings": [], "hypothesis": "There is no suspect."}
+def _report(output: ToolOutput) -> dict[str, JsonValue] | None:
+    suspects = shown_suspects(output.data)
+    if not suspects:
+        return None
+    first = suspects[0]
     return {
-        "locations": [{"path": first["path"], "start": int(first["start"]), "end": int(first["end"])}],
-        "findings": [{"claim": "most suspicious function", "step": seen.step, "quote": first[0]}],
+        "locations": [{"path": first["path"], "start": first["start"], "end": first["end"]}],
+        "findings": [
+            {"claim": "most suspicious function", "step": output.step, "quote": describe_suspect(first)},
+        ],
         "hypothesis": f"The most suspicious function is in {first['path']}.",
     }

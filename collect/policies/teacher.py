@@ -26,11 +26,12 @@ from gumshoe.collect.evidence import (
     stop_at,
     telling_values,
 )
-from gumshoe.collect.observed import Observed, observed
 from gumshoe.collect.policies.gold import Change, read_gold
 from gumshoe.collect.policies.phrases import Phrases
+from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCall, ToolSchema, WorkspaceSpec
+from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["TeacherPolicy"]
 
@@ -40,7 +41,7 @@ OUTLINE = r"def (?!test_)"
 """Finds where functions begin, tests left out."""
 
 Turn = tuple[Decision, float, str, str, Mapping[str, object]]
-Plan = Generator[Turn, list[Observed], list[Observed]]
+Plan = Generator[Turn, list[ToolOutput], list[ToolOutput]]
 
 
 class TeacherPolicy:
@@ -50,7 +51,8 @@ class TeacherPolicy:
         task: what is worked on.
         oracle: its answer.
         seed: of the small choices: phrases, order, which extra looks.
-        explore: how often it takes a look that is not strictly needed, 0 to 1.
+        explore: probability of a step that is not strictly needed, 0 to 1.
+        whole_functions: report the functions that hold the lines that matter, not these lines alone.
 
     Raises:
         TaskError: the gold patch cannot be made by edits.
@@ -60,12 +62,21 @@ class TeacherPolicy:
     model = ""
     trusted = True
 
-    def __init__(self, task: Task, oracle: Oracle, *, seed: int = 0, explore: float = 0.25) -> None:
+    def __init__(
+        self,
+        task: Task,
+        oracle: Oracle,
+        *,
+        seed: int = 0,
+        explore: float = 0.25,
+        whole_functions: bool = False,
+    ) -> None:
         self._task = task
         self._gold = read_gold(oracle)
         self._rng = random.Random(seed)
         self._phrases = Phrases(self._rng)
         self._explore = explore
+        self._whole_functions = whole_functions
         self._tools: frozenset[str] = frozenset()
         self._plan: Plan | None = None
         self._turns = 0
@@ -83,7 +94,7 @@ class TeacherPolicy:
         turn: Turn | None = None
         for number in range(self._turns, len(past) + 1):
             known = messages[: past[number]] if number < len(past) else messages
-            turn = self._advance(observed(known))
+            turn = self._advance(tool_outputs(known))
         self._turns = len(past) + 1
         assert turn is not None
         decision, confidence, why, tool, arguments = turn
@@ -91,14 +102,14 @@ class TeacherPolicy:
         text = format_decision(decision, confidence, why)
         return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
-    def _advance(self, seen: list[Observed]) -> Turn:
+    def _advance(self, seen: list[ToolOutput]) -> Turn:
         try:
             if self._plan is None:
                 self._plan = self._episode()
                 return next(self._plan)
             return self._plan.send(seen)
         except StopIteration:
-            raise ScriptExhausted(f"the teacher is done with {self._task.id} but was asked to go on") from None
+            raise ScriptExhausted(f"the teacher has finished {self._task.id} but another turn was requested") from None
 
     def _episode(self) -> Plan:
         if self._likes("listdir"):
@@ -116,10 +127,10 @@ class TeacherPolicy:
             return (yield from self._repair(seen, why))
         raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
 
-    def _read(self, seen: list[Observed], path: str, line: int) -> Plan:
+    def _read(self, seen: list[ToolOutput], path: str, line: int) -> Plan:
         """Looks for the function around the line, among the suspects first, then in an outline, and views it."""
-        asked = {observation.tool for observation in seen}
-        if "suspects" in self._tools and "suspects" not in asked:
+        called = {output.tool for output in seen}
+        if "suspects" in self._tools and "suspects" not in called:
             seen = yield Decision.SEEK, 0.4, self._phrases.suspects(), "suspects", {}
         suspect = suspect_around(seen, path, line)
         if suspect is None and path not in outline(seen) and "grep" in self._tools:
@@ -139,14 +150,14 @@ class TeacherPolicy:
         commands = [f"b {path}:{start}", "c", "r", "locals"]
         return (yield Decision.SEEK, 0.6, self._phrases.stop(), "pdb", {"command": "\n".join(commands)})
 
-    def _hand_over(self, seen: list[Observed], why: str) -> Plan:
-        pack = build_pack(seen, self._gold.lines, why)
+    def _hand_over(self, seen: list[ToolOutput], why: str) -> Plan:
+        pack = build_pack(seen, self._gold.lines, why, whole_functions=self._whole_functions)
         if pack is None:
             raise PolicyError(f"the teacher saw none of the code that {self._task.id} is about")
         why = self._phrases.report(pack.locations[0])
         return (yield Decision.REPORT, 0.9, why, "report", pack_arguments(pack))
 
-    def _repair(self, seen: list[Observed], why: str) -> Plan:
+    def _repair(self, seen: list[ToolOutput], why: str) -> Plan:
         for change in self._gold.changes:
             seen = yield Decision.EDIT, 0.8, why, "rewrite", _rewrite_arguments(change)
         seen = yield Decision.VERIFY, 0.9, self._phrases.verify(), "eval", {}
@@ -154,15 +165,15 @@ class TeacherPolicy:
         sure = 0.5 if left else 1.0
         return (yield Decision.SUBMIT, sure, self._phrases.submit(len(left)), "submit", {})
 
-    def _hypothesis(self, seen: list[Observed]) -> str:
+    def _hypothesis(self, seen: list[ToolOutput]) -> str:
         path, line = self._gold.places[0] if self._gold.places else (self._gold.changes[0].path, 1)
         code = seen_code(seen).get(path, {})
         value = next(
             (
                 shown
-                for observation in seen
-                if stop_at(observation, path, functions_around(code, self._gold.lines.get(path, frozenset())))
-                for _, shown in telling_values(observation, names_in(code.get(line, "")))
+                for output in seen
+                if stop_at(output, path, functions_around(code, self._gold.lines.get(path, frozenset())))
+                for _, shown in telling_values(output, names_in(code.get(line, "")))
             ),
             None,
         )
@@ -192,24 +203,24 @@ class TeacherPolicy:
         return tool in self._tools and self._rng.random() < self._explore
 
 
-def outline(seen: Sequence[Observed]) -> dict[str, list[int]]:
+def outline(seen: Sequence[ToolOutput]) -> dict[str, list[int]]:
     """The lines at which functions begin, by path, as `grep` has listed them."""
     found: dict[str, list[int]] = {}
-    for observation in seen:
-        for match in re.finditer(r"^(\S+):(\d+): *(?:async )?def ", observation.text, re.MULTILINE):
-            if observation.tool == "grep":
-                found.setdefault(match[1], []).append(int(match[2]))
+    for output in seen:
+        for match in output.data.get("matches", ()) if output.tool == "grep" else ():
+            if match["text"].lstrip().startswith(("def ", "async def ")):
+                found.setdefault(match["path"], []).append(match["line"])
     return found
 
 
-def suspect_around(seen: Sequence[Observed], path: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the smallest function around a line that `suspects` has listed."""
+def suspect_around(seen: Sequence[ToolOutput], path: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the smallest function around a line that `suspects` has shown."""
     found = [
-        (int(match[1]), int(match[2]))
-        for observation in seen
-        if observation.tool == "suspects"
-        for match in re.finditer(r"^(\d+)-(\d+) (\S+) ", observation.text, re.MULTILINE)
-        if match[3] == path and int(match[1]) <= line <= int(match[2])
+        (suspect["start"], suspect["end"])
+        for output in seen
+        if output.tool == "suspects"
+        for suspect in shown_suspects(output.data)
+        if suspect["path"] == path and suspect["start"] <= line <= suspect["end"]
     ]
     return min(found, key=lambda edges: edges[1] - edges[0], default=None)
 

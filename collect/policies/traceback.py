@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import JsonValue
 
 from gumshoe.collect.decisions import format_decision
-from gumshoe.collect.observed import observed
-from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
+from gumshoe.collect.tool_output import ToolOutput, tool_outputs
+from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolCall, ToolSchema
+from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.tools.tracebacks import describe_frame
 
 __all__ = ["TracebackPolicy", "last_frame"]
 
-FRAME = re.compile(
-    r"""(?:File "(?:[^"]*/workspace/)?(?P<quoted>[^"]+\.py)", line |(?P<path>[\w./-]+\.py):)(?P<line>\d+)"""
-)
+NOTHING = "The tests show no traceback."
 
 
 class TracebackPolicy:
-    """Two turns: eval, report."""
+    """Two turns: eval, report. Without a traceback the second turn calls nothing, which ends the episode."""
 
     kind = "traceback"
     model = ""
@@ -28,40 +28,37 @@ class TracebackPolicy:
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """Runs the tests first, then reports."""
         del tools
-        seen = observed(messages)
+        seen = tool_outputs(messages)
         if not seen:
             text = format_decision(Decision.SEEK, None, "I run the tests.")
             return Completion(text=text, tool_calls=(ToolCall(id="call-0", name="eval"),), finish_reason="tool_calls")
-        call = ToolCall(id="call-1", name="report", arguments=_report(seen[-1].step, seen[-1].text))
+        arguments = _report(seen[0])
+        if arguments is None:
+            return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
         text = format_decision(Decision.REPORT, None, "I report the last line of the traceback.")
+        call = ToolCall(id="call-1", name="report", arguments=arguments)
         return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
 
-def last_frame(text: str) -> tuple[str, int, str] | None:
-    """Path, line number and whole text line of the last frame that `text` names; frames of tests only if no other."""
-    frames = [
-        (match["path"] or match["quoted"], int(match["line"]), line.strip())
-        for line in text.splitlines()
-        for match in FRAME.finditer(line)
-        if int(match["line"]) > 0
-    ]
-    own = [frame for frame in frames if not _is_test(frame[0])]
-    chosen = own or frames
-    return chosen[-1] if chosen else None
+def last_frame(data: Mapping[str, Any]) -> tuple[DebugFrame, str] | None:
+    """The last frame in the data of an `eval`, and words that quote it; frames of tests only if there is no other."""
+    failing = [outcome for outcome in data.get("outcomes", ()) if outcome["outcome"] in ("failed", "error")]
+    frames = [DebugFrame.model_validate(frame) for outcome in failing for frame in outcome.get("frames", ())]
+    found = [(frame, describe_frame(frame)) for frame in frames]
+    for printed in data.get("frames", ()):
+        frame = DebugFrame.model_validate(printed)
+        found.append((frame, frame.code or f"line {frame.line}"))
+    own = [pair for pair in found if not holds_tests(pair[0].path)]
+    return (own or found or [None])[-1]
 
 
-def _is_test(path: str) -> bool:
-    name = path.rsplit("/", 1)[-1]
-    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py" or path.startswith("/")
-
-
-def _report(step: int, text: str) -> dict[str, JsonValue]:
-    frame = last_frame(text)
-    if frame is None:
-        return {"locations": [], "findings": [], "hypothesis": "The tests show no traceback."}
-    path, line, quote = frame
+def _report(output: ToolOutput) -> dict[str, JsonValue] | None:
+    found = last_frame(output.data)
+    if found is None:
+        return None
+    frame, quote = found
     return {
-        "locations": [{"path": path, "start": line, "end": line}],
-        "findings": [{"claim": "last line of the traceback", "step": step, "quote": quote}],
-        "hypothesis": f"The traceback ends at {path}:{line}.",
+        "locations": [{"path": frame.path, "start": frame.line, "end": frame.line}],
+        "findings": [{"claim": "last line of the traceback", "step": output.step, "quote": quote}],
+        "hypothesis": f"The traceback ends at {frame.path}:{frame.line}.",
     }

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.open import ORDER, choose, why_not
+from gumshoe.env.sandboxes.open import ORDER, choose, unavailable_reason
+from gumshoe.env.sandboxes.seccomp import filter_unavailable_reason
 from gumshoe.errors import ConfigError, SandboxError
 
 __all__ = ["configure", "run"]
@@ -23,8 +24,9 @@ examples:
 """
 ISOLATION = {
     "docker": "container without network",
+    "podman": "container without network",
     "bubblewrap": "namespaces without network",
-    "local": "none: for trusted scripts only",
+    "local": "none: for trusted scripts on built-in tasks only",
 }
 
 
@@ -32,23 +34,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.epilog = EPILOG
     parser.add_argument("--image", default=SandboxConfig().image, help="container image (default: %(default)s)")
-    parser.add_argument("--reap", action="store_true", help="remove what dead runs of this machine have left")
+    parser.add_argument("--reap", action="store_true", help="remove leftovers of dead runs on this machine")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the table; 1 when no sandbox works that isolates."""
     console = Console(soft_wrap=True)
     config = SandboxConfig(image=arguments.image)
-    reasons = {kind: why_not(kind, None, config) for kind in ORDER}
+    reasons = {kind: unavailable_reason(kind, None, config) for kind in ORDER}
     console.print(_table(reasons))
     console.print(f"python {platform.python_version()}, git {'found' if shutil.which('git') else 'not found'}")
-    if reasons["docker"] is None:
-        console.print(f"image {config.image}: {_digest(config.image)}", highlight=False)
+    for kind in ("docker", "podman"):
+        if reasons[kind] is None:
+            console.print(f"{kind}: image {config.image} {_digest(kind, config.image)}", highlight=False)
+            console.print(f"{kind}: {_facts(kind)}", highlight=False)
+    console.print(f"filter of system calls: {filter_unavailable_reason() or 'on'}", highlight=False)
     for trusted, whose in ((False, "a model"), (True, "a trusted script")):
         console.print(f"for {whose}: {_pick(config, trusted=trusted)}", highlight=False)
     if arguments.reap:
         _reap(console)
-    return 0 if reasons["docker"] is None or reasons["bubblewrap"] is None else 1
+    return 0 if any(reason is None for kind, reason in reasons.items() if kind != "local") else 1
 
 
 def _table(reasons: dict[str, str | None]) -> Table:
@@ -58,10 +63,16 @@ def _table(reasons: dict[str, str | None]) -> Table:
     return table
 
 
-def _digest(image: str) -> str | None:
-    from gumshoe.env.sandboxes.engine import image_digest
+def _digest(kind: str, image: str) -> str | None:
+    from gumshoe.env.sandboxes.engine import ENGINES, image_digest
 
-    return image_digest(image)
+    return image_digest(image, ENGINES[kind])
+
+
+def _facts(kind: str) -> str:
+    from gumshoe.env.sandboxes.engine import ENGINES, engine_facts
+
+    return engine_facts(ENGINES[kind])
 
 
 def _pick(config: SandboxConfig, *, trusted: bool) -> str:
@@ -72,14 +83,15 @@ def _pick(config: SandboxConfig, *, trusted: bool) -> str:
 
 
 def _reap(console: Console) -> None:
-    from gumshoe.env.sandboxes.engine import reap_orphans
+    from gumshoe.env.sandboxes.engine import ENGINES, reap_orphans
     from gumshoe.env.sandboxes.owners import reap_folders
 
     _say_removed(console, "temporary folders", reap_folders())
-    try:
-        _say_removed(console, "containers", reap_orphans())
-    except SandboxError as error:
-        console.print(f"no containers removed: {error}", highlight=False)
+    for kind, engine in ENGINES.items():
+        try:
+            _say_removed(console, f"{kind} containers", reap_orphans(engine))
+        except SandboxError as error:
+            console.print(f"no containers removed: {error}", highlight=False)
 
 
 def _say_removed(console: Console, what: str, removed: list[str]) -> None:

@@ -25,9 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set one key")
     parser.add_argument("--projects", nargs="+", metavar="PROJECT", help="casebook, casebook:NAME, or folders")
     parser.add_argument("--out", metavar="DIR", help="folder of the task set")
-    parser.add_argument("--seed", type=int, help="equal seeds give equal task sets")
-    parser.add_argument("--per-project", type=int, metavar="N", help="verified bugs kept of each project, at most")
-    parser.add_argument("--workers", type=int, metavar="N", help="sandboxes that work at a time")
+    parser.add_argument("--seed", type=int, help="equal seeds produce equal task sets")
+    parser.add_argument("--per-project", type=int, metavar="N", help="maximum number of verified bugs per project")
+    parser.add_argument("--workers", type=int, metavar="N", help="sandboxes used in parallel")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gumshoe.errors import ConfigError, TaskError
 
 if TYPE_CHECKING:
-    from gumshoe.env.tasks.check import CheckResult
+    from gumshoe.env.verifier.check import CheckResult
     from gumshoe.records import Oracle, Task
 
 __all__ = ["configure", "run"]
@@ -33,7 +33,7 @@ SOURCE is one of
   swesmith:ROWS     likewise, rows of SWE-smith
   r2egym:ROWS       likewise, rows of R2E-Gym
 
-A row or folder that is broken is told on standard error, the others go on; `check` counts it as not proven. A task set
+A broken row or folder is reported on standard error and skipped; `check` counts it as not proven. A task set
 is one thing: where a line of its files is torn, it is refused whole.
 """
 
@@ -59,14 +59,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
         if name == "show":
             action.add_argument("id", metavar="ID", help="id of the task")
-            action.add_argument("--oracle", action="store_true", help="show the answer too")
+            action.add_argument("--oracle", action="store_true", help="show the answer as well")
         else:
-            action.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="only tasks with it")
-            action.add_argument("--limit", type=int, metavar="N", help="at most so many")
+            action.add_argument(
+                "--tag", action="append", default=[], metavar="KEY=VALUE", help="only tasks with this tag"
+            )
+            action.add_argument("--limit", type=int, metavar="N", help="maximum number of tasks")
         if name == "check":
-            kinds = ("auto", "docker", "bubblewrap", "local")
+            kinds = ("auto", "docker", "podman", "bubblewrap", "local")
             action.add_argument("--sandbox", choices=kinds, default="auto", help="where the tests run")
-            action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes at a time")
+            action.add_argument(
+                "--unsafe", action="store_true", help="let the local sandbox take tasks that are not built in"
+            )
+            action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
         action.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
@@ -143,12 +148,13 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from gumshoe.env.config import SandboxConfig
-    from gumshoe.env.tasks.check import CheckResult, check_tasks
+    from gumshoe.env.verifier.check import CheckResult, check_tasks
 
     if arguments.workers < 1:
         raise ConfigError("--workers must be at least 1")
     tasks, unread = _tasks(arguments)
-    checked = _with_progress(check_tasks(tasks, SandboxConfig(kind=arguments.sandbox), arguments.workers), len(tasks))
+    config = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
+    checked = _with_progress(check_tasks(tasks, config, arguments.workers), len(tasks))
     checked += [CheckResult(task_id=text.partition(":")[0].removeprefix("task "), problems=(text,)) for text in unread]
     broken = [result for result in checked if not result.passed]
     if arguments.json:

@@ -3,10 +3,11 @@
 import errno
 import os
 import re
-import shutil
 import stat
 
 READ_LIMIT = 64 << 20
+# What is deeper has no path that the kernel takes, and is passed over.
+PATH_LIMIT = 4000
 
 
 class Files:
@@ -60,9 +61,11 @@ class Files:
         for relative, entry in self.scan(base, self._relative(base), ignore, depth):
             yield relative, kind_of(entry), _size_of(entry)
 
-    def scan(self, folder, prefix, ignore, depth=None):
-        """Yields (relative path, os.DirEntry), depth first. What cannot be entered is passed over, but the top."""
-        levels = [(prefix, iter(_entries(folder)))]
+    def scan(self, folder, prefix, ignore, depth=None, force=False):
+        """Yields (relative path, os.DirEntry), depth first. What cannot be entered is passed over, but the top; with
+        `force`, permissions that keep the owner out are changed.
+        """
+        levels = [(prefix, iter(_entries(folder, force)))]
         while levels:
             prefix, entries = levels[-1]
             entry = next(entries, None)
@@ -71,12 +74,12 @@ class Files:
                 continue
             relative = prefix + entry.name
             enterable = entry.is_dir(follow_symlinks=False)
-            if ignore.hides(relative, enterable):
+            if ignore.hides(relative, enterable) or len(os.fsencode(entry.path)) >= PATH_LIMIT:
                 continue
             yield relative, entry
             if enterable and (depth is None or len(levels) < depth):
                 try:
-                    levels.append((relative + "/", iter(_entries(entry.path))))
+                    levels.append((relative + "/", iter(_entries(entry.path, force))))
                 except OSError:
                     continue
 
@@ -118,9 +121,21 @@ class Ignore:
         return any(self.hides(path, True) for path in above) or self.hides(relative, folder)
 
 
-def _entries(folder):
+def _entries(folder, force=False):
+    if force:
+        make_accessible(folder, stat.S_IRUSR | stat.S_IXUSR)
     with os.scandir(folder) as listing:
         return sorted(listing, key=lambda entry: entry.name)
+
+
+def make_accessible(path, wanted=stat.S_IRWXU):
+    """Gives the owner of a file or folder these permissions. Does nothing where they are there, or cannot be given."""
+    try:
+        mode = stat.S_IMODE(os.lstat(path).st_mode)
+        if mode & wanted != wanted:
+            os.chmod(path, mode | wanted)
+    except OSError:
+        return
 
 
 def kind_of(entry):
@@ -188,11 +203,35 @@ def _give_to(descriptor, before):
 
 
 def delete(path):
-    """Removes whatever is there, with all that is in it."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+    """Removes whatever is there, with all that is in it: any depth, any permissions."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        if os.path.lexists(path):
+            os.unlink(path)
+        return
+    # Folders in folders are moved to the top first, so that no path becomes too long and nothing recurses.
+    while True:
+        folders = _unlink_files(path)
+        if not folders:
+            break
+        for folder in folders:
+            for inner in _unlink_files(folder):
+                make_accessible(inner)
+                os.rename(inner, os.path.join(path, ".gumshoe-{}".format(os.urandom(8).hex())))
+            os.rmdir(folder)
+    os.rmdir(path)
+
+
+def _unlink_files(folder):
+    """Removes all from a folder but the folders in it, whose paths are returned."""
+    make_accessible(folder)
+    folders = []
+    with os.scandir(folder) as listing:
+        for entry in list(listing):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            else:
+                os.unlink(entry.path)
+    return folders
 
 
 def hold_exactly(folder, files):

@@ -4,8 +4,8 @@ import errno
 import os
 import time
 
+from gumshoe.env.inside.buffers import BoundedBuffer
 from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, set_nonblocking, wait_readable
-from gumshoe.env.inside.tape import Tape
 
 
 class Run:
@@ -14,11 +14,11 @@ class Run:
     A program may close its output, leave its input unread or put itself in the background: the run ends when the
     program does, not when its streams do.
 
-    `start(stdin, stdout)` starts the program and returns its Job or Child.
+    `start(stdin, stdout)` starts the program and returns its Job.
     """
 
     def __init__(self, start, data, cap):
-        self.tape = Tape(cap)
+        self.output = BoundedBuffer(cap)
         self.started = time.monotonic()
         self._data = memoryview(data or b"")
         self._out, out_end = os.pipe()
@@ -28,16 +28,22 @@ class Run:
         else:
             stdin, self._feed = os.pipe()
             set_nonblocking(self._feed)
-        self.job = start(stdin, out_end)
-        os.close(out_end)
-        os.close(stdin)
+        try:
+            self.job = start(stdin, out_end)
+        except BaseException:
+            self._close("_feed")
+            self._close("_out")
+            raise
+        finally:
+            os.close(out_end)
+            os.close(stdin)
 
     def finish(self, timeout, host, watch=None):
-        """Waits for the end and returns the reply. Raises what `host.hear()` does when `host.source` is readable: a
-        host that is heard of while an exchange is under way does not wait for its answer.
+        """Waits for the end and returns the reply. Raises what `host.check_cancelled()` does when `host.source` is
+        readable: a host that sends something during an exchange does not wait for its answer.
         """
         try:
-            timed_out = self._attend(timeout, host, watch)
+            timed_out = self._wait(timeout, host, watch)
         finally:
             self.job.close()
             self._record()
@@ -47,17 +53,17 @@ class Run:
             "exit_code": None if timed_out else self.job.exit_code,
             "timed_out": timed_out,
             "duration_s": time.monotonic() - self.started,
-            "output": self.tape.dump(),
+            "output": self.output.dump(),
         }
 
-    def _attend(self, timeout, host, watch):
+    def _wait(self, timeout, host, watch):
         deadline = None if timeout is None else self.started + timeout
         timed_out = False
         while not self.job.over:
             readers = [descriptor for descriptor in (self.job.status, self._out, host.source) if descriptor >= 0]
             ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [], watch)
             if host.source in ready:
-                host.hear()
+                host.check_cancelled()
             if self._out in ready:
                 self._record(once=True)
             if self._feed in ready:
@@ -84,7 +90,7 @@ class Run:
             if not data:
                 self._close("_out")
                 return
-            self.tape.write(data)
+            self.output.write(data)
             if once:
                 return
 

@@ -1,5 +1,13 @@
-"""Interactive programs: a terminal and, beside it, a control channel of JSON lines."""
+"""Interactive programs: a terminal and, beside it, a control channel of JSON lines.
 
+A request carries a `nonce` of the warden's making, new for each request, and only a message that repeats the nonce of
+the last request is an answer to it. Whatever else comes is dropped: answers to earlier requests, what is not a JSON
+object within the bounds of `messages`, and what a program writes that found the socket and has not read the request.
+An answer with `"interim": true` announces the real one; see `Session.request`. One deadline holds for an exchange,
+however much is dropped meanwhile.
+"""
+
+import binascii
 import errno
 import json
 import os
@@ -10,47 +18,44 @@ import termios
 import time
 from contextlib import suppress
 
-from gumshoe.env.inside.processes import (
-    CHUNK,
-    CLOSED,
-    GRACE_S,
-    Job,
-    Launch,
-    send_signal,
-    set_nonblocking,
-    wait_readable,
-)
-from gumshoe.env.inside.tape import Scanner, Tape
+from gumshoe.env.inside.buffers import BoundedBuffer, Scanner
+from gumshoe.env.inside.messages import read_object
+from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, send_signal, set_nonblocking, wait_readable
 
-CONTROL = "GUMSHOE_CONTROL"
-MESSAGE_LIMIT = 32 << 20
+MESSAGE_BYTES = 8 << 20
+MAX_INTERIM = 16
 WRITE_TIMEOUT_S = 10.0
 
 
 class Session:
     """A program on a terminal of its own.
 
-    What it prints stays in the terminal until somebody asks, so that a program nobody listens to waits. `host` is
-    what a wait listens to, as `Run.finish` does.
+    What it prints stays in the terminal until it is read, so a program whose output nobody reads waits. `host` is
+    what a wait listens to, as `Run.finish` does. `start(stdin, stdout, control)` starts the program and returns its
+    Job.
     """
 
-    def __init__(self, argv, cwd, env, limits, cap, host, watch=None):
+    def __init__(self, start, cap, host, watch=None):
         self.cap = cap
         self.watch = watch
         self.host = host
         self._pending = b""
-        self._messages = bytearray()
+        self._received = bytearray()
+        self._nonce = None
         self._master, slave = pty.openpty()
         set_nonblocking(self._master)
         _make_plain(slave)
         # Opened anew, so that the warden's own writing does not wait and the program's still does.
         self._mark = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._control, theirs = socket.socketpair()
-        environment = dict(env)
-        environment[CONTROL] = str(theirs.fileno())
-        self.job = Job(Launch(argv, cwd, environment, limits, slave, slave, terminal=True, keep=theirs.fileno()))
-        os.close(slave)
-        theirs.close()
+        try:
+            self.job = start(slave, slave, theirs.fileno())
+        except BaseException:
+            self._close_terminal()
+            raise
+        finally:
+            os.close(slave)
+            theirs.close()
 
     @property
     def exit_code(self):
@@ -72,7 +77,7 @@ class Session:
             if not ready:
                 raise OSError(errno.ETIMEDOUT, "the program does not read its terminal")
             if self.host.source in ready:
-                self.host.hear()
+                self.host.check_cancelled()
             if self.job.status in ready:
                 self.job.read_status()
             self._pending += _read(self._master)
@@ -86,21 +91,24 @@ class Session:
         return self._wait(marker, False, timeout)
 
     def wait_message(self, timeout):
-        """Waits for a message on the control channel, the program's end or the time."""
+        """Waits for an answer to the last request, the program's end or the time."""
         return self._wait(None, True, timeout)
 
     def request(self, message, timeout):
-        """Sends a message and waits for the next one."""
+        """Sends a message and waits for the answer to it; `interim` of the reply holds what announced it."""
         if self._control.fileno() < 0:
             return self._wait(None, True, timeout)
+        self._nonce = binascii.hexlify(os.urandom(16)).decode("ascii")
+        line = json.dumps(dict(message, nonce=self._nonce)).encode("ascii") + b"\n"
+        deadline = time.monotonic() + (WRITE_TIMEOUT_S if timeout is None else timeout)
         try:
             self._control.settimeout(WRITE_TIMEOUT_S)
-            self._control.sendall(json.dumps(message).encode("ascii") + b"\n")
+            self._control.sendall(line)
         except (BrokenPipeError, ConnectionResetError):
             return self._wait(None, True, 0 if timeout is None else min(timeout, GRACE_S))
         except socket.timeout:
             raise OSError(errno.ETIMEDOUT, "the program does not read its control channel") from None
-        return self._wait(None, True, timeout)
+        return self._wait(None, True, None if timeout is None else max(0.0, deadline - time.monotonic()))
 
     def signal(self, number):
         """Signals the process group in the foreground of the terminal."""
@@ -115,6 +123,9 @@ class Session:
     def close(self):
         """Kills the program and all it started. Idempotent."""
         self.job.close()
+        self._close_terminal()
+
+    def _close_terminal(self):
         if self._master >= 0:
             os.close(self._master)
             os.close(self._mark)
@@ -122,29 +133,31 @@ class Session:
             self._master = CLOSED
 
     def _wait(self, marker, want_message, timeout):
-        tape = Tape(self.cap)
-        scanner = Scanner(tape, marker)
+        output = BoundedBuffer(self.cap)
+        scanner = Scanner(output, marker)
         deadline = None if timeout is None else time.monotonic() + timeout
         self._feed(scanner)
         message = None
+        interim = []
         timed_out = False
         while not scanner.found:
             if want_message:
-                message = self._next_message()
+                message = self._next_answer(interim)
                 if message is not None:
                     self._flush(scanner)
                     break
             if self.job.over:
                 break
             ready = wait_readable(self._sources(), deadline, watch=self.watch)
-            if not ready:
+            if not ready or (deadline is not None and time.monotonic() > deadline):
                 timed_out = True
                 break
             self._take(ready, scanner)
         scanner.flush()
         return {
-            "output": tape.dump(),
+            "output": output.dump(),
             "message": message,
+            "interim": interim,
             "timed_out": timed_out,
             "exit_code": None if scanner.found else self.exit_code,
         }
@@ -156,7 +169,7 @@ class Session:
     def _take(self, ready, scanner):
         """Takes in what is ready: news first from the program's end, since after it nothing more comes."""
         if self.host.source in ready:
-            self.host.hear()
+            self.host.check_cancelled()
         if self._control.fileno() in ready:
             self._receive()
         if self._master in ready:
@@ -173,37 +186,56 @@ class Session:
         self._pending = scanner.feed(data)
 
     def _receive(self):
-        """Reads what is there on the control channel; closes it when the program has."""
+        """Reads what has arrived on the control channel, at most one message's size; closes it when the program has."""
         if self._control.fileno() < 0:
             return
         self._control.setblocking(False)
         try:
-            while self._control.fileno() >= 0:
+            while self._control.fileno() >= 0 and len(self._received) <= MESSAGE_BYTES:
                 data = self._control.recv(CHUNK)
-                self._messages += data
-                if not data or len(self._messages) > MESSAGE_LIMIT:
+                self._received += data
+                if not data:
                     self._control.close()
         except (BlockingIOError, ConnectionResetError):
             return
 
-    def _next_message(self):
-        """The next message received; lines that are not JSON objects are passed over."""
-        while b"\n" in self._messages:
-            end = self._messages.index(b"\n")
-            line = bytes(self._messages[:end])
-            del self._messages[: end + 1]
-            try:
-                message = json.loads(line.decode("utf-8"))
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(message, dict):
-                return message
-        return None
+    def _next_answer(self, interim):
+        """The answer to the last request if it has arrived; announcements of it are appended to `interim`."""
+        start = 0
+        try:
+            while True:
+                end = self._received.find(b"\n", start)
+                if end < 0:
+                    # A line that never ends is no message; what comes behind it is not the beginning of one either.
+                    if len(self._received) - start > MESSAGE_BYTES:
+                        self._control.close()
+                        start = len(self._received)
+                    return None
+                line = bytes(self._received[start:end])
+                start = end + 1
+                message = self._authentic(line)
+                if message is None:
+                    continue
+                if message.get("interim") is not True:
+                    return message
+                if len(interim) < MAX_INTERIM:
+                    interim.append(message)
+        finally:
+            del self._received[:start]
+
+    def _authentic(self, line):
+        """The message of a line if it repeats the nonce of the last request, without the nonce; else None."""
+        if self._nonce is None or self._nonce.encode("ascii") not in line:
+            return None
+        message = read_object(line, MESSAGE_BYTES)
+        if message is None or message.get("nonce") != self._nonce:
+            return None
+        return {name: value for name, value in message.items() if name != "nonce"}
 
     def _flush(self, scanner):
         """Takes in everything that was printed up to now.
 
-        A terminal hands over what was written to it with a delay, but in order: a mark that we write ourselves comes
+        A terminal delivers what was written to it with a delay, but in order: a mark that we write ourselves comes
         out behind all that came before it.
         """
         mark = b"\x00" + os.urandom(16).hex().encode("ascii") + b"\x00"

@@ -1,8 +1,4 @@
-"""Snapshots of the workspace: contents by their SHA-256 in a folder beside it, and a list of paths.
-
-A snapshot is named after the digest of its list, and contents are checked against their digest when they are read:
-whoever changes what is kept makes it unusable, never wrong.
-"""
+"""Snapshots of the workspace: contents in a file that programs cannot reach, lists of paths in the warden's memory."""
 
 import errno
 import hashlib
@@ -11,7 +7,8 @@ import os
 import stat
 import time
 
-from gumshoe.env.inside.files import Ignore, delete, kind_of, read_regular, write_atomically
+from gumshoe.env.inside.contents import Contents
+from gumshoe.env.inside.files import Ignore, delete, kind_of, make_accessible, read_regular, write_atomically
 
 CONTENT_LIMIT = 64 << 20
 # A file that changed this shortly before it was looked at may change again without its time stamp telling.
@@ -19,29 +16,38 @@ RACY_NS = 2 * 10**9
 
 
 class Snapshots:
-    """Keeps the files below `files.root` in `folder`. Files above 64 MiB are noted, not kept."""
+    """Keeps the files below `files.root` in `folder`. Files above 64 MiB are noted, not kept.
 
-    def __init__(self, files, folder):
+    Folders and files whose permissions keep even their owner out are opened up, whatever a program has done to them.
+    `limit` is how many bytes snapshots may take beside those of the first.
+    """
+
+    def __init__(self, files, folder, limit=None):
         self.files = files
-        self.folder = folder
+        self._contents = Contents(folder, limit)
+        self._lists = {}
         self._last = {}
+
+    def close(self):
+        """Forgets all snapshots."""
+        self._contents.close()
 
     def take(self):
         """Keeps the files as they are and returns the snapshot's name."""
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         entries = {relative: self._facts(entry, self._last.get(relative), True) for relative, entry in self._scan()}
         self._last = entries
-        text = json.dumps(entries, sort_keys=True).encode("ascii")
-        name = hashlib.sha256(text).hexdigest()
-        write_atomically(os.path.join(self.folder, name + ".json"), text, 0o600)
+        name = hashlib.sha256(json.dumps(entries, sort_keys=True).encode("ascii")).hexdigest()
+        self._lists[name] = entries
+        self._contents.close_budget()
         return name
 
     def restore(self, name, only=None):
         """Puts every file back, modes and time stamps included, and removes what was not there.
 
-        With `only`, an Ignore, no path is touched but those that it matches.
+        Nothing is touched that is as it was. With `only`, an Ignore, no path is touched but those that it matches and
+        the folders that lead to them.
         """
-        entries = self._load(name)
+        entries = self._list(name)
         self._make_root()
         present = dict(self._scan())
         if only is not None:
@@ -49,21 +55,31 @@ class Snapshots:
             present = {
                 path: entry for path, entry in present.items() if only.hides_below(path, kind_of(entry) == "dir")
             }
-        for relative in sorted(present, reverse=True):
-            if relative not in entries or entries[relative]["kind"] != kind_of(present[relative]):
-                delete(os.path.join(self.files.root, relative))
-                del present[relative]
+        self._remove_others(entries, present)
         for relative in sorted(entries):
             self._make_way(relative)
             self._put_back(relative, entries[relative], present.get(relative))
 
-    def changes(self, name, ignore):
+    def _remove_others(self, entries, present):
+        """Removes what is not in the snapshot, or is of another kind there, from the file system and from `present`."""
+        removed = None
+        for relative in sorted(present, key=lambda path: path.split("/")):
+            inside = removed is not None and relative.startswith(removed + "/")
+            if inside:
+                del present[relative]
+            elif relative not in entries or entries[relative]["kind"] != kind_of(present[relative]):
+                delete(os.path.join(self.files.root, relative))
+                del present[relative]
+                removed = relative
+
+    def changes(self, name, ignore, limit=None):
         """{path: (content then, content now)} of regular files whose bytes differ; None for not there.
 
-        Files that have more than 64 MiB now are left out.
+        Files that have more than 64 MiB now are left out. Raises OSError EFBIG when all contents together have more
+        than `limit` bytes.
         """
-        before = self._load(name)
-        changed = {}
+        before = self._list(name)
+        changed = _Bounded(limit)
         left = set()
         for relative, entry in self._scan(ignore):
             known = before.get(relative, {})
@@ -72,17 +88,18 @@ class Snapshots:
             left.add(relative)
             now = self._facts(entry, known, False)
             if now["digest"] != known.get("digest") and not str(now["digest"]).startswith("large:"):
+                changed.expect(relative, now["size"])
                 old = self._content(known) if "digest" in known else None
-                changed[relative] = (old, read_regular(entry.path, CONTENT_LIMIT))
+                changed.add(relative, old, _read(entry.path))
         for relative, known in before.items():
             if "digest" in known and relative not in left and not ignore.hides_below(relative):
-                changed[relative] = (self._content(known), None)
-        return changed
+                changed.add(relative, self._content(known), None)
+        return changed.items
 
     def _scan(self, ignore=None):
         """(relative path, entry) of all below the root; nothing where the root is gone."""
         try:
-            for found in self.files.scan(self.files.root, "", ignore or Ignore([])):
+            for found in self.files.scan(self.files.root, "", ignore or Ignore([]), force=True):
                 yield found
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -108,37 +125,20 @@ class Snapshots:
     def _digest(self, path, stamp, keep):
         if stamp[1] > CONTENT_LIMIT:
             return "large:" + ":".join(str(part) for part in stamp)
-        data = read_regular(path, CONTENT_LIMIT)
-        digest = hashlib.sha256(data).hexdigest()
-        place = self._place(digest)
-        if keep and not os.path.exists(place):
-            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-            write_atomically(place, data, 0o600)
-        return digest
-
-    def _place(self, digest):
-        return os.path.join(self.folder, "contents", digest[:2], digest)
+        data = _read(path)
+        return self._contents.keep(data) if keep else hashlib.sha256(data).hexdigest()
 
     def _content(self, known):
-        digest = known["digest"]
-        if digest.startswith("large:"):
+        if known["digest"].startswith("large:"):
             raise OSError(
                 errno.EFBIG, "a file above {} bytes was changed; its content was not kept".format(CONTENT_LIMIT)
             )
-        return self._verified(self._place(digest), digest)
+        return self._contents.read(known["digest"])
 
-    def _load(self, name):
-        return json.loads(self._verified(os.path.join(self.folder, name + ".json"), name).decode("ascii"))
-
-    def _verified(self, place, digest):
-        try:
-            data = read_regular(place, 1 << 30)
-        except OSError as error:
-            text = "what the snapshot kept cannot be read: {}".format(error.strerror)
-            raise OSError(errno.EIO, text, place) from None
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise OSError(errno.EIO, "what the snapshot kept was changed", place)
-        return data
+    def _list(self, name):
+        if name not in self._lists:
+            raise OSError(errno.ENOENT, "there is no such snapshot")
+        return self._lists[name]
 
     def _make_root(self):
         root = self.files.root
@@ -151,24 +151,76 @@ class Snapshots:
         folder = self.files.root
         for part in relative.split("/")[:-1]:
             folder = os.path.join(folder, part)
-            if os.path.islink(folder) or (os.path.exists(folder) and not os.path.isdir(folder)):
-                os.unlink(folder)
-            if not os.path.isdir(folder):
-                os.mkdir(folder)
+            _make_folder(folder)
 
     def _put_back(self, relative, facts, entry):
         path = os.path.join(self.files.root, relative)
-        if facts["kind"] == "dir":
-            if entry is None:
-                os.mkdir(path)
-            os.chmod(path, facts["mode"] | stat.S_IRWXU)
-        elif facts["kind"] == "link":
+        kind = facts["kind"]
+        if kind == "dir":
+            _make_folder(path)
+            _set_mode(path, facts["mode"] | stat.S_IRWXU)
+        elif kind == "link":
             if entry is None or os.readlink(path) != facts["target"]:
-                if entry is not None:
-                    os.unlink(path)
+                delete(path)
                 os.symlink(facts["target"], path)
-        elif facts["kind"] == "file":
+        elif kind == "file":
             if entry is None or self._facts(entry, facts, False)["digest"] != facts["digest"]:
+                delete(path)
                 write_atomically(path, self._content(facts), facts["mode"])
-            os.chmod(path, facts["mode"])
-            os.utime(path, ns=(facts["stamp"][2], facts["stamp"][2]))
+            _set_mode(path, facts["mode"])
+            _set_time(path, facts["stamp"][2])
+
+
+class _Bounded:
+    """Changed contents, up to a number of bytes in all."""
+
+    def __init__(self, limit):
+        self.items = {}
+        self._limit = limit
+        self._total = 0
+
+    def expect(self, relative, size):
+        """Raises OSError EFBIG when so many more bytes are too many."""
+        if self._limit is not None and self._total + size > self._limit:
+            text = "the files that were changed hold more than {} MB, {} among them".format(self._limit >> 20, relative)
+            raise OSError(errno.EFBIG, text)
+
+    def add(self, relative, before, after):
+        size = len(before or b"") + len(after or b"")
+        self.expect(relative, size)
+        self._total += size
+        self.items[relative] = (before, after)
+
+
+def _read(path):
+    """The bytes of a regular file, also of one whose owner may not read it."""
+    try:
+        return read_regular(path, CONTENT_LIMIT)
+    except PermissionError:
+        make_accessible(path, stat.S_IRUSR)
+        return read_regular(path, CONTENT_LIMIT)
+
+
+def _make_folder(path):
+    """Makes a path a folder, not a link to one, that its owner may use."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISDIR(mode):
+        delete(path)
+        mode = None
+    if mode is None:
+        os.mkdir(path)
+    elif mode & stat.S_IRWXU != stat.S_IRWXU:
+        make_accessible(path)
+
+
+def _set_mode(path, mode):
+    if stat.S_IMODE(os.lstat(path).st_mode) != mode:
+        os.chmod(path, mode)
+
+
+def _set_time(path, moment):
+    if os.lstat(path).st_mtime_ns != moment:
+        os.utime(path, ns=(moment, moment))

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.inside.suite_plugins import Recorder, Tracer, verdict_of
+from gumshoe.env.inside.suite_plugins import Recorder, verdict_of
+from gumshoe.env.inside.suite_tracer import Tracer
 
 
 class InChild(BaseException):
@@ -29,10 +30,10 @@ class EarlyForks:
         self.project = project
 
     def run(self, tests, trace=False):
-        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_s)
+        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
 
     def child(self, tests, trace, writer):
-        enter_child(self.project)
+        enter_child(self.project, trace)
         pytest.main(self.project.arguments + tests, plugins=plugins(self.project, trace, writer))
         os._exit(1)
 
@@ -68,10 +69,10 @@ class LateForks:
         return True
 
     def run(self, tests, trace=False):
-        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_s)
+        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
 
     def child(self, tests, trace, writer):
-        enter_child(self.project)
+        enter_child(self.project, trace)
         if tests:
             self.session.config.args = list(tests)
         for plugin in plugins(self.project, trace, writer):
@@ -183,11 +184,12 @@ def forked(child, wall_s):
     return {"status": "crashed" if in_time and not used_up else "timeout"}
 
 
-def enter_child(project):
+def enter_child(project, trace=False):
     os.setsid()
+    cpu_s = project.cpu_s * (project.trace_factor if trace else 1.0)
     # The timer is fine-grained; the limit, in whole seconds, is for what a fork of the tests uses up.
-    signal.setitimer(signal.ITIMER_PROF, project.cpu_s)
-    whole = math.ceil(project.cpu_s) + 1
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    whole = math.ceil(cpu_s) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
     allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
     memory = project.memory if allowed == resource.RLIM_INFINITY else min(project.memory, allowed)

@@ -1,4 +1,4 @@
-"""Pytest plugins that watch one run of a suite: outcomes, failures, and which test executes which line.
+"""Pytest plugins that watch one run of a suite: outcomes and failures.
 
 Standard library and pytest only, Python 3.6 and later.
 """
@@ -7,10 +7,11 @@ import json
 import os
 import re
 import sys
-import threading
 import traceback
 
 import pytest
+
+from gumshoe.env.inside.suite_tracer import inside
 
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 MESSAGE_LIMIT = 2000
@@ -119,56 +120,6 @@ def verdict_of(seen):
     return "killed" if failed else "survived"
 
 
-class Tracer:
-    """A pytest plugin that notes which lines of the project's own files each test executes.
-
-    It is started before collection; what runs until that is over, imports above all, counts for the test "".
-    """
-
-    def __init__(self, root):
-        self.root = root
-        self.names = {}
-        self.lines = set()
-        self.covered = {}
-
-    def pytest_collection_finish(self, session):
-        self.stop("")
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(self, item):
-        self.start()
-        yield
-        self.stop(item.nodeid)
-
-    def start(self):
-        self.lines = set()
-        threading.settrace(self.call)
-        sys.settrace(self.call)
-
-    def stop(self, nodeid):
-        sys.settrace(None)
-        threading.settrace(None)
-        for path, line in self.lines:
-            self.covered.setdefault(path, {}).setdefault(line, []).append(nodeid)
-
-    def call(self, frame, event, argument):
-        name = self.name(frame.f_code.co_filename)
-        if name is None:
-            return None
-        lines = self.lines
-
-        def line(frame, event, argument):
-            lines.add((name, frame.f_lineno))
-            return line
-
-        return line(frame, event, argument)
-
-    def name(self, filename):
-        if filename not in self.names:
-            self.names[filename] = inside(filename, self.root)
-        return self.names[filename]
-
-
 def outside_modules(root):
     """What is imported from outside of the project."""
     files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
@@ -180,11 +131,3 @@ def inside_modules(root):
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     paths = [inside(path, root) for path in files if isinstance(path, str)]
     return sorted(path for path in paths if path is not None and os.path.basename(path) != "conftest.py")
-
-
-def inside(filename, root):
-    """The file's path relative to the project, None where it is not in it."""
-    if filename.startswith("<"):
-        return None
-    path = os.path.realpath(filename)
-    return os.path.relpath(path, root).replace(os.sep, "/") if path.startswith(root + os.sep) else None

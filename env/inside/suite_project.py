@@ -17,10 +17,16 @@ class Project:
         self.temporary = os.path.join(self.keep, "tmp")
         self.cpu_s = float(request["cpu_s"])
         self.wall_s = float(request["wall_s"])
+        self.trace_factor = float(request.get("trace_factor", 1.0))
         self.memory = int(request["memory_mb"]) << 20
         self.arguments = ["-q", "--tb=native", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
+        self.arguments += request.get("arguments", [])
         self.entries = {}
+
+    def wall_of(self, trace):
+        """Seconds that a run of the suite may take; following it takes longer."""
+        return self.wall_s * (self.trace_factor if trace else 1.0)
 
     def save(self):
         """Makes the clean copy, of a project that nothing has been run in yet."""

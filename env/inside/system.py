@@ -66,8 +66,9 @@ def forbid_new_privileges():
 
 
 def offer_to_oom_killer():
-    """Asks the kernel to pick this process first when memory runs out."""
-    prctl(PR_SET_DUMPABLE, 1)
+    """Asks the kernel to pick this process, and those it forks, first when memory runs out. Call it before
+    `hide_memory`, which takes the right to do it.
+    """
     try:
         with open("/proc/self/oom_score_adj", "w") as stream:
             stream.write("500")

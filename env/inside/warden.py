@@ -1,4 +1,4 @@
-"""The warden: the one process of ours inside a sandbox, which does everything there that the host asks for.
+"""The warden: Gumshoe's own process inside a sandbox, which does everything there that the host asks for.
 
 It reads one JSON request a line from its terminal and answers each with
 
@@ -26,7 +26,8 @@ import traceback
 from gumshoe.env.inside import system
 from gumshoe.env.inside.disk import DiskFull, DiskWatch
 from gumshoe.env.inside.files import Files, Ignore, hold_exactly
-from gumshoe.env.inside.processes import Child, GivenUp, HangUp, Job, Launch, kill_descendants, wake_on_child
+from gumshoe.env.inside.jobs import Job, Launcher
+from gumshoe.env.inside.processes import Cancelled, HostGone, kill_descendants
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -57,11 +58,11 @@ class Terminal:
             if not self._take_in():
                 return None
 
-    def hear(self):
-        """What it means that the host is heard of in the middle of an exchange. Raises HangUp or GivenUp."""
+    def check_cancelled(self):
+        """To be called when the host sends something in the middle of an exchange. Raises HostGone or Cancelled."""
         if not self._take_in():
-            raise HangUp
-        raise GivenUp
+            raise HostGone
+        raise Cancelled
 
     def _take_in(self):
         """Reads what is there; false when the host has gone."""
@@ -80,28 +81,37 @@ class Terminal:
 
 
 class Warden:
-    """Holds what lasts between requests: the root, the limits of programs, the sessions and the snapshots."""
+    """Holds what lasts between requests: the root, the limits of programs, the sessions and the snapshots.
 
-    def __init__(self, host):
+    `launcher_program` is the source code of the process that starts programs.
+    """
+
+    def __init__(self, host, launcher_program, adopts_orphans):
         self.host = host
+        self.launcher_program = launcher_program
+        self.launcher = None
+        self.adopts_orphans = adopts_orphans
         self.started = time.time()
         self.files = Files("/")
-        self.snapshots = Snapshots(self.files, "/")
+        self.snapshots = None
+        self.patch_limit = None
         self.limits = {}
         self.environment = dict(os.environ)
         self.cap = 1 << 18
         self.disposable = None
         self.watch = None
-        self.wake = wake_on_child()[0] if os.getpid() == 1 else None
         self.sessions = {}
         self.opened = 0
         self.kept = (None, {})
 
-    def configure(self, root, state, limits, cap, environment, disposable=None, folders=(), user=None, disk=None):
+    def configure(
+        self, root, state, limits, cap, environment, disposable=None, folders=(), user=None, disk=None, patch_limit=None
+    ):
         """Says where the workspace is and what programs may use; makes both folders.
 
         `disposable` is a folder to make around them and to remove at the end, `folders` are more to be made, `user` is
-        the user and group to become, `disk` the bytes that may be written where the file system has no limit.
+        the user and group to become, `disk` the bytes that may be written where the file system has no limit,
+        `patch_limit` the bytes that `changes` reports at most.
         """
         self.watch = None if disk is None else DiskWatch(disk)
         if user is not None:
@@ -114,26 +124,31 @@ class Warden:
         os.makedirs(state, mode=0o700, exist_ok=True)
         self.files = Files(os.path.realpath(root))
         state = os.path.realpath(state)
-        self.snapshots = Snapshots(self.files, os.path.join(state, "snapshots"))
+        if self.snapshots is not None:
+            self.snapshots.close()
+        self.snapshots = Snapshots(self.files, state, limits.get("RLIMIT_FSIZE"))
+        self.patch_limit = patch_limit
         self.limits = limits
         self.cap = cap
         self.environment = dict(os.environ)
         self.environment.update(environment)
+        self._start_launcher()
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
 
     def ping(self):
         return {"pid": os.getpid()}
 
     def run(self, argv, input=None, cwd=None, env=None, timeout_s=None):
+        launch = self._launch(argv, cwd, env)
+
         def start(stdin, stdout):
-            launch = Launch(argv, self._folder(cwd), self._environment(env), self.limits, stdin, stdout)
-            return Job(launch) if self.wake is None else Child(launch, self.wake, self._nannies)
+            return Job(self.launcher, launch, stdin, stdout)
 
         run = Run(start, None if input is None else base64.b64decode(input), self.cap)
-        reply = run.finish(timeout_s, self.host, self.watch)
-        if run.job.orphaned:
-            self._kill_strays()
-        return reply
+        try:
+            return run.finish(timeout_s, self.host, self.watch)
+        finally:
+            self._clean_up_after(run.job)
 
     def read(self, path, inside=True):
         return base64.b64encode(self.files.read(path, inside)).decode("ascii")
@@ -185,17 +200,20 @@ class Warden:
 
     def changes(self, name, ignore=()):
         encoded = {}
-        for path, sides in self.snapshots.changes(name, Ignore(ignore)).items():
+        for path, sides in self.snapshots.changes(name, Ignore(ignore), self.patch_limit).items():
             encoded[path] = [None if side is None else base64.b64encode(side).decode("ascii") for side in sides]
         return encoded
 
     def session_open(self, argv, cwd=None, env=None):
+        launch = self._launch(argv, cwd, env, terminal=True)
+
+        def start(stdin, stdout, control):
+            return Job(self.launcher, launch, stdin, stdout, control)
+
+        session = Session(start, self.cap, self.host, self.watch)
         self.opened += 1
         name = str(self.opened)
-        environment = self._environment(env)
-        self.sessions[name] = Session(
-            argv, self._folder(cwd), environment, self.limits, self.cap, self.host, self.watch
-        )
+        self.sessions[name] = session
         return name
 
     def session_write(self, session, data):
@@ -220,8 +238,7 @@ class Warden:
         ended = self.sessions.pop(session, None)
         if ended is not None:
             ended.close()
-            if ended.job.orphaned:
-                self._kill_strays()
+            self._clean_up_after(ended.job)
 
     def stop_all(self):
         """Kills every session and everything else below this process."""
@@ -239,9 +256,15 @@ class Warden:
         for folder in folders:
             empty(folder)
 
-    def bye(self):
+    def shutdown(self):
         """Ends the warden, after the answer. What is to be removed is gone by then, even if the host is killed now."""
+        self.end()
+
+    def end(self):
+        """Kills everything, the launcher too, and removes the folder that was made for this sandbox."""
         self.stop_all()
+        if self.launcher is not None:
+            self.launcher.close()
         self.dispose()
 
     def dispose(self):
@@ -263,12 +286,39 @@ class Warden:
         environment.update(env or {})
         return environment
 
-    def _kill_strays(self):
-        """Kills what a killed nanny left behind and the warden has adopted."""
-        kill_descendants(self._nannies())
+    def _launch(self, argv, cwd, env, terminal=False):
+        """What the launcher is to be told; sees to it that there is one."""
+        self._start_launcher()
+        return {
+            "argv": argv,
+            "cwd": self._folder(cwd),
+            "env": self._environment(env),
+            "limits": self.limits,
+            "terminal": terminal,
+        }
 
-    def _nannies(self):
-        return {session.job.nanny for session in self.sessions.values()}
+    def _start_launcher(self):
+        """Starts the launcher where none runs. While it starts it could be traced, so no program may be alive then."""
+        if self.launcher is not None and self.launcher.alive:
+            return
+        if self.launcher is not None:
+            self.launcher.close()
+            for session in self.sessions.values():
+                session.job.close()
+        kill_descendants()
+        self.launcher = Launcher(self.launcher_program)
+
+    def _clean_up_after(self, job):
+        """Kills what the supervisor of a program leaves when it was killed itself or cannot become a subreaper."""
+        if job.supervisor is None:
+            self.launcher.close()  # It was stopped or killed before it could start the program.
+        if job.orphaned or not self.adopts_orphans:
+            self._kill_strays()
+
+    def _kill_strays(self):
+        """Kills what a killed supervisor left behind and the warden has adopted."""
+        supervisors = {session.job.supervisor for session in self.sessions.values() if not session.job.over}
+        kill_descendants({self.launcher.pid, *supervisors} if self.launcher else ())
 
 
 OPERATIONS = {name for name in vars(Warden) if not name.startswith("_")}
@@ -281,9 +331,9 @@ def answer_to(warden, request):
         return {"broken": "no operation {}".format(operation)}
     try:
         return {"ok": getattr(warden, operation)(**request)}
-    except HangUp:
+    except HostGone:
         raise
-    except GivenUp:
+    except Cancelled:
         return {"stopped": "the host did not wait for the answer"}
     except DiskFull as error:
         warden.stop_all()
@@ -298,28 +348,27 @@ def answer_to(warden, request):
         return {"broken": traceback.format_exc()}
 
 
-def serve(source, sink):
-    """Answers requests until the host says goodbye or goes away, then kills all there is."""
+def serve(source, sink, launcher_program):
+    """Answers requests until the host shuts it down or goes away, then kills all there is."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.chdir("/")
-    system.adopt_orphans()
+    adopts_orphans = system.adopt_orphans()
     system.hide_memory()
     system.keep_for_itself(source)
     terminal = Terminal(source, sink)
-    warden = Warden(terminal)
+    warden = Warden(terminal, launcher_program, adopts_orphans)
     try:
         while True:
             request = terminal.read_request()
             if request is None:
                 break
             nonce = request.pop("nonce")
-            leaving = request["op"] == "bye"
+            leaving = request["op"] == "shutdown"
             terminal.answer(nonce, answer_to(warden, request))
             if leaving:
                 break
-    except (HangUp, OSError):
+    except (HostGone, OSError):
         pass
     finally:
-        warden.stop_all()
-        warden.dispose()
+        warden.end()

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
-__all__ = ["activate"]
+__all__ = ["activate", "use_environment"]
 
 TIMEOUT_S = 120.0
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 MARK = "gumshoe-environment"
 # What the code prints stands before the mark.
 SHOW = f"printf '%s\\0' {MARK} \"$(command -v python || command -v python3)\" && exec env -0"
 OF_THE_SHELL = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 # The oldest Python that our injected modules run on.
 FIT = "import sys; sys.exit(sys.version_info < (3, 6))"
+
+
+def use_environment(sandbox: WardenSandbox, task: Task) -> None:
+    """Makes the task's environment, if it has one, the Python of every program. Raises TaskError: it is not here."""
+    name = task.workspace.environment
+    if name is None:
+        return
+    path = sandbox.environment.get("PATH", DEFAULT_PATH)
+    variables = {"PATH": f"{INSIDE}/bin:{path}", "VIRTUAL_ENV": INSIDE, **find_environment(name).variables}
+    sandbox.activate(variables, f"{INSIDE}/bin/python")
 
 
 def activate(sandbox: WardenSandbox, task: Task) -> None:

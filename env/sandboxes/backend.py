@@ -10,16 +10,16 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 
-__all__ = ["Backend", "Place", "resource_limits"]
+__all__ = ["Backend", "SandboxLayout", "resource_limits"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where things are in a sandbox, and what holds there.
+class SandboxLayout:
+    """Where things are in a sandbox, and which limits hold there.
 
     Attributes:
         root: the workspace, absolute.
-        state: a folder of ours beside it: injected modules, snapshots.
+        state: a folder beside it for injected modules and snapshots.
         python: the interpreter that runs the warden and the injected modules.
         environment: variables set for every program.
         limits: names of the `resource` module to their value.
@@ -28,6 +28,7 @@ class Place:
         disk: bytes that may be written in all, watched where the file system has no limit of its own.
         scratch: the folders that programs are meant to write in, all empty at the start, the workspace among them;
             none where the sandbox cannot be used again.
+        patch_limit: bytes of changed files that are reported at most.
         user: user and group that the warden becomes, when it starts as root and programs must not be.
     """
 
@@ -40,6 +41,7 @@ class Place:
     folders: Sequence[str] = ()
     user: tuple[int, int] | None = None
     disk: int | None = None
+    patch_limit: int | None = None
     scratch: Sequence[str] = ()
 
 
@@ -48,11 +50,13 @@ class Backend(Protocol):
 
     Attributes:
         isolated: what runs there cannot reach the host's files, processes and network.
+        image_digest: of the image that a container is made from, known once it is connected; None without one.
     """
 
     name: str
     isolated: bool
-    place: Place
+    image_digest: str | None
+    layout: SandboxLayout
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
         """Starts a program in the sandbox on a terminal of its own. Raises SandboxError."""

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["bootstrap_argv", "payload"]
+__all__ = ["bootstrap_argv", "launcher_program", "payload"]
 
 PACKAGE = "gumshoe.env.inside"
+LAUNCHER_MODULES = ("system", "disk", "processes", "supervisor", "launcher")
 MODULES = (
-    "system",
-    "tape",
-    "disk",
-    "processes",
+    *LAUNCHER_MODULES,
+    "jobs",
+    "buffers",
+    "messages",
     "running",
     "files",
     "searching",
     "sessions",
+    "contents",
     "snapshots",
     "state",
     "warden",
@@ -38,7 +41,7 @@ exec(data.decode("ascii"))
 """
 
 LOADER = """
-import types
+import sys, types
 for name, source, path in sources:
     module = sys.modules[name] = types.ModuleType(name)
     module.__path__ = []
@@ -46,7 +49,6 @@ for name, source, path in sources:
     if parent:
         setattr(sys.modules[parent], last, module)
     exec(compile(source, path, "exec"), module.__dict__)
-sys.modules["gumshoe.env.inside.warden"].serve(0, 1)
 """
 
 
@@ -58,10 +60,20 @@ def bootstrap_argv(python: str, word: str) -> list[str]:
 @functools.cache
 def payload() -> bytes:
     """The warden's sources and the few lines that load them, as Python code in ASCII."""
+    return _program(MODULES, f"warden.serve(0, 1, {json.dumps(launcher_program())})").encode("ascii")
+
+
+@functools.cache
+def launcher_program() -> str:
+    """The same for the launcher, which the warden starts."""
+    return _program(LAUNCHER_MODULES, "launcher.serve(0)")
+
+
+def _program(names: Sequence[str], call: str) -> str:
     parts = PACKAGE.split(".")
     modules = [(".".join(parts[: depth + 1]), "", "<gumshoe>") for depth in range(len(parts))]
     folder = Path(__file__).parent.parent / "inside"
-    for name in MODULES:
+    for name in names:
         path = folder / f"{name}.py"
         modules.append((f"{PACKAGE}.{name}", path.read_text(encoding="utf-8"), str(path)))
-    return f"sources = {json.dumps(modules)}\n{LOADER}".encode("ascii")
+    return f"sources = {json.dumps(modules)}\n{LOADER}sys.modules['{PACKAGE}'].{call}\n"

@@ -1,12 +1,14 @@
 """The bubblewrap sandbox: Linux namespaces without a daemon.
 
-What it does: programs see the system's folders and this Python read-only, a workspace and temporary folders in memory
-that go with the sandbox, no network but their own loopback, no process of the host, and none of its environment. The
-warden is process 1 in there: programs cannot kill it, and all of them end with it. They have no capabilities and
-cannot get any. A host user who is root is not root in there: programs run as a user that exists nowhere else.
+What it does: programs see the system's folders, this Python with its standard library and the distributions that the
+config names, all read-only; a workspace and temporary folders in memory that go with the sandbox; no network but their
+own loopback, no process of the host, none of its environment and an empty keyring. A filter refuses the system calls
+that tests have no use for (`gumshoe.env.sandboxes.seccomp`). The warden is process 1 in there: programs cannot kill it,
+and all of them end with it. They have no capabilities and cannot get any. A host user who is root is not root in there:
+programs run as a user that exists nowhere else.
 
 What it does not do: limit the memory and the processors of all programs together. Memory is limited for each process,
-the number of processes for the sandbox. There is no filter of system calls: the kernel itself is the wall.
+the number of processes for the sandbox.
 """
 
 from __future__ import annotations
@@ -24,12 +26,16 @@ from pathlib import Path
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.env.environments import INSIDE, find_environment
+from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
 from gumshoe.env.sandboxes.child import ChildProcess
+from gumshoe.env.sandboxes.keyring import with_own_session_keyring
 from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
+from gumshoe.env.sandboxes.python_mounts import python_mounts
+from gumshoe.env.sandboxes.seccomp import filter_program
 from gumshoe.errors import SandboxError
 
-__all__ = ["BubblewrapBackend", "why_not_bubblewrap"]
+__all__ = ["BubblewrapBackend", "bubblewrap_unavailable_reason"]
 
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -53,16 +59,19 @@ class BubblewrapBackend(ChildProcess):
 
     name = "bubblewrap"
     isolated = True
+    image_digest: str | None = None
 
-    def __init__(self, config: SandboxConfig, workdir: str) -> None:
+    def __init__(self, config: SandboxConfig, workdir: str, environment: str | None = None) -> None:
         super().__init__()
+        self._environment = None if environment is None else find_environment(environment)
         self._config = config
         self._workdir = workdir
         as_root = os.geteuid() == 0
         user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if as_root else USER_OF_GUESTS
         self._accounts = _accounts(user)
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
-        self.place = Place(
+        self.layout = SandboxLayout(
+            patch_limit=config.patch_mb << 20,
             root=workdir,
             state=f"{STATE}/state",
             python=sys.executable,
@@ -78,10 +87,17 @@ class BubblewrapBackend(ChildProcess):
         if program is None:
             raise SandboxError("bubblewrap is not installed: apt-get install bubblewrap")
         with ExitStack() as open_files:
-            accounts = {path: open_files.enter_context(_in_memory(text)) for path, text in self._accounts.items()}
-            options = [program, *_namespaces(self.place.user is not None), *self._mounts(accounts)]
-            inherited = tuple(accounts.values())
-            return self.start([*options, "--chdir", "/", "--", *argv], self.place.environment, inherited)
+            accounts = {
+                path: open_files.enter_context(_in_memory(text.encode())) for path, text in self._accounts.items()
+            }
+            options = [program, *_namespaces(self.layout.user is not None), *self._mounts(accounts)]
+            inherited = list(accounts.values())
+            filter_of_calls = filter_program()
+            if filter_of_calls is not None:
+                inherited.append(open_files.enter_context(_in_memory(filter_of_calls)))
+                options += ["--seccomp", str(inherited[-1])]
+            command = [*options, "--chdir", "/", "--", *argv]
+            return with_own_session_keyring(lambda: self.start(command, self.layout.environment, inherited))
 
     def _mounts(self, accounts: Mapping[str, int]) -> Iterator[str]:
         """The file system that the sandbox sees, from the root down; `accounts` are open files by path."""
@@ -107,10 +123,24 @@ class BubblewrapBackend(ChildProcess):
         ):
             yield from ("--perms", "1777", "--size", str(megabytes << 20), "--tmpfs", folder)
         # Last, since a virtual environment may stand below /tmp, which is a fresh one in the sandbox.
-        for folder in _parents(_python_folders()):
+        mounts = list(python_mounts(SYSTEM_FOLDERS, self._config.packages))
+        if self._environment is not None:
+            home = str(self._environment.python_home)
+            if not f"{home}/".startswith(tuple(f"{name}/" for name in SYSTEM_FOLDERS)):
+                mounts.insert(0, ("bind", home))
+        for folder in _parents(path for _, path in mounts):
             yield from ("--perms", "0755", "--dir", folder)
-        for folder in _python_folders():
-            yield from ("--ro-bind", folder, folder)
+        hidden: list[str] = []
+        for kind, path in mounts:
+            if kind == "hide":
+                hidden.append(path)
+                yield from ("--perms", "0755", "--tmpfs", path)
+            else:
+                yield from ("--ro-bind", path, path)
+        for path in hidden:
+            yield from ("--remount-ro", path)
+        if self._environment is not None:
+            yield from ("--ro-bind", str(self._environment.root), INSIDE)
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
@@ -128,17 +158,11 @@ def _namespaces(as_root: bool) -> Iterator[str]:
         yield from ("--unshare-user", "--uid", str(USER_OF_GUESTS), "--gid", str(USER_OF_GUESTS))
 
 
-def _python_folders() -> list[str]:
-    """Where this Python lives, its virtual environment included, as far as it is not in the system's folders."""
-    folders = {sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent.parent)}
-    in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
-    return sorted(folder for folder in folders if folder != "/" and not f"{folder}/".startswith(in_system))
-
-
 def _parents(paths: Iterable[str]) -> list[str]:
     """The folders above these, outermost first: bwrap would make them for root alone."""
     parents = {str(parent) for path in paths for parent in Path(path).parents}
-    return sorted(parents - {"/"} - set(SYSTEM_FOLDERS))
+    in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
+    return sorted(parent for parent in parents - {"/"} if not f"{parent}/".startswith(in_system))
 
 
 def _accounts(user: int) -> dict[str, str]:
@@ -151,11 +175,11 @@ def _accounts(user: int) -> dict[str, str]:
 
 
 @contextmanager
-def _in_memory(text: str) -> Generator[int]:
-    """An open file that a child can read `text` from. It has no place on a disk where a killed host could leave it."""
+def _in_memory(data: bytes) -> Generator[int]:
+    """An open file that a child can read `data` from. It has no place on a disk where a killed host could leave it."""
     file = os.memfd_create("gumshoe")
     try:
-        os.write(file, text.encode())
+        os.write(file, data)
         os.lseek(file, 0, os.SEEK_SET)
         yield file
     finally:
@@ -163,7 +187,7 @@ def _in_memory(text: str) -> Generator[int]:
 
 
 @functools.cache
-def why_not_bubblewrap() -> str | None:
+def bubblewrap_unavailable_reason() -> str | None:
     """Why bubblewrap does not work on this machine; None where it does."""
     program = shutil.which("bwrap")
     if program is None:

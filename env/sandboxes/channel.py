@@ -1,4 +1,4 @@
-"""The line to a warden: one JSON request out, one answer back, closed by a nonce nobody can guess."""
+"""The connection to a warden: one JSON request out, one answer back, enclosed in a nonce nobody can guess."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pexpect.exceptions import EOF, TIMEOUT
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.sandboxes.bootstrap import payload
+from gumshoe.env.sandboxes.replies import check_reply
 from gumshoe.errors import SandboxError
 
 __all__ = ["Channel", "WardenGone"]
@@ -50,7 +51,7 @@ class Channel:
             OSError: what the operating system in the sandbox refused, as its own subclass.
             ValueError: a regular expression is wrong.
             WardenGone: there was no answer.
-            SandboxError: the warden failed.
+            SandboxError: the warden failed, or what came is no answer to this operation.
         """
         nonce = secrets.token_hex(16)
         request = json.dumps({"nonce": nonce, "op": op, **arguments})
@@ -58,7 +59,7 @@ class Channel:
             self._send(request.encode("ascii") + b"\n")
             self._expect(nonce.encode(), timeout)
             answer = self._expect(f"{nonce}\n".encode(), timeout)
-        return _result(json.loads(answer))
+        return check_reply(op, _result(answer))
 
     def give_up(self) -> None:
         """Ends the exchange that another thread has under way, and the program that it waits for, with a SandboxError
@@ -91,19 +92,27 @@ class Channel:
         return before if isinstance(before, bytes) else b""
 
 
-def _result(answer: dict[str, Any]) -> Any:
-    if "ok" in answer:
-        return answer["ok"]
-    if "errno" in answer:
-        raise OSError(answer["errno"], answer["text"], answer["path"])
-    if "stopped" in answer:
-        raise SandboxError(answer["stopped"])
-    if "invalid" in answer:
-        raise ValueError(answer["invalid"])
-    trace: str = answer["broken"]
-    error = SandboxError(f"the warden failed: {trace.strip().splitlines()[-1]}")
-    error.add_note(trace)
-    raise error
+def _result(text: bytes) -> Any:
+    """What an answer says was the result; raises what it says went wrong."""
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        raise SandboxError("the sandbox's answer is not JSON") from None
+    match answer:
+        case {"ok": result}:
+            return result
+        case {"errno": int(number), "text": str(why), "path": str() | None as path}:
+            raise OSError(number, why, path)
+        case {"stopped": str(why)}:
+            raise SandboxError(why)
+        case {"invalid": str(why)}:
+            raise ValueError(why)
+        case {"broken": str(trace)}:
+            error = SandboxError(f"the warden failed: {(trace.strip().splitlines() or ['?'])[-1]}")
+            error.add_note(trace)
+            raise error
+        case _:
+            raise SandboxError("the sandbox's answer is none that a warden gives")
 
 
 def _last_words(before: object) -> str:

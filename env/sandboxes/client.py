@@ -1,16 +1,17 @@
-"""The one implementation of `protocols.Sandbox`: everything is asked of the warden inside."""
+"""The one implementation of `protocols.Sandbox`: the warden inside carries everything out."""
 
 from __future__ import annotations
 
 import base64
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.env.sandboxes.link import SLACK_S, Line
+from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
+from gumshoe.env.sandboxes.replies import text_of
 from gumshoe.env.sandboxes.session import WardenSession
 from gumshoe.env.sandboxes.support import support_modules, support_version
-from gumshoe.env.sandboxes.tape import text_of
-from gumshoe.errors import SandboxError
+from gumshoe.errors import SandboxError, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match
 from gumshoe.records import ExecResult
 
@@ -24,7 +25,7 @@ class WardenSandbox:
         link: the way to the warden; closed with the sandbox.
     """
 
-    def __init__(self, link: Line) -> None:
+    def __init__(self, link: WardenConnection) -> None:
         self.backend = link.backend
         self.isolated = link.isolated
         self._link = link
@@ -33,6 +34,7 @@ class WardenSandbox:
         self.state: str = facts["state"]
         self.python: str = facts["python"]
         self.environment: dict[str, str] = facts["environment"]
+        self.image_digest: str | None = facts["image_digest"]
         self._activated: dict[str, str] = {}
         self.support = f"{self.state}/support"
 
@@ -60,7 +62,7 @@ class WardenSandbox:
         try:
             reply = self._link.ask(
                 "run",
-                None if timeout is None else timeout + SLACK_S,
+                None if timeout is None else timeout + RPC_GRACE_S,
                 argv=list(argv),
                 input=None if input is None else _encode(input),
                 cwd=cwd,
@@ -145,16 +147,22 @@ class WardenSandbox:
 
     def snapshot(self) -> str:
         """Keeps the workspace's files; the name stays good for as long as the sandbox lives."""
-        return self._link.ask("snapshot", SLACK_S * 5)
+        return self._on_snapshot("snapshot")
 
     def restore(self, name: str, *, only: Sequence[tuple[bool, str]] | None = None) -> None:
-        """Puts the workspace's files back; with `only`, just those that the patterns match."""
+        """Puts the workspace's files back; with `only`, just those that the patterns match.
+
+        Raises WorkspaceDamaged where the file system refuses.
+        """
         self._on_snapshot("restore", name=name, only=None if only is None else list(only))
 
     def changes(
         self, name: str, *, ignore: Sequence[tuple[bool, str]] = ()
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """Regular files whose bytes differ from the snapshot's. Files that have over 64 MiB now are left out."""
+        """Regular files whose bytes differ from the snapshot's. Files that have over 64 MiB now are left out.
+
+        Raises WorkspaceDamaged where they hold more than the config's `patch_mb` in all.
+        """
         found: dict[str, list[str | None]] = self._on_snapshot("changes", name=name, ignore=list(ignore))
         return {path: (_decode(before), _decode(after)) for path, (before, after) in found.items()}
 
@@ -177,15 +185,19 @@ class WardenSandbox:
 
     def _put(self, op: str, **arguments: Any) -> Any:
         try:
-            return self._link.ask(op, SLACK_S * 5, **arguments)
+            return self._link.ask(op, RPC_GRACE_S * 5, **arguments)
         except OSError as error:
-            raise SandboxError(f"files cannot be put into the sandbox: {error.strerror} ({error.filename})") from None
+            why = f"{error.strerror} ({error.filename})"
+            raise WorkspaceDamaged(f"files cannot be put into the sandbox: {why}") from None
 
     def _on_snapshot(self, op: str, **arguments: Any) -> Any:
         try:
-            return self._link.ask(op, SLACK_S * 5, **arguments)
+            return self._link.ask(op, RPC_GRACE_S * 5, **arguments)
         except OSError as error:
-            raise SandboxError(f"the snapshot cannot be used: {error.strerror}") from None
+            if error.filename is None and error.errno == errno.ENOENT:
+                raise SandboxError(f"the snapshot cannot be used: {error.strerror}") from None
+            what = "" if error.filename is None else f" ({error.filename})"
+            raise WorkspaceDamaged(f"{op} of the workspace: {error.strerror}{what}") from None
 
 
 def _encode(data: bytes) -> str:

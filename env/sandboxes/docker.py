@@ -1,4 +1,6 @@
-"""The Docker sandbox: one long-lived container whose process 1 is the warden, driven over the container's terminal.
+"""The container sandbox: one long-lived container whose process 1 is the warden, driven over the container's terminal.
+
+Docker and Podman are the same here: Podman is reached over its Docker-compatible socket.
 
 What it does: the container has no network, a few capabilities of the sort that package managers need, no way to gain
 others, and limits on memory, processes and processors. Nothing of the host is mounted and nothing of its environment
@@ -7,27 +9,35 @@ the container's disk is read-only; the repository, home and temporary folders ar
 size. Otherwise the disk can be written and is watched: when it is more than the limit, everything in the sandbox is
 killed. The daemon may be on another machine (`DOCKER_HOST`): everything goes over its one socket.
 
-What it does not do: programs run as the image's user, often root inside the container, on the host's kernel. The wall
-is as strong as the daemon makes it (user namespaces, gVisor and the like are the daemon's settings). The watch over
-the disk looks once a second, so a fast program gets past its limit by what it writes in that time.
+A filter refuses the system calls that tests have no use for (`gumshoe.env.sandboxes.seccomp`). The config names other
+runtimes, such as gVisor's `runsc`, and user namespaces.
+
+What it does not do: programs run as the image's user, often root inside the container, and with the default runtime on
+the host's kernel. The watch over the disk looks at intervals, so a fast program gets past its limit by what it writes
+in that time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Generator, Sequence
 from typing import Any
 
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 from docker.types import LogConfig, Ulimit
 from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes import engine
-from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
+from gumshoe.env.sandboxes.environment_image import environment_image
+from gumshoe.env.sandboxes.seccomp import docker_profile
 from gumshoe.records import Task
 
 __all__ = ["DockerBackend"]
@@ -37,20 +47,26 @@ ENVIRONMENT = {"LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"
 READ_BYTES = 1 << 16
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 SHARED_MEMORY_MB = 64
+OPEN_FILES, PROCESSES = 4096, 16384
+REMOVE_TRIES, REMOVE_PAUSE_S = 50, 0.1
+ENDING = re.compile(r"container state improper|could not be stopped|removal of container .* is already in progress")
 
 
 class DockerBackend:
-    """One container. It lives from `connect` to `close`."""
+    """One container. It exists from `connect` to `close`."""
 
-    name = "docker"
     isolated = True
 
-    def __init__(self, task: Task, config: SandboxConfig) -> None:
+    def __init__(self, task: Task, config: SandboxConfig, container_engine: engine.Engine = engine.DOCKER) -> None:
+        self.name = container_engine.name
+        self._engine = container_engine
         self._config = config
         self._client: Any = None
         self._container: Any = None
         self._stream: Any = None
         self.image = task.workspace.image or config.image
+        self._environment = task.workspace.environment
+        self.image_digest: str | None = None
         workdir = task.workspace.workdir
         self._read_only = task.workspace.path is not None and not task.setup
         self._in_memory = [STATE, TEMPORARY]
@@ -58,7 +74,8 @@ class DockerBackend:
             self._in_memory.append(workdir)
         if self._read_only:
             self._in_memory += [HOME, "/run", "/var/tmp"]  # noqa: S108 - inside the container
-        self.place = Place(
+        self.layout = SandboxLayout(
+            patch_limit=config.patch_mb << 20,
             root=workdir,
             state=f"{STATE}/state",
             python="python3",
@@ -74,9 +91,13 @@ class DockerBackend:
         """
         wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
         with engine.daemon_errors(f"a container of {self.image} could not be started"):
-            engine.reap_once(os.getpid())
-            self._client = engine.connect()
-            self._container = self._create(argv)
+            engine.reap_once(os.getpid(), self._engine)
+            self._client = engine.connect(self._engine)
+            if self._environment is not None:
+                self.image = environment_image(self._client, self._environment, self.image)
+            with self._profile() as profile:
+                self._container = self._create(argv, profile)
+            self.image_digest = self._container.attrs.get("Image")
             self._stream = self._client.api.attach_socket(self._container.id, params=wanted)
             self._container.start()
         raw = getattr(self._stream, "_sock", self._stream)
@@ -88,12 +109,12 @@ class DockerBackend:
         container, self._container = self._container, None
         if container is not None:
             with contextlib.suppress(NotFound), engine.daemon_errors("the container could not be removed"):
-                container.remove(force=True, v=True)
+                _remove(container)
         client, self._client = self._client, None
         if client is not None:
             client.close()
 
-    def _create(self, argv: Sequence[str]) -> Any:
+    def _create(self, argv: Sequence[str], profile: str) -> Any:
         config = self._config
         options = f"rw,exec,nosuid,nodev,mode=1777,size={config.disk_mb}m"
         memory = f"{config.memory_mb}m"
@@ -108,7 +129,9 @@ class DockerBackend:
             hostname="gumshoe",
             cap_drop=["ALL"],
             cap_add=list(CAPABILITIES),
-            security_opt=["no-new-privileges"],
+            security_opt=["no-new-privileges", f"seccomp={profile}"],
+            runtime=config.runtime,
+            userns_mode=config.userns,
             mem_limit=memory,
             memswap_limit=memory,
             pids_limit=config.pids,
@@ -116,10 +139,31 @@ class DockerBackend:
             shm_size=f"{SHARED_MEMORY_MB}m",
             read_only=self._read_only,
             tmpfs=dict.fromkeys(self._in_memory, options),
-            ulimits=[Ulimit(name="core", soft=0, hard=0)],
+            ulimits=self._ulimits(),
             log_config=LogConfig(type="none"),
             working_dir="/",
         )
+
+    @contextlib.contextmanager
+    def _profile(self) -> Generator[str]:
+        """The filter of system calls as the engine takes it: Docker as JSON, Podman as a file on its machine."""
+        if self._engine is not engine.PODMAN:
+            yield docker_profile()
+            return
+        with tempfile.NamedTemporaryFile("w", prefix="gumshoe-", suffix=".json") as file:
+            file.write(docker_profile())
+            file.flush()
+            yield file.name
+
+    def _ulimits(self) -> list[Ulimit]:
+        """Podman's defaults ask for more open files and processes than a service may grant that lacks privileges; how
+        many processes there may be is limited for the whole container, more strictly.
+        """
+        limits = [Ulimit(name="core", soft=0, hard=0)]
+        if self._engine is engine.PODMAN:
+            limits += [Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)]
+            limits += [Ulimit(name="nproc", soft=PROCESSES, hard=PROCESSES)]
+        return limits
 
     def _hang_up(self) -> None:
         """Closes the terminal's connection, and the response that holds it."""
@@ -134,3 +178,15 @@ class DockerBackend:
             response.close()
         stream.close()
         raw.close()
+
+
+def _remove(container: Any) -> None:
+    """Removes a container. Podman refuses while one is about to end by itself, so it is tried again."""
+    for _ in range(REMOVE_TRIES):
+        try:
+            return container.remove(force=True, v=True)
+        except APIError as error:
+            if not ENDING.search(str(error)):
+                raise
+            time.sleep(REMOVE_PAUSE_S)
+    return container.remove(force=True, v=True)

@@ -1,13 +1,15 @@
-"""The Docker daemon: connecting to it, clear words when it does not answer, and whose container is whose."""
+"""Container engines: connecting to Docker or Podman, clear errors when none answers, and whose container is whose."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import os
+import re
 import secrets
 import socket
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +17,94 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
-from gumshoe.env.sandboxes.owners import identity, lives
+from gumshoe.env.sandboxes.owners import identity, is_running
 from gumshoe.errors import SandboxError
 
 __all__ = [
+    "DOCKER",
+    "ENGINES",
     "LABEL",
+    "PODMAN",
+    "Engine",
     "connect",
     "daemon_errors",
+    "engine_facts",
+    "engine_unavailable_reason",
     "image_digest",
     "image_is_missing",
     "labels",
     "reap_once",
     "reap_orphans",
-    "why_not_docker",
 ]
 
 LABEL = "gumshoe.run"
 HOST_LABEL = "gumshoe.host"
 PROCESS_LABEL = "gumshoe.process"
 TIMEOUT_S = 120
-NO_IMAGE = "No such image"
+NO_IMAGE = re.compile(r"no such image|image not known", re.IGNORECASE)
 RUN_ID = secrets.token_hex(8)
 
 
-def connect() -> docker.DockerClient:
-    """A connection to the daemon, for the caller to close. Raises SandboxError when no daemon answers."""
-    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+@dataclass(frozen=True)
+class Engine:
+    """A container engine that speaks Docker's API.
+
+    Attributes:
+        name: as in the sandbox config.
+        title: as people write it.
+        variable: the environment variable that says where it listens.
+    """
+
+    name: str
+    title: str
+    variable: str
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return os.environ.get(self.variable) or _default_address(self)
+
+
+DOCKER = Engine("docker", "Docker daemon", "DOCKER_HOST")
+PODMAN = Engine("podman", "Podman service", "CONTAINER_HOST")
+ENGINES = {engine.name: engine for engine in (DOCKER, PODMAN)}
+
+
+def _default_address(engine: Engine) -> str:
+    if engine is DOCKER:
+        return "unix:///var/run/docker.sock"
+    if os.geteuid() == 0:
+        return "unix:///run/podman/podman.sock"
+    return f"unix://{os.environ.get('XDG_RUNTIME_DIR') or f'/run/user/{os.geteuid()}'}/podman/podman.sock"
+
+
+def connect(engine: Engine = DOCKER) -> docker.DockerClient:
+    """A connection to the engine, for the caller to close. Raises SandboxError when none answers."""
+    where = engine.address
     try:
-        return docker.from_env(timeout=TIMEOUT_S, version=_api_version(where))
+        return _client(engine, where, _api_version(engine, where))
     except DockerException as error:
-        raise SandboxError(f"no Docker daemon answers at {where} ({_short(error)})") from None
+        hint = "; start it with `podman system service`" if engine is PODMAN else ""
+        raise SandboxError(f"no {engine.title} answers at {where} ({_short(error)}){hint}") from None
+
+
+def _client(engine: Engine, where: str, version: str | None) -> docker.DockerClient:
+    if engine is DOCKER:  # The SDK knows more of Docker's variables, such as those for TLS.
+        return docker.from_env(timeout=TIMEOUT_S, version=version)
+    return docker.DockerClient(base_url=where, timeout=TIMEOUT_S, version=version)
 
 
 @functools.cache
-def _api_version(where: str) -> str:
-    """The version of the API that the daemon and this SDK agree on; asked once for each daemon."""
-    del where
-    with contextlib.closing(docker.from_env(timeout=TIMEOUT_S)) as client:
+def _api_version(engine: Engine, where: str) -> str:
+    """The version of the API that the engine and this SDK agree on; asked once for each engine."""
+    path = where.removeprefix("unix://")
+    if where.startswith("unix://"):  # Tried by hand first: the SDK leaves its socket open where nobody listens.
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except OSError as error:
+                raise DockerException(error.strerror or str(error)) from None
+    with contextlib.closing(_client(engine, where, None)) as client:
         return str(client.api.api_version)
 
 
@@ -66,37 +119,49 @@ def daemon_errors(doing: str) -> Generator[None]:
         raise SandboxError(f"{doing}: {_short(error)}") from None
 
 
-def why_not_docker(image: str) -> str | None:
-    """Why Docker cannot run this image here; None where it can, which is found out once."""
+def engine_unavailable_reason(engine: Engine, image: str) -> str | None:
+    """Why the engine cannot run this image here; None where it can, which is found out once."""
     try:
-        _find_image(image)
+        _find_image(engine, image)
     except SandboxError as error:
         text = str(error)
-        if NO_IMAGE in text:
-            return f"the image {image} is not here (docker pull {image}, or make image for gumshoe-python)"
+        if NO_IMAGE.search(text):
+            made = ", or make image for gumshoe-python"
+            if engine is PODMAN:
+                made = f", or docker save {image} | podman load"
+            return f"the image {image} is not here ({engine.name} pull {image}{made})"
         return text
     return None
 
 
-def image_is_missing(image: str) -> bool:
-    """Whether the daemon answers and does not have the image."""
+def image_is_missing(image: str, engine: Engine = DOCKER) -> bool:
+    """Whether the engine answers and does not have the image."""
     try:
-        _find_image(image)
+        _find_image(engine, image)
     except SandboxError as error:
-        return NO_IMAGE in str(error)
+        return bool(NO_IMAGE.search(str(error)))
     return False
 
 
 @functools.cache
-def _find_image(image: str) -> None:
-    with daemon_errors("the Docker daemon refuses"), contextlib.closing(connect()) as client:
+def _find_image(engine: Engine, image: str) -> None:
+    with daemon_errors(f"the {engine.title} refuses"), contextlib.closing(connect(engine)) as client:
         client.images.get(image)
 
 
-def image_digest(image: str) -> str | None:
+def image_digest(image: str, engine: Engine = DOCKER) -> str | None:
     """The image's id, a digest of its content. Raises SandboxError."""
-    with daemon_errors(f"image {image}"), contextlib.closing(connect()) as client:
+    with daemon_errors(f"image {image}"), contextlib.closing(connect(engine)) as client:
         return client.images.get(image).id
+
+
+def engine_facts(engine: Engine) -> str:
+    """Which runtimes the engine has and what it says about its security, in one line. Raises SandboxError."""
+    with daemon_errors(f"the {engine.title} refuses"), contextlib.closing(connect(engine)) as client:
+        info: dict[str, Any] = client.info()
+    runtimes = ", ".join(sorted(info.get("Runtimes") or ())) or "unknown"
+    options = ", ".join(str(each).removeprefix("name=") for each in info.get("SecurityOptions") or ()) or "none"
+    return f"runtimes {runtimes} (default {info.get('DefaultRuntime') or 'unknown'}); security: {options}"
 
 
 def labels() -> dict[str, str]:
@@ -104,16 +169,16 @@ def labels() -> dict[str, str]:
     return {LABEL: RUN_ID, HOST_LABEL: _host(), PROCESS_LABEL: identity(os.getpid())}
 
 
-def reap_orphans() -> list[str]:
+def reap_orphans(engine: Engine = DOCKER) -> list[str]:
     """Removes the containers of runs on this machine whose process has died; returns their short ids.
 
-    Raises SandboxError when the daemon does not answer.
+    Raises SandboxError when the engine does not answer.
     """
     removed: list[str] = []
-    with daemon_errors("orphaned containers cannot be removed"), contextlib.closing(connect()) as client:
+    with daemon_errors("orphaned containers cannot be removed"), contextlib.closing(connect(engine)) as client:
         found: list[Any] = client.containers.list(all=True, filters={"label": f"{HOST_LABEL}={_host()}"})
         for container in found:
-            if not lives(container.labels.get(PROCESS_LABEL, "")):
+            if not is_running(container.labels.get(PROCESS_LABEL, "")):
                 with contextlib.suppress(NotFound, APIError):  # Somebody else may be reaping, too.
                     container.remove(force=True, v=True)
                     removed.append(container.short_id)
@@ -121,13 +186,11 @@ def reap_orphans() -> list[str]:
 
 
 @functools.cache
-def reap_once(process: int) -> None:
-    """Removes orphans the first time that a process opens a sandbox; a daemon that fails at it is left to complain
-    later.
-    """
+def reap_once(process: int, engine: Engine) -> None:
+    """Removes orphans the first time that a process opens a sandbox; an engine that fails at it fails again later."""
     del process
     with contextlib.suppress(SandboxError):
-        reap_orphans()
+        reap_orphans(engine)
 
 
 def _host() -> str:

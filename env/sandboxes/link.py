@@ -1,4 +1,4 @@
-"""The way to a sandbox's warden: starting it, asking things of it, saying goodbye."""
+"""The connection to a sandbox's warden: starting it, calling its operations, shutting it down."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gumshoe.env.sandboxes.bootstrap import bootstrap_argv
 from gumshoe.env.sandboxes.channel import Channel
 from gumshoe.errors import SandboxClosed, SandboxError
 
-__all__ = ["SLACK_S", "Line", "Link"]
+__all__ = ["RPC_GRACE_S", "Link", "WardenConnection"]
 
-SLACK_S = 60.0
+RPC_GRACE_S = 60.0
 
 
-class Line(Protocol):
+class WardenConnection(Protocol):
     """What a sandbox needs of a link: a `Link` of its own, or a lease on one from a pool."""
 
     backend: str
@@ -37,7 +37,7 @@ class Link:
     Attributes:
         backend: the name of the kind of sandbox.
         isolated: as in `Backend`.
-        facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`.
+        facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`; and its `image_digest`.
         closed: whether `close` has been called.
 
     Args:
@@ -52,7 +52,7 @@ class Link:
         self.closed = False
         try:
             self._channel = self._connect()
-            self.facts = self.configure()
+            self.facts: Mapping[str, Any] = {**self.configure(), "image_digest": backend.image_digest}
         except OSError as error:
             self._release()
             raise SandboxError(f"the sandbox's folders cannot be made: {error.strerror} ({error.filename})") from None
@@ -60,7 +60,7 @@ class Link:
             self._release()
             raise
 
-    def ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
+    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
         """One exchange. Raises SandboxClosed, and as `Channel.exchange` does."""
         if self.closed:
             raise SandboxClosed("the sandbox has been closed")
@@ -76,37 +76,38 @@ class Link:
         if self.closed:
             return
         try:
-            self._channel.exchange("bye", timeout=SLACK_S)
+            self._channel.exchange("shutdown", timeout=RPC_GRACE_S)
         except SandboxError:
-            pass  # It is gone already, or will not hear us; the backend kills what is left.
+            pass  # It is gone already, or does not answer; the backend kills what is left.
         finally:
             self._release()
 
     def _connect(self) -> Channel:
         word = secrets.token_hex(16)
-        channel = Channel(self._backend.connect(bootstrap_argv(self._backend.place.python, word)))
+        channel = Channel(self._backend.connect(bootstrap_argv(self._backend.layout.python, word)))
         channel.start(word)
         return channel
 
     @property
     def scratch(self) -> Sequence[str]:
-        """The folders that programs can write in, where these are all; see `Place`."""
-        return self._backend.place.scratch
+        """The folders that programs can write in, where these are all; see `SandboxLayout`."""
+        return self._backend.layout.scratch
 
     def configure(self) -> Mapping[str, Any]:
         """Tells the warden where things are and what programs may use, and makes the workspace's folder."""
-        place = self._backend.place
+        layout = self._backend.layout
         return self._channel.exchange(
             "configure",
-            root=place.root,
-            state=place.state,
-            limits=dict(place.limits),
+            root=layout.root,
+            state=layout.state,
+            limits=dict(layout.limits),
             cap=self._output_limit,
-            environment=dict(place.environment),
-            disposable=place.disposable,
-            folders=list(place.folders),
-            user=place.user,
-            disk=place.disk,
+            environment=dict(layout.environment),
+            disposable=layout.disposable,
+            folders=list(layout.folders),
+            user=layout.user,
+            disk=layout.disk,
+            patch_limit=layout.patch_limit,
         )
 
     def _release(self) -> None:

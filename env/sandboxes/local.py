@@ -20,7 +20,7 @@ from pathlib import Path
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.backend import Place, resource_limits
+from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
 from gumshoe.env.sandboxes.child import ChildProcess
 from gumshoe.env.sandboxes.owners import name_folder, reap_folders_once
 
@@ -34,6 +34,7 @@ class LocalBackend(ChildProcess):
 
     name = "local"
     isolated = False
+    image_digest: str | None = None
 
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__()
@@ -42,7 +43,8 @@ class LocalBackend(ChildProcess):
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
         home, temporary = (str(self._folder / name) for name in ("home", "tmp"))
         environment = program_environment(path, home=home, temporary=temporary)
-        self.place = Place(
+        self.layout = SandboxLayout(
+            patch_limit=config.patch_mb << 20,
             root=str(self._folder / "workspace"),
             state=str(self._folder / "state"),
             python=sys.executable,
@@ -54,7 +56,7 @@ class LocalBackend(ChildProcess):
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
         """Starts a program on a terminal with the sandbox's environment."""
-        return self.start(argv, self.place.environment)
+        return self.start(argv, self.layout.environment)
 
     def close(self) -> None:
         """Kills the warden, and with it everything else, and removes the copy."""

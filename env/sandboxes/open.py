@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Line, Link
+from gumshoe.env.sandboxes.link import Link, WardenConnection
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.staging import stage
+from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
-__all__ = ["Choice", "choose", "close_pools", "open_sandbox", "why_not"]
+__all__ = ["Choice", "choose", "close_pools", "open_sandbox", "unavailable_reason"]
 
 log = logging.getLogger(__name__)
 
 _pools: list[SandboxPool] = []
-ORDER = ("docker", "bubblewrap", "local")
+ORDER = ("docker", "podman", "bubblewrap", "local")
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,11 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     """Starts a sandbox with the task's repository in it.
 
     Args:
-        trusted: what will be run there is decided by a script of ours, not by a model.
+        trusted: what will be run there beside the task's own code is decided by a built-in script or a person, not by
+            a model. The task's own code is trusted where it is built in (see `is_built_in`).
 
     Raises:
-        ConfigError: the only sandbox there is does not isolate, and the policy is not trusted.
+        ConfigError: the only sandbox there is does not isolate, and the policy or the task is not trusted.
         SandboxError: the sandbox does not work here, or could not be started.
         TaskError: the task's repository or image is missing, or its setup fails.
     """
@@ -57,16 +59,18 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     return sandbox
 
 
-def _link(kind: str, task: Task, config: SandboxConfig) -> Line:
+def _link(kind: str, task: Task, config: SandboxConfig) -> WardenConnection:
     """A warm sandbox where the config wants a pool and the task can use one, else one of its own."""
     poolable = kind != "local" and task.workspace.path is not None and not task.setup
     if config.pool and poolable:
-        return _pool(os.getpid(), kind, task.workspace.workdir, config.model_dump_json()).lease()
+        return _pool(
+            os.getpid(), kind, task.workspace.workdir, task.workspace.environment, config.model_dump_json()
+        ).lease()
     return Link(_BACKENDS[kind](task, config), config.output_kb << 10)
 
 
 @functools.cache
-def _pool(process: int, kind: str, workdir: str, config_json: str) -> SandboxPool:
+def _pool(process: int, kind: str, workdir: str, environment: str | None, config_json: str) -> SandboxPool:
     """The process's pool for such sandboxes, closed when the process ends."""
     del process
     config = SandboxConfig.model_validate_json(config_json)
@@ -74,7 +78,7 @@ def _pool(process: int, kind: str, workdir: str, config_json: str) -> SandboxPoo
         id="blank",
         source="pool",
         problem_statement="",
-        workspace=WorkspaceSpec(path="/", workdir=workdir),
+        workspace=WorkspaceSpec(path="/", workdir=workdir, environment=environment),
         entrypoint=("true",),
     )
     pool = SandboxPool(lambda: Link(_BACKENDS[kind](blank, config), config.output_kb << 10), config.pool)
@@ -91,44 +95,49 @@ def close_pools() -> None:
 
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:
-    """Picks the backend for a task. Raises ConfigError, SandboxError and TaskError as `open_sandbox` does."""
+    """Picks the backend for a task (None: any built-in one). Raises ConfigError, SandboxError and TaskError as
+    `open_sandbox` does.
+    """
     image = task.workspace.image if task is not None and task.workspace.path is None else None
-    if task is not None and image is not None and config.kind in ("auto", "docker"):
-        _check_image(task.id, image)
+    if task is not None and image is not None and config.kind in ("auto", "docker", "podman"):
+        _check_image(task.id, image, "docker" if config.kind == "auto" else config.kind)
     if config.kind == "auto":
         choice = _first_that_works(task, config)
     else:
-        reason = why_not(config.kind, task, config)
+        reason = unavailable_reason(config.kind, task, config)
         if reason is not None:
             raise SandboxError(f"sandbox {config.kind}: {reason}")
         choice = Choice(config.kind, f"sandbox {config.kind}, as configured")
-    if choice.kind == "local" and not trusted and not config.unsafe:
+    if choice.kind == "local" and not config.unsafe and not (trusted and (task is None or is_built_in(task))):
         raise ConfigError(
-            "the local sandbox does not isolate, so it takes only trusted scripts: use sandbox.kind=docker or "
-            f"bubblewrap, or set sandbox.unsafe=true if you accept that ({choice.sentence})"
+            "the local sandbox does not isolate, so it takes only trusted scripts on built-in tasks: use "
+            "sandbox.kind=docker, podman or bubblewrap, or set sandbox.unsafe=true (--unsafe) if you accept that "
+            f"({choice.sentence})"
         )
     return choice
 
 
-def _check_image(task_id: str, image: str) -> None:
-    """Raises TaskError where the daemon answers and does not have the task's image."""
-    from gumshoe.env.sandboxes.engine import image_is_missing
+def _check_image(task_id: str, image: str, kind: str) -> None:
+    """Raises TaskError where the engine answers and does not have the task's image."""
+    from gumshoe.env.sandboxes.engine import ENGINES, image_is_missing
 
-    if image_is_missing(image):
-        raise TaskError(f"task {task_id}: its image {image} is not here: docker pull {image}")
+    if image_is_missing(image, ENGINES[kind]):
+        raise TaskError(f"task {task_id}: its image {image} is not here: {kind} pull {image}")
 
 
-def why_not(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
+def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
     """Why a backend cannot take this task (None: any task) on this machine; None when it can."""
-    if kind != "docker" and task is not None and task.workspace.path is None:
-        return f"task {task.id} comes as the image {task.workspace.image}, which needs docker"
+    if kind not in ("docker", "podman") and task is not None and task.workspace.path is None:
+        return f"task {task.id} comes as the image {task.workspace.image}, which needs docker or podman"
+    if kind == "local" and task is not None and task.workspace.environment is not None:
+        return f"task {task.id} has an environment of its own, which needs docker, podman or bubblewrap"
     return _REASONS[kind](task, config)
 
 
 def _first_that_works(task: Task | None, config: SandboxConfig) -> Choice:
     passed_over: list[str] = []
     for kind in ORDER:
-        reason = why_not(kind, task, config)
+        reason = unavailable_reason(kind, task, config)
         if reason is None:
             because = f" ({'; '.join(passed_over)})" if passed_over else ""
             return Choice(kind, f"sandbox {kind}, picked automatically{because}")
@@ -146,35 +155,38 @@ def _local(task: Task, config: SandboxConfig) -> Backend:
 def _bubblewrap(task: Task, config: SandboxConfig) -> Backend:
     from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 
-    return BubblewrapBackend(config, task.workspace.workdir)
+    return BubblewrapBackend(config, task.workspace.workdir, task.workspace.environment)
 
 
-def _why_not_bubblewrap(task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.bubblewrap import why_not_bubblewrap
+def _bubblewrap_reason(task: Task | None, config: SandboxConfig) -> str | None:
+    from gumshoe.env.sandboxes.bubblewrap import bubblewrap_unavailable_reason
 
     del task, config
-    return why_not_bubblewrap()
+    return bubblewrap_unavailable_reason()
 
 
-def _docker(task: Task, config: SandboxConfig) -> Backend:
+def _container(kind: str, task: Task, config: SandboxConfig) -> Backend:
     from gumshoe.env.sandboxes.docker import DockerBackend
+    from gumshoe.env.sandboxes.engine import ENGINES
 
-    return DockerBackend(task, config)
+    return DockerBackend(task, config, ENGINES[kind])
 
 
-def _why_not_docker(task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.engine import why_not_docker
+def _container_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
+    from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason
 
-    return why_not_docker((task and task.workspace.image) or config.image)
+    return engine_unavailable_reason(ENGINES[kind], (task and task.workspace.image) or config.image)
 
 
 _BACKENDS: Mapping[str, Callable[[Task, SandboxConfig], Backend]] = {
-    "docker": _docker,
+    "docker": functools.partial(_container, "docker"),
+    "podman": functools.partial(_container, "podman"),
     "bubblewrap": _bubblewrap,
     "local": _local,
 }
 _REASONS: Mapping[str, Callable[[Task | None, SandboxConfig], str | None]] = {
-    "docker": _why_not_docker,
-    "bubblewrap": _why_not_bubblewrap,
+    "docker": functools.partial(_container_reason, "docker"),
+    "podman": functools.partial(_container_reason, "podman"),
+    "bubblewrap": _bubblewrap_reason,
     "local": lambda task, config: None,
 }

@@ -12,7 +12,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["identity", "lives", "name_folder", "reap_folders", "reap_folders_once"]
+__all__ = ["identity", "is_running", "name_folder", "reap_folders", "reap_folders_once"]
 
 PREFIX = "gumshoe"
 _FOLDER = re.compile(rf"{PREFIX}-(?P<world>[0-9a-f]{{8}})-(?P<pid>\d+)-(?P<started>\d+)-\w+")
@@ -24,7 +24,7 @@ def identity(pid: int) -> str:
     return f"{boot.read_text().strip() if boot.exists() else ''}/{pid}/{_started(pid)}"
 
 
-def lives(process: str) -> bool:
+def is_running(process: str) -> bool:
     """Whether the process with this `identity` is running."""
     pid = process.split("/")[1] if process.count("/") == 2 else ""
     return pid.isdigit() and Path(f"/proc/{pid}").exists() and identity(int(pid)) == process

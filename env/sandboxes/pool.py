@@ -11,16 +11,18 @@ their sandboxes. For the others, and for the local sandbox, `open` gives a sandb
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from gumshoe.env.sandboxes.link import SLACK_S, Link
+from gumshoe.env.sandboxes.link import RPC_GRACE_S, Link
 from gumshoe.errors import SandboxClosed, SandboxError
 
 __all__ = ["Lease", "SandboxPool", "WarmLink"]
 
 DEVICES = "/dev"
+SETTLE_S = 1.0
 
 
 class WarmLink:
@@ -33,12 +35,21 @@ class WarmLink:
 
     def reset(self) -> bool:
         """Clears the sandbox; False where it is not as it was at the start. Raises SandboxError and OSError."""
-        self.link.ask("clear", SLACK_S, folders=self._scratch)
+        self.link.ask("clear", RPC_GRACE_S, folders=self._scratch)
         self.link.configure()
-        return self._state() == self._blank
+        return self._is_blank()
+
+    def _is_blank(self) -> bool:
+        """Whether it is as it was at the start. A killed process is listed until it is reaped, which takes a moment."""
+        deadline = time.monotonic() + SETTLE_S
+        while (state := self._state()) != self._blank:
+            if state["processes"] == self._blank["processes"] or time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
 
     def _state(self) -> Mapping[str, Any]:
-        return self.link.ask("inspect", SLACK_S, folders=[*self._scratch, DEVICES])
+        return self.link.ask("inspect", RPC_GRACE_S, folders=[*self._scratch, DEVICES])
 
 
 class Lease:
@@ -58,7 +69,7 @@ class Lease:
         self.facts = warm.link.facts
         self.closed = False
 
-    def ask(self, op: str, timeout: float | None = SLACK_S, **arguments: Any) -> Any:
+    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
         """One exchange. Raises SandboxClosed after the lease has ended, and as `Channel.exchange` does."""
         if self.closed:
             raise SandboxClosed("the sandbox has been closed")

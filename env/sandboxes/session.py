@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.env.sandboxes.link import SLACK_S, Line
-from gumshoe.env.sandboxes.tape import text_of
+from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
+from gumshoe.env.sandboxes.replies import text_of
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import SessionReply
 
@@ -22,7 +22,7 @@ class WardenSession:
     The terminal does not echo, and a line printed ends in a plain newline.
     """
 
-    def __init__(self, name: str, link: Line) -> None:
+    def __init__(self, name: str, link: WardenConnection) -> None:
         self._name = name
         self._link = link
         self._closed = False
@@ -42,7 +42,7 @@ class WardenSession:
         return _reply(self._op("session_request", timeout, message=dict(message), timeout_s=timeout))
 
     def wait_message(self, timeout: float) -> SessionReply:
-        """Waits for the next message on the control channel."""
+        """Waits for the answer to the last request."""
         return _reply(self._op("session_wait_message", timeout, timeout_s=timeout))
 
     def interrupt(self) -> None:
@@ -66,7 +66,7 @@ class WardenSession:
         if self._closed:
             raise SandboxClosed("the session has been closed")
         try:
-            return self._link.ask(op, wait + SLACK_S, session=self._name, **arguments)
+            return self._link.ask(op, wait + RPC_GRACE_S, session=self._name, **arguments)
         except OSError as error:
             raise SandboxError(f"the session failed: {error.strerror}") from None
 
@@ -76,6 +76,7 @@ def _reply(data: dict[str, Any]) -> SessionReply:
     return SessionReply(
         output=text,
         message=data["message"],
+        interim=tuple(data["interim"]),
         timed_out=data["timed_out"],
         truncated=truncated,
         exit_code=data["exit_code"],

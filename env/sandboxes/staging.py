@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.git import remove_future
-from gumshoe.env.sandboxes.activation import activate
+from gumshoe.env.sandboxes.activation import activate, use_environment
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
@@ -38,6 +38,7 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
         elif task.workspace.path is None:
             _remove(sandbox, path)
     sandbox.prepare_support()
+    use_environment(sandbox, task)
     activate(sandbox, task)
     for argv in task.setup:
         result = sandbox.run(argv, timeout=config.setup_timeout_s)
@@ -89,11 +90,12 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
 
 def _paths(folder: Path, without: frozenset[str]) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        place = Path(parent).relative_to(folder)
+        # A folder that the overlay deletes is left out with all that it holds.
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT and str(place / name) not in without)
         for name in [*folders, *sorted(files)]:
-            path = Path(parent, name)
-            if path.relative_to(folder).as_posix() not in without and path.suffix != ".pyc":
-                yield path
+            if str(place / name) not in without and not name.endswith(".pyc"):
+                yield Path(parent, name)
 
 
 def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo | None:

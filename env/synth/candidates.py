@@ -11,10 +11,10 @@ from difflib import SequenceMatcher
 
 import libcst as cst
 
+from gumshoe.env.diff import split_lines
 from gumshoe.env.synth.mutation import Mutation, Operator, apply
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.source import Source
-from gumshoe.env.tasks.lines import split_lines
 
 __all__ = ["Candidate", "candidates", "project_candidates"]
 

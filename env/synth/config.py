@@ -20,13 +20,13 @@ class SynthConfig(Config):
         min_length=1,
         description="casebook (all bundled projects), casebook:NAME, or the folder of a project with pytest tests",
     )
-    out: str = Field(default="", description="folder of the task set that is made")
+    out: str = Field(default="", description="output folder of the task set")
     seed: int = Field(
         default=0,
-        description="equal seeds give equal task sets, byte for byte, under equal versions of Python and pytest",
+        description="equal seeds produce equal task sets, byte for byte, under equal versions of Python and pytest",
     )
-    per_project: int = Field(default=20, ge=1, description="verified bugs kept of each project, at most")
-    candidates_per_project: int = Field(default=400, ge=1, description="candidates tried in each project, at most")
+    per_project: int = Field(default=20, ge=1, description="maximum number of verified bugs per project")
+    candidates_per_project: int = Field(default=400, ge=1, description="maximum number of candidates per project")
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
     exclude: tuple[str, ...] = Field(
         default=("tests/", "test/", "test_*.py", "*_test.py", "conftest.py", "setup.py", "docs/", ".*/", "venv/"),
@@ -42,6 +42,6 @@ class SynthConfig(Config):
         description="function: all bugs of a function are on one side; bug: other bugs of it may be trained on",
     )
     timeout_s: float = Field(default=10.0, gt=0, description="seconds that one run of a project's tests may take")
-    batch: int = Field(default=40, ge=1, description="candidates given to a sandbox at a time")
-    workers: int = Field(default=2, ge=1, description="sandboxes that work at a time; no influence on the result")
+    batch: int = Field(default=40, ge=1, description="candidates per sandbox batch")
+    workers: int = Field(default=2, ge=1, description="sandboxes used in parallel; no influence on the result")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where the tests run")

@@ -7,23 +7,23 @@ order of their own, and a verdict that comes early waits for its turn.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.env.synth.candidates import Candidate, project_candidates
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.difficulty import difficulty
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.pool import VerifierPool
-from gumshoe.env.synth.projects import Project, adopt, find_projects, sources_of
+from gumshoe.env.synth.projects import Project, copy_into_taskset, find_projects, sources_of
 from gumshoe.env.synth.rows import write_rows
 from gumshoe.env.synth.splits import assign_splits, heldout_names
 from gumshoe.env.synth.statement import problem_statement
-from gumshoe.env.synth.verify import ENTRYPOINT, Verdict
+from gumshoe.env.synth.verify import Verdict
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task, WorkspaceSpec
@@ -45,7 +45,7 @@ class Result:
 
 
 @dataclass(eq=False)
-class Harvest:
+class ProjectState:
     """One project while its candidates are judged."""
 
     project: Project
@@ -86,8 +86,14 @@ class Harvest:
         return "kept"
 
 
-def make_bugs(config: SynthConfig, progress: Progress = lambda project, judged, kept: None) -> Result:
+def make_bugs(
+    config: SynthConfig,
+    progress: Progress = lambda project, judged, kept: None,
+    projects: Sequence[Project] | None = None,
+) -> Result:
     """Makes and verifies bugs; the tasks name their projects as a task set stores them.
+
+    `projects` stand in for those that the config names.
 
     Raises:
         ConfigError: an operator does not exist.
@@ -97,76 +103,80 @@ def make_bugs(config: SynthConfig, progress: Progress = lambda project, judged, 
     unknown = sorted(set(config.operators) - OPERATORS.keys())
     if unknown:
         raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
-    harvests = [_harvest(project, config) for project in find_projects(config.projects)]
+    chosen = find_projects(config.projects) if projects is None else projects
+    states = [_find_candidates(project, config) for project in chosen]
     with VerifierPool(config) as pool, ThreadPoolExecutor(config.workers) as threads:
-        _fill(harvests, config, pool, threads, progress)
-    heldout = heldout_names([harvest.project.name for harvest in harvests], config.heldout_projects, config.seed)
-    by_project = [list(_tasks(harvest, config, heldout)) for harvest in harvests]
-    return Result(_turns(by_project), {harvest.project.name: harvest.counts for harvest in harvests})
+        _fill(states, config, pool, threads, progress)
+    heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
+    by_project = [list(_tasks(state, config, heldout)) for state in states]
+    return Result(_turns(by_project), {state.project.name: state.counts for state in states})
 
 
-def _harvest(project: Project, config: SynthConfig) -> Harvest:
+def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
     sources = sources_of(project, config.exclude)
     try:
         drawn = project_candidates(sources, config.seed, operators=config.operators or None)
         candidates = islice(drawn, config.candidates_per_project)
     except ValueError as error:
         raise TaskError(f"project {project.name}: {error}") from None
-    return Harvest(project, sources, candidates, config.per_project)
+    return ProjectState(project, sources, candidates, config.per_project)
 
 
 def _fill(
-    harvests: list[Harvest], config: SynthConfig, pool: VerifierPool, threads: ThreadPoolExecutor, progress: Progress
+    states: list[ProjectState], config: SynthConfig, pool: VerifierPool, threads: ThreadPoolExecutor, progress: Progress
 ) -> None:
     """Rounds: every project that wants more gets a batch, or several where there are more workers than projects."""
-    pending = harvests
+    pending = states
     while pending:
         rounds = -(-config.workers // len(pending))
-        batches = [(harvest, harvest.draw(config.batch)) for _ in range(rounds) for harvest in pending]
-        batches = [(harvest, batch) for harvest, batch in batches if batch]
-        running = deque(
-            (harvest, batch, threads.submit(pool.verify, harvest.project, batch)) for harvest, batch in batches
-        )
+        batches = [(state, state.draw(config.batch)) for _ in range(rounds) for state in pending]
+        batches = [(state, batch) for state, batch in batches if batch]
+        running = deque((state, batch, threads.submit(pool.verify, state.project, batch)) for state, batch in batches)
         try:
             while running:
-                harvest, batch, future = running.popleft()
+                state, batch, future = running.popleft()
                 for candidate, verdict in zip(batch, future.result(), strict=True):
-                    harvest.judge(candidate, verdict)
-                progress(harvest.project.name, harvest.counts.total(), len(harvest.kept))
+                    state.judge(candidate, verdict)
+                progress(state.project.name, state.counts.total(), len(state.kept))
         finally:
             for _, _, future in running:
                 future.cancel()
-        through = [harvest for harvest in pending if harvest.full or harvest.exhausted]
-        for harvest in through:
-            pool.release(harvest.project)
-        pending = [harvest for harvest in pending if harvest not in through]
+        through = [state for state in pending if state.full or state.exhausted]
+        for state in through:
+            pool.release(state.project)
+        pending = [state for state in pending if state not in through]
 
 
-def _tasks(harvest: Harvest, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:
-    name = harvest.project.name
+def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:
+    name = state.project.name
     whole = config.heldout_by == "function"
     groups = {
         candidate.digest: f"{candidate.path}:{candidate.symbol}" if whole else candidate.digest
-        for candidate, _ in harvest.kept
+        for candidate, _ in state.kept
     }
     splits = assign_splits(groups, config.heldout_bugs, config.seed)
-    for candidate, verdict in harvest.kept:
+    for candidate, verdict in state.kept:
         split = "heldout_projects" if name in heldout else splits[candidate.digest]
-        yield _task(harvest, candidate, verdict, split, config)
+        yield _task(state, candidate, verdict, split, config)
 
 
 def _task(
-    harvest: Harvest, candidate: Candidate, verdict: Verdict, split: str, config: SynthConfig
+    state: ProjectState, candidate: Candidate, verdict: Verdict, split: str, config: SynthConfig
 ) -> tuple[Task, Oracle]:
     failures = verdict.failures or {}
-    name = harvest.project.name
-    clean = harvest.sources[candidate.path]
+    name = state.project.name
+    clean = state.sources[candidate.path]
     task = Task(
         id=f"synth/{name}/{candidate.operator}-{candidate.digest}",
         source="synth",
         problem_statement=problem_statement(failures),
-        workspace=WorkspaceSpec(path=harvest.project.stored, overlay={candidate.path: candidate.text}),
-        entrypoint=ENTRYPOINT,
+        workspace=WorkspaceSpec(
+            path=state.project.stored,
+            overlay={candidate.path: candidate.text},
+            environment=state.project.suite.environment,
+        ),
+        entrypoint=state.project.suite.entrypoint,
+        limits=state.project.suite.limits,
         readonly=config.readonly,
         tags={
             "project": name,
@@ -194,7 +204,7 @@ def write_result(result: Result, config: SynthConfig) -> Path:
     """Writes the task set, its rows and the projects that are not bundled into `config.out`."""
     folder = Path(config.out)
     for project in find_projects(config.projects):
-        adopt(project, folder)
+        copy_into_taskset(project, folder)
     write_taskset(folder, result.tasks)
     write_rows(folder, result.tasks)
     return folder

@@ -63,7 +63,9 @@ class VerifierPool:
             if idle:
                 return idle.pop()
         config = self._config
-        return ProjectVerifier(project.name, project.path, self._sandbox, timeout_s=config.timeout_s)
+        return ProjectVerifier(
+            project.name, project.path, self._sandbox, timeout_s=config.timeout_s, suite=project.suite
+        )
 
     def _close(self, name: str) -> None:
         with self._lock:

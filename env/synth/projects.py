@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pathspec
 
+from gumshoe.env.synth.suite import Suite
 from gumshoe.env.tasks.projects import CASEBOOK, casebook_projects, test_files
 from gumshoe.errors import TaskError
+from gumshoe.storage import new_folder, read_bounded
 
-__all__ = ["Project", "adopt", "find_projects", "sources_of"]
+__all__ = ["Project", "copy_into_taskset", "find_projects", "sources_of"]
 
 SCHEME = "casebook:"
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".pytest_cache", ".venv", "venv", "*.egg-info")
+MAX_SOURCE_BYTES = 4 << 20
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".pytest_cache", ".venv", "venv")
+COPIED = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Project:
     name: str
     path: Path
     stored: str
+    suite: Suite = field(default_factory=Suite)
 
     @property
     def bundled(self) -> bool:
@@ -75,18 +80,25 @@ def sources_of(project: Project, exclude: Sequence[str]) -> dict[str, str]:
 
 def _text(project: Project, name: str) -> str:
     try:
-        return (project.path / name).read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_bounded(project.path / name, MAX_SOURCE_BYTES, error=TaskError).decode("utf-8")
+    except (TaskError, UnicodeDecodeError) as error:
         raise TaskError(f"project {project.name}: {name} cannot be read: {error}") from None
 
 
-def adopt(project: Project, folder: Path) -> None:
-    """Copies a project that is not bundled into the task set in `folder`, so that the set can be moved."""
+def copy_into_taskset(project: Project, folder: Path) -> None:
+    """Copies a project that is not bundled into the task set in `folder`, so that the set can be moved.
+
+    Pipes, sockets and the like are left out, as they are in a sandbox. Raises TaskError when a file cannot be read.
+    """
     if project.bundled:
         return
-    target = folder / project.stored
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(project.path, beside, symlinks=True, ignore=LEFT_OUT)
-    shutil.rmtree(target, ignore_errors=True)
-    beside.replace(target)
+    try:
+        with new_folder(folder / project.stored) as fresh:
+            shutil.copytree(project.path, fresh, symlinks=True, ignore=_left_out, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        raise TaskError(f"project {project.name} cannot be copied: {' '.join(str(error).split())}") from None
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    special = {name for name in names if stat.S_IFMT(Path(folder, name).lstat().st_mode) not in COPIED}
+    return special | LEFT_OUT(folder, names)

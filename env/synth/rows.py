@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonlines
 
-from gumshoe.env.tasks.reverse import reverse_patch
+from gumshoe.env.diff import reverse_patch
 from gumshoe.records import Oracle, Task
 
 __all__ = ["ROWS", "smith_row", "write_rows"]

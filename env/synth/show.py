@@ -19,7 +19,7 @@ from gumshoe.env.synth.projects import find_projects
 __all__ = ["progress_bar", "summary"]
 
 REASONS = {
-    "survived": "no test noticed",
+    "survived": "survived (no test failed)",
     "uncovered": "no test runs the line",
     "duplicate": "fails like another on the same line",
     "all_fail": "every test fails",

@@ -12,14 +12,14 @@ from typing import Any
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.suite import Suite
 from gumshoe.errors import SandboxError, TaskError
-from gumshoe.records import Task, WorkspaceSpec
+from gumshoe.storage import parse_json
 
 __all__ = ["Baseline", "Failure", "ProjectVerifier", "Verdict"]
 
-ENTRYPOINT = ("python", "-m", "pytest", "-q")
 PACKAGE = "gumshoe.env.inside"
-MODULES = ("suite_plugins", "suite_forks", "suite_project", "synth_verifier")
+MODULES = ("suite_tracer", "suite_plugins", "suite_forks", "suite_project", "synth_verifier")
 # Our modules leave the module table again, so that a project may import whatever it likes.
 START = """\
 import sys
@@ -31,6 +31,8 @@ for name in [name for name in sys.modules if name.split(".")[0] == "gumshoe"]:
 main()
 """
 STARTUP_S = 60.0
+# Following the lines of the first run costs time.
+TRACE_FACTOR = 3.0
 PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
 
@@ -66,22 +68,24 @@ class ProjectVerifier:
     Args:
         name: what the project is called in messages.
         project: its folder.
-        timeout_s: wall-clock seconds that one run of the suite may take.
+        timeout_s: wall-clock seconds that one run of the suite may take; the traced one may take TRACE_FACTOR times
+            that.
+        suite: how its tests are run.
 
     Raises:
         TaskError: the project is not a folder.
         SandboxError: the sandbox does not start.
     """
 
-    def __init__(self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0, suite: Suite | None = None
+    ) -> None:
         self.name = name
         self._timeout_s = timeout_s
         self._memory_mb = config.memory_mb
         self._baseline: Baseline | None = None
-        workspace = WorkspaceSpec(path=str(project))
-        clean = Task(
-            id=f"synth/{name}", source="synth", problem_statement="", workspace=workspace, entrypoint=ENTRYPOINT
-        )
+        self._suite = suite or Suite()
+        clean = self._suite.task(f"synth/{name}", str(project))
         self._sandbox = open_sandbox(clean, config, trusted=True)
         self._folder = f"{self._sandbox.support}/synth"
         try:
@@ -121,18 +125,27 @@ class ProjectVerifier:
     def _accepted(self, seen: Mapping[str, Any]) -> Baseline:
         """The baseline of a project that is fit to have bugs. Raises TaskError for one that is not."""
         if "status" in seen:
-            raise TaskError(f"project {self.name}: its test run ended without a result ({seen['status']})")
+            raise TaskError(f"project {self.name}: {self._ending(seen['status'])}")
         if seen["collection_errors"]:
             raise TaskError(f"project {self.name}: {seen['collection_errors'][0]} cannot be collected by pytest")
         failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILED]
         if failing:
-            raise TaskError(f"project {self.name}: {failing[0]} fails before any bug is put in: mend the project first")
+            raise TaskError(f"project {self.name}: {failing[0]} fails without any bug: fix the project first")
         passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSED)
         if not passing:
             raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
         if not seen["stable"]:
             raise TaskError(f"project {self.name}: two runs of its tests differ: make them deterministic")
         return Baseline(passing)
+
+    def _ending(self, status: str) -> str:
+        """Why the first run of the tests has no result."""
+        if status == "timeout":
+            return (
+                f"its tests take more than {self._timeout_s:g} s, or {TRACE_FACTOR:g} times that while coverage is "
+                "traced: give more with timeout_s"
+            )
+        return f"its test run ended without a result ({status})"
 
     def _verdict(self, answer: Mapping[str, Any], baseline: Baseline) -> Verdict:
         if answer["status"] != "killed":
@@ -154,6 +167,8 @@ class ProjectVerifier:
             "results": results,
             "cpu_s": self._timeout_s,
             "wall_s": self._timeout_s,
+            "trace_factor": TRACE_FACTOR,
+            "arguments": list(self._suite.arguments),
             "memory_mb": self._memory_mb,
             "candidates": candidates,
         }
@@ -161,7 +176,7 @@ class ProjectVerifier:
             [self._sandbox.python, "-c", START, self._folder],
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
-            timeout=STARTUP_S + (2 * len(candidates) + 2) * (self._timeout_s + 1.0),
+            timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),
         )
         if result.exit_code is None or result.timed_out:
             raise SandboxError(f"project {self.name}: the verifier took more than {result.duration_s:.0f} s")
@@ -171,7 +186,10 @@ class ProjectVerifier:
             text = b""
         if not text.strip():
             raise TaskError(f"project {self.name}: pytest does not start there: {_complaint(result.output)}")
-        return [json.loads(line) for line in text.splitlines()]
+        try:
+            return [parse_json(line) for line in text.splitlines()]
+        except ValueError as error:
+            raise TaskError(f"project {self.name}: the verifier's results are not JSON: {error}") from None
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:

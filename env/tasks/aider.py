@@ -10,9 +10,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.patch import make_patch
-from gumshoe.env.tasks.content import at_folder
-from gumshoe.env.tasks.skipping import OnError, each, refuse
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
@@ -35,7 +35,7 @@ def load_aider(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Ta
     folders = sorted(folder for folder in found if any(folder.glob("*.py")))
     if not folders:
         raise TaskError(f"{path} holds no Python exercises: each has {META}/{CONFIG} and Python files")
-    return each(folders, _exercise, on_error)
+    return load_entries(folders, _exercise, on_error)
 
 
 def _exercise(folder: Path) -> tuple[Task, Oracle]:
@@ -46,7 +46,7 @@ def _exercise(folder: Path) -> tuple[Task, Oracle]:
         id=f"aider/{folder.name}",
         source="aider",
         problem_statement=_statement(folder, files[SOLUTION]),
-        workspace=at_folder(folder, dict.fromkeys(_hidden(folder))),
+        workspace=workspace_from_folder(folder, dict.fromkeys(_hidden(folder))),
         entrypoint=("python", "-m", "pytest", "-q", *tests),
         readonly=tuple(f"/{name}" for name in tests),
         tags={"project": folder.name},

@@ -1,7 +1,7 @@
 """The casebook: small projects of our own, each with one bug that reading alone hardly shows.
 
-A case is a folder with `case.yaml`, the clean project in `repo/` and, in `bug/`, the files that are laid over it to
-make the bug. The gold patch is the way back.
+A case is a folder with `case.yaml`, the clean project in `repo/` and `bug.patch`, the diff that makes the bug. The gold
+patch is its reverse.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from pathlib import Path
 from pydantic import Field
 
 from gumshoe.config import Config, load_config
-from gumshoe.env.patch import make_patch
-from gumshoe.env.tasks.content import at_folder
+from gumshoe.env.diff import apply_patch, make_patch
+from gumshoe.env.diff.apply import source_paths
+from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.projects import CASEBOOK, test_files
-from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Limits, Oracle, Task
+from gumshoe.storage import read_bounded
 
 __all__ = ["CaseFile", "load_case", "load_casebook"]
 
 ENTRYPOINT = ("python", "-m", "pytest", "-q")
+MAX_PATCH_BYTES = 1 << 20
 
 
 class CaseFile(Config):
@@ -41,7 +44,7 @@ class CaseFile(Config):
 
 def load_casebook(path: str | Path = CASEBOOK, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
     """Every case below `path`, sorted by name. Raises TaskError that names the case, unless `on_error` takes it."""
-    return each((file.parent for file in sorted(Path(path).glob("*/case.yaml"))), load_case, on_error)
+    return load_entries((file.parent for file in sorted(Path(path).glob("*/case.yaml"))), load_case, on_error)
 
 
 def load_case(folder: Path) -> tuple[Task, Oracle]:
@@ -54,39 +57,40 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
     repo = folder / "repo"
     if not test_files(repo):
         raise TaskError(f"case {name}: {repo} has no tests: add tests/test_*.py")
-    bug = _files(folder / "bug")
-    if not bug:
-        raise TaskError(f"case {name}: {folder / 'bug'} is empty: put the buggy files there")
-    patch = make_patch({path: (data, _content(repo / path)) for path, data in bug.items()})
-    if not patch:
-        raise TaskError(f"case {name}: the files in bug/ are the same as in repo/, so there is no bug")
+    try:
+        bug = _bug(folder / "bug.patch", repo)
+    except (TaskError, UnicodeDecodeError) as error:
+        raise TaskError(f"case {name}: {error}") from None
+    sides = {path: (_encoded(buggy), _encoded(clean)) for path, (clean, buggy) in bug.items()}
     task = Task(
         id=f"casebook/{name}",
         source="casebook",
         problem_statement=f"{case.title}\n\n{case.problem_statement}".strip() + "\n",
-        workspace=at_folder(repo, {path: _text(data, path, name) for path, data in bug.items()}),
+        workspace=workspace_from_folder(repo, {path: buggy for path, (_, buggy) in bug.items()}),
         entrypoint=ENTRYPOINT,
         ignore=case.ignore,
         readonly=case.readonly,
         limits=case.limits,
         tags={"project": name, **case.tags},
     )
-    oracle = Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=case.fail_to_pass, pass_to_pass=case.pass_to_pass)
-    return task, oracle
+    return task, Oracle(
+        task_id=task.id,
+        gold_patch=make_patch(sides),
+        fail_to_pass=case.fail_to_pass,
+        pass_to_pass=case.pass_to_pass,
+    )
 
 
-def _files(folder: Path) -> dict[str, bytes]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+def _bug(patch_file: Path, repo: Path) -> dict[str, tuple[str | None, str | None]]:
+    """The files that the bug changes, clean and buggy, with their line ends as they are."""
+    patch = read_bounded(patch_file, MAX_PATCH_BYTES, error=TaskError).decode()
+    known = {path: repo / path for path in source_paths(patch)}
+    clean = {path: file.read_bytes().decode() for path, file in known.items() if file.is_file()}
+    changed = {path: (clean.get(path), text) for path, text in apply_patch(clean, patch).items()}
+    if not changed:
+        raise TaskError(f"{patch_file} changes nothing, so there is no bug")
+    return changed
 
 
-def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
-
-
-def _text(data: bytes, path: str, case: str) -> str:
-    """The file's text with its line ends as they are."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise TaskError(f"case {case}: {path} is not UTF-8 text: {error}") from None
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

@@ -1,48 +1,71 @@
-"""What a folder holds, as a digest that is the same wherever the folder stands."""
+"""Folders as workspaces: a digest of what a folder holds, the same wherever the folder is."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from gumshoe.errors import TaskError
 from gumshoe.records import WorkspaceSpec
 
-__all__ = ["at_folder", "digest_of"]
+__all__ = ["MAX_FOLDER_BYTES", "digest_of", "workspace_from_folder"]
 
 # As in staging: never copied into a sandbox, so no part of the task.
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+MAX_FOLDER_BYTES = 2 << 30
+BLOCK_BYTES = 1 << 20
 
 
-def digest_of(folder: Path) -> str:
+def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES) -> str:
     """SHA-256 (hex) of the names, kinds, modes and contents of everything below `folder`.
 
-    Caches and git's own folder do not count. Raises TaskError when something cannot be read.
+    Caches and git's own folder do not count. Raises TaskError when something cannot be read, or when the files have
+    more than `limit` bytes together: what is hashed here is copied into a sandbox later.
     """
     digest = hashlib.sha256()
+    left = limit
     try:
-        for parent, folders, files in os.walk(folder):
-            folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
-            links = [name for name in folders if Path(parent, name).is_symlink()]
-            for name in sorted([*links, *(name for name in files if not name.endswith(".pyc"))]):
-                for part in _facts(Path(parent, name), folder):
-                    digest.update(b"%d:%b" % (len(part), part))
+        for path in _entries(folder):
+            left -= 0 if path.is_symlink() else path.stat().st_size
+            if left < 0:
+                raise TaskError(f"{folder} holds more than {limit >> 20} MiB with {path.name}: move data elsewhere")
+            for size, blocks in _facts(path, folder):
+                digest.update(b"%d:" % size)
+                for block in blocks:
+                    digest.update(block)
     except OSError as error:
         raise TaskError(f"{folder} cannot be read: {error}") from None
     return digest.hexdigest()
 
 
-def _facts(path: Path, folder: Path) -> tuple[bytes, ...]:
-    """What one entry adds; nothing for sockets and the like, which are not copied into sandboxes either."""
-    name = os.fsencode(path.relative_to(folder).as_posix())
-    if path.is_symlink():
-        return b"link", name, os.fsencode(path.readlink())
-    if not path.is_file():
-        return ()
-    return b"program" if path.stat().st_mode & 0o100 else b"file", name, path.read_bytes()
-
-
-def at_folder(folder: Path, overlay: dict[str, str | None] | None = None) -> WorkspaceSpec:
+def workspace_from_folder(folder: Path, overlay: dict[str, str | None] | None = None) -> WorkspaceSpec:
     """The workspace that copies `folder`. Raises TaskError as `digest_of` does."""
     return WorkspaceSpec(path=str(folder), content=digest_of(folder), overlay=overlay or {})
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    """Files and links below `folder`; no sockets and the like, which are not copied into sandboxes either."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        for name in sorted([*links, *(name for name in files if not name.endswith(".pyc"))]):
+            path = Path(parent, name)
+            if path.is_symlink() or path.is_file():
+                yield path
+
+
+def _facts(path: Path, folder: Path) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """What one entry adds: parts, each with its size in bytes."""
+    name = os.fsencode(path.relative_to(folder).as_posix())
+    if path.is_symlink():
+        parts = (b"link", name, os.fsencode(path.readlink()))
+    else:
+        facts = path.stat()
+        parts = (b"program" if facts.st_mode & 0o100 else b"file", name)
+    for part in parts:
+        yield len(part), iter((part,))
+    if not path.is_symlink():
+        with path.open("rb") as file:
+            yield path.stat().st_size, iter(lambda: file.read(BLOCK_BYTES), b"")

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from gumshoe.env.tasks.content import at_folder
-from gumshoe.env.tasks.skipping import OnError, each, refuse
+from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
@@ -27,6 +27,7 @@ def load_local(
     setup: Sequence[str | Sequence[str]] = (),
     ignore: Sequence[str] = (),
     readonly: Sequence[str] = (),
+    environment: str | None = None,
 ) -> list[tuple[Task, Oracle]]:
     """The repository in the folder `path` as one task, `local/<name of the folder>`.
 
@@ -42,7 +43,7 @@ def load_local(
         id=f"local/{folder.name}",
         source="local",
         problem_statement=problem_statement or f"`{shlex.join(command)}` fails. Find the cause and repair it.\n",
-        workspace=at_folder(folder),
+        workspace=workspace_from_folder(folder).model_copy(update={"environment": environment}),
         entrypoint=command,
         debug_entrypoint=None if debug_entrypoint is None else _words(debug_entrypoint, "debug_entrypoint"),
         setup=tuple(_words(words, "setup") for words in setup),
@@ -65,7 +66,7 @@ def load_nightmare(path: str | Path, *, on_error: OnError = refuse) -> list[tupl
     folders = [root] if (root / TEST).is_file() else sorted(child for child in root.iterdir() if _is_candidate(child))
     if not folders:
         raise TaskError(f"{path} holds no task folders: each has its code and a {TEST}")
-    return each((folder.resolve() for folder in folders), _nightmare, on_error)
+    return load_entries((folder.resolve() for folder in folders), _nightmare, on_error)
 
 
 def _is_candidate(folder: Path) -> bool:

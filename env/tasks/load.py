@@ -8,14 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.tasks.aider import load_aider
+from gumshoe.env.tasks.bugsinpy import load_bugsinpy
 from gumshoe.env.tasks.casebook import load_casebook
+from gumshoe.env.tasks.content import digest_of
+from gumshoe.env.tasks.entries import OnError, refuse
 from gumshoe.env.tasks.folders import load_local, load_nightmare
+from gumshoe.env.tasks.pyter import load_pyter
+from gumshoe.env.tasks.quixbugs import load_quixbugs
 from gumshoe.env.tasks.r2egym import load_r2egym
-from gumshoe.env.tasks.skipping import OnError, refuse
 from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.tasks.swesmith import load_swesmith
 from gumshoe.env.tasks.taskset import is_taskset, load_taskset
 from gumshoe.errors import TaskError
+from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
+from gumshoe.plugins import announced, is_path, load_path
 from gumshoe.records import Oracle, Task
 
 __all__ = ["load_tasks"]
@@ -24,9 +30,12 @@ Loader = Callable[..., list[tuple[Task, Oracle]]]
 
 SOURCES: dict[str, Loader] = {
     "aider": load_aider,
+    "bugsinpy": load_bugsinpy,
     "casebook": load_casebook,
     "local": load_local,
     "nightmare": load_nightmare,
+    "pyter": load_pyter,
+    "quixbugs": load_quixbugs,
     "r2egym": load_r2egym,
     "swebench": load_swebench,
     "swesmith": load_swesmith,
@@ -48,10 +57,11 @@ def load_tasks(
 
     Args:
         source: the name of a source, such as `casebook` or `swebench` (the option `path` may stand behind a colon:
-            `nightmare:FOLDER`), or the folder of a task set itself, one with tasks.jsonl and oracles.jsonl.
+            `nightmare:FOLDER`), or the folder of a task set itself, one with tasks.jsonl and oracles.jsonl, or a
+            function of one's own as `package.module:function`: it gets `options`, and returns such pairs.
         ids: only these tasks.
         tags: only tasks with this tag value, or one of these, such as `{"split": "train"}`.
-        limit: at most so many, after the other filters.
+        limit: maximum number of tasks, after the other filters.
         on_error: told of each entry of the source that is no task, which is then left out; without it the first one
             is raised.
         options: options of the source itself.
@@ -75,10 +85,15 @@ def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple
         return _call(name, SOURCES[name], {"path": path, **options}, on_error)
     if is_taskset(Path(source)):
         return _call(source, load_taskset, {"path": source, **options}, on_error)
-    known = ", ".join(sorted(SOURCES))
+    plugins = announced(SOURCE_PLUGINS)
+    if source in plugins or is_path(source):
+        return _call(source, load_path(plugins.get(source, source), "task source"), options, on_error)
+    known = ", ".join(sorted({*SOURCES, *plugins}))
     if Path(source).exists():
         raise TaskError(f"{source} is not a task set: it has no tasks.jsonl (sources by name: {known})")
-    raise TaskError(f"no task source {source!r}: give {known} or the folder of a task set")
+    raise TaskError(
+        f"no task source {source!r}: give {known}, the folder of a task set, or a path, package.module:function"
+    )
 
 
 def _call(source: str, loader: Loader, options: dict[str, Any], on_error: OnError) -> list[tuple[Task, Oracle]]:
@@ -88,7 +103,19 @@ def _call(source: str, loader: Loader, options: dict[str, Any], on_error: OnErro
         bound = inspect.signature(loader).bind(**options, **skipping)
     except TypeError as error:
         raise TaskError(f"task source {source}: {error} (its options: {', '.join(parameters)})") from None
-    return loader(*bound.args, **bound.kwargs)
+    return [(_with_content(task), oracle) for task, oracle in loader(*bound.args, **bound.kwargs)]
+
+
+def _with_content(task: Task) -> Task:
+    """The task with a digest of its folder, so that its hash is the same on every machine."""
+    spec = task.workspace
+    if spec.path is None or spec.content is not None:
+        return task
+    try:
+        digest = digest_of(Path(spec.path))
+    except TaskError as error:
+        raise TaskError(f"task {task.id}: {error}") from None
+    return task.model_copy(update={"workspace": spec.model_copy(update={"content": digest})})
 
 
 def _carries(task: Task, tags: Mapping[str, str | Collection[str]]) -> bool:

@@ -28,9 +28,13 @@ def resolve_project(stored: str, folder: Path) -> Path:
     else:
         path = folder / stored
         hint = "the task set is incomplete"
+    path = path.resolve()
+    allowed = CASEBOOK if stored.startswith(SCHEME) else folder.resolve()
+    if not path.is_relative_to(allowed) or path == allowed:
+        raise TaskError(f"the project {stored} is outside of {allowed}: copy it into the task set")
     if not path.is_dir():
         raise TaskError(f"no project {stored}: {hint}")
-    return path.resolve()
+    return path
 
 
 def test_files(project: Path) -> list[Path]:

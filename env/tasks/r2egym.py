@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.columns import Row, json_value, required, row_name
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.env.tasks.testbed import ROOT, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
@@ -61,7 +61,7 @@ def load_r2egym(
     if regime not in ("issue", "debug"):
         raise TaskError(f"no regime {regime!r}: give issue or debug")
     rows = enumerate(read_rows(path, split), 1)
-    return each(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug"), on_error)
+    return load_entries(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug"), on_error)
 
 
 def grading_r2egym(task: Task) -> Task:

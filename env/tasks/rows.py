@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import TaskError
+from gumshoe.storage import read_json, read_jsonl
 
 __all__ = ["read_rows"]
 
@@ -32,11 +32,10 @@ def _from_file(file: Path) -> Iterable[Any]:
             import pyarrow.parquet
 
             return pyarrow.parquet.read_table(file).to_pylist()
-        text = file.read_text(encoding="utf-8")
         if file.suffix == ".json":
-            rows = json.loads(text)
-            return rows if isinstance(rows, list) else list(rows.values())
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
+            rows = read_json(file, error=TaskError)
+            return list(rows.values()) if isinstance(rows, dict) else rows if isinstance(rows, list) else [rows]
+        return [row for _, row in read_jsonl(file, error=TaskError)]
     except (OSError, ValueError) as error:
         raise TaskError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
 

@@ -3,8 +3,8 @@
 There are two regimes. In `issue` the agent has the text of the issue; the tests that decide are not in its world. In
 `debug` they are: the test patch is applied before the episode, and the tests are read-only.
 
-The tests are run with pytest, or with Django's own runner. Sympy's runner names tests by their functions alone; such
-a name stands for every test that is called so.
+The tests are run with pytest, or with Django's or sympy's own runner. Sympy's names tests by their functions alone;
+such a name stands for every test that is called so.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from gumshoe.env.diff import parse_patch
 from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
-from gumshoe.env.tasks.patch import parse_patch
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script, test_files, test_targets
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
@@ -32,6 +32,7 @@ SETS = {
 REQUIRED = ("instance_id", "repo", "base_commit", "patch", "test_patch", "problem_statement")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 DJANGO = ("./tests/runtests.py", "--verbosity", "2", "--settings=test_sqlite", "--parallel", "1")
+SYMPY = ("bin/test", "-C", "--verbose")
 TIMEOUT_S = 1800.0
 
 
@@ -52,7 +53,7 @@ def load_swebench(
     if regime not in ("issue", "debug"):
         raise TaskError(f"no regime {regime!r}: give issue or debug")
     rows = read_rows(SETS.get(str(path), path), split)
-    return each(enumerate(rows, 1), lambda entry: _instance(entry[1], entry[0], regime), on_error)
+    return load_entries(enumerate(rows, 1), lambda entry: _instance(entry[1], entry[0], regime), on_error)
 
 
 def image_of(instance_id: str) -> str:
@@ -104,4 +105,4 @@ def _test_command(repo: str, files: Sequence[str]) -> tuple[str, ...]:
     """Runs the tests in these files, or all of them, in the environment that is active."""
     if repo == "django/django":
         return (*DJANGO, *(file.removeprefix("tests/").removesuffix(".py").replace("/", ".") for file in files))
-    return (*PYTEST, *files)
+    return (*(SYMPY if repo == "sympy/sympy" else PYTEST), *files)

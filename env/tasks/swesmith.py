@@ -12,13 +12,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from gumshoe.env.tasks.apply import apply_patch, patched_paths
+from gumshoe.env.diff import apply_patch, reverse_patch
+from gumshoe.env.diff.apply import source_paths
 from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
-from gumshoe.env.tasks.content import at_folder
+from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.projects import resolve_project
-from gumshoe.env.tasks.reverse import reverse_patch
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
@@ -57,7 +57,7 @@ def load_swesmith(
         raise TaskError(f"no regime {regime!r}: give issue or debug")
     folder = Path(path).resolve().parent
     rows = enumerate(read_rows(path, split), 1)
-    return each(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug", folder), on_error)
+    return load_entries(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug", folder), on_error)
 
 
 def grading_swesmith(task: Task, oracle: Oracle) -> Task:
@@ -120,8 +120,8 @@ def _image(row: Row, where: str) -> WorkspaceSpec:
 def _folder(row: Row, folder: Path) -> WorkspaceSpec:
     """A project on this machine, with the buggy files laid over it."""
     project = resolve_project(str(row["project"]), folder)
-    clean = {path: _text(project / path) for path in patched_paths(row["patch"])}
-    return at_folder(project, apply_patch(clean, row["patch"]))
+    clean = {path: _text(project / path) for path in source_paths(row["patch"])}
+    return workspace_from_folder(project, apply_patch(clean, row["patch"]))
 
 
 def _text(path: Path) -> str:

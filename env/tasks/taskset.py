@@ -6,19 +6,16 @@ another machine can resolve (see `projects`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
-import jsonlines
-from pydantic import ValidationError
-
 from gumshoe.env.tasks.content import digest_of
+from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.projects import resolve_project
-from gumshoe.env.tasks.skipping import OnError, each, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Record, Task
+from gumshoe.storage import read_records, write_jsonl
 
 __all__ = ["is_taskset", "load_taskset", "write_taskset"]
 
@@ -50,7 +47,7 @@ def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[
             raise TaskError(f"{folder / ORACLES} has no oracle for task {task.id}")
         seen.add(task.id)
     digests: dict[Path, str] = {}
-    return each(tasks, lambda task: (_resolved(task, folder, digests), oracles[task.id]), on_error)
+    return load_entries(tasks, lambda task: (_resolved(task, folder, digests), oracles[task.id]), on_error)
 
 
 def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
@@ -79,31 +76,10 @@ def _resolved(task: Task, folder: Path, digests: dict[Path, str]) -> Task:
 
 
 def _read(path: Path, model: type[RecordT]) -> list[RecordT]:
-    try:
-        with jsonlines.open(path) as reader:
-            return [_record(model, row, path, number) for number, row in enumerate(reader, 1)]
-    except FileNotFoundError:
-        raise TaskError(f"no file {path}: a task set holds {TASKS} and {ORACLES}") from None
-    except jsonlines.InvalidLineError as error:
-        raise TaskError(f"{path}:{error.lineno} is not JSON: {error.args[0]}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path} cannot be read: {error}") from None
-
-
-def _record(model: type[RecordT], row: object, path: Path, number: int) -> RecordT:
-    try:
-        return model.model_validate(row)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise TaskError(f"{path}:{number} is not a {model.__name__}: {where}: {first['msg']}") from None
+    if not path.exists():
+        raise TaskError(f"no file {path}: a task set holds {TASKS} and {ORACLES}")
+    return list(read_records(path, model, error=TaskError))
 
 
 def _write(path: Path, records: Iterable[Record]) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with jsonlines.open(beside, "w", compact=True) as writer:
-            writer.write_all(record.model_dump(mode="json", exclude_defaults=True) for record in records)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_jsonl(path, (record.model_dump(mode="json", exclude_defaults=True) for record in records))

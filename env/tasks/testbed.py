@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from gumshoe.env.tasks.patch import parse_patch
+from gumshoe.env.diff import parse_patch
 
 __all__ = ["ACTIVATE", "PYTEST", "ROOT", "apply_command", "script", "test_files", "test_targets"]
 

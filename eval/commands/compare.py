@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from gumshoe.eval.results import Comparison, Result
+    from gumshoe.eval.results.records import Comparison, Result
 
 __all__ = ["configure", "run"]
 
@@ -34,10 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
     parser.epilog = EXAMPLES
     parser.add_argument("before", metavar="RUN", help="folder of an evaluation, or FOLDER:ARM")
-    parser.add_argument("after", metavar="RUN", help="the one that is compared with it, likewise")
-    parser.add_argument("--metric", action="append", help="only this score (may be given several times)")
+    parser.add_argument("after", metavar="RUN", help="evaluation to compare with it, in the same form")
+    parser.add_argument("--metric", action="append", help="only this score (repeatable)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default 0)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
-    from gumshoe.eval.results import SUMMARY_METRICS, compare, groups_of
+    from gumshoe.eval.results.comparisons import compare
+    from gumshoe.eval.results.measures import SUMMARY_METRICS, groups_of
 
     pairs = _pair_arms(_read(before), _read(after))
     if not pairs:
@@ -76,22 +77,16 @@ def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) 
 
 def _read(wanted: str) -> dict[str, list[Result]]:
     """The results of an evaluation by arm; of one arm only for FOLDER:ARM. Raises DatasetError and ConfigError."""
-    from pydantic import ValidationError
-
-    from gumshoe.eval.results import Result
+    from gumshoe.eval.results.records import Result
+    from gumshoe.storage import read_records
 
     folder, _, arm = wanted.partition(":") if not Path(wanted).is_dir() else (wanted, "", "")
     file = Path(folder) / "results.jsonl"
     by_arm: dict[str, list[Result]] = {}
-    try:
-        for line in file.read_bytes().splitlines():  # of bytes: text also breaks at U+2028, which JSON may hold
-            result = Result.model_validate_json(line)
-            by_arm.setdefault(result.arm, []).append(result)
-    except OSError:
-        raise DatasetError(f"{folder} is no evaluation: it has no results.jsonl (make one with gumshoe eval)") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise DatasetError(f"{file} holds a line that is no result: {first['msg']}") from None
+    if not file.is_file():
+        raise DatasetError(f"{folder} is not an evaluation: it has no results.jsonl (create one with gumshoe eval)")
+    for result in read_records(file, Result):
+        by_arm.setdefault(result.arm, []).append(result)
     if arm and arm not in by_arm:
         raise ConfigError(f"{folder} has no arm {arm!r}: it has {', '.join(by_arm)}")
     return {arm: by_arm[arm]} if arm else by_arm
@@ -108,7 +103,7 @@ def _pair_arms(
 
 def _show(found: Sequence[Comparison], console: Console) -> None:
     """A table for each pair of arms and group of tasks, narrow enough for 80 columns."""
-    from gumshoe.eval.report.metrics import named
+    from gumshoe.eval.results.metrics import named
 
     for (arm, baseline, group), ones in groupby(found, lambda one: (one.arm, one.baseline, one.group)):
         arms = arm if arm == baseline else f"{arm} against {baseline}"

@@ -1,11 +1,11 @@
-"""`gumshoe eval CONFIG`: run policies on held-out tasks, score them, write a report."""
+"""`gumshoe eval CONFIG`: run policies on held-out tasks, score them, compare them."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +14,14 @@ from gumshoe.config import load_config
 
 if TYPE_CHECKING:
     from gumshoe.collect.control import Control
-    from gumshoe.eval.arms import Hooks
-    from gumshoe.eval.config import EvalConfig
+    from gumshoe.eval.arms.arm import Hooks
 
 __all__ = ["configure", "run"]
 
 EXAMPLES = """\
 examples:
   gumshoe eval configs/eval/heuristics.yaml
-  gumshoe eval configs/eval/seeker.yaml -p vars.train=runs/train/tiny -p tasks.source=runs/tasks
+  gumshoe eval configs/eval/seeker.yaml -p vars.train=runs/train/smollm2 -p tasks.source=runs/tasks
   gumshoe eval CONFIG -p out=runs/eval/try -p tasks.limit=20 -p workers=8
 
 A stopped evaluation goes on with the same command; what is finished is not played again.
@@ -41,20 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from gumshoe.collect.control import Control
-    from gumshoe.collect.stopping import stop_on_signals
+    from gumshoe.collect.signals import stop_on_signals
     from gumshoe.eval.config import EvalConfig
-    from gumshoe.eval.report import loss_curve, print_table, write_report
-    from gumshoe.eval.run import evaluate
+    from gumshoe.eval.evaluate import evaluate
+    from gumshoe.eval.results.terminal import print_table
+    from gumshoe.eval.view.opening import write_beside
 
     config = load_config(EvalConfig, arguments.config, arguments.param)
-    losses = loss_curve(config)
     control = Control()
     with stop_on_signals(control), _quiet_http():
-        evaluation = evaluate(config, control, _hooks(config, control), _say)
-    report = Path(config.out) / "report.html"
-    write_report(evaluation, report, losses)
+        evaluation = evaluate(config, control, _hooks(control), _say)
+        page = write_beside(Path(config.out), {task.id: oracle.gold_patch for task, oracle in evaluation.tasks})
     print_table(evaluation.summary, Console(width=None if sys.stdout.isatty() else 118))
-    for path in (*evaluation.files.values(), report):
+    for path in (*evaluation.files.values(), page):
         print(path)
     if evaluation.stopped is not None:
         print("stopped; the same command goes on", file=sys.stderr)
@@ -62,27 +60,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(arm.failed for arm in evaluation.summary.arms) else 0
 
 
-def _hooks(config: EvalConfig, control: Control) -> Callable[[str], Hooks]:
-    """Tells on stderr how an arm is getting on: a line when it begins, and one each ten seconds."""
-    from gumshoe.eval.arms import Hooks
-    from gumshoe.eval.progress import ArmProgress
+def _hooks(control: Control) -> Callable[[str], Hooks]:
+    """Shows on stderr how an arm is getting on: a line when it begins, and one each ten seconds."""
+    from gumshoe.eval.arms.arm import Hooks
+    from gumshoe.eval.commands.progress import ArmProgress
 
-    titles = {arm.name: arm.title for arm in config.arms}
-
-    def hooks(name: str) -> Hooks:
-        progress = ArmProgress(_title(name, titles), control, sys.stderr)
+    def hooks(title: str) -> Hooks:
+        progress = ArmProgress(title, control, sys.stderr)
         return Hooks(serving=progress.serving, begun=progress.begun, done=progress.done, tick=progress.tick)
 
     return hooks
-
-
-def _title(name: str, titles: Mapping[str, str]) -> str:
-    """What an arm is called in messages; `solver/ARM` is the solver's part of it."""
-    from gumshoe.eval.solver.jobs import REFERENCE_TITLES
-
-    known = {**titles, **REFERENCE_TITLES}
-    first, _, arm = name.partition("/")
-    return f"solver, {known.get(arm, arm)}" if arm else known.get(first, first)
 
 
 def _say(line: str) -> None:

@@ -36,11 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dataset", default="SWE-bench/SWE-bench_Lite", metavar="ROWS", help="file or hub id (default: %(default)s)"
     )
     parser.add_argument("--split", default="test", help="split of a hub's data set (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where logs and report go (default: PREDS.grade)")
-    parser.add_argument("--run-id", metavar="NAME", help="default: made from rows and patches, so none is run twice")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="containers at a time")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for logs and report (default: PREDS.grade)")
+    parser.add_argument(
+        "--run-id", metavar="NAME", help="default: derived from rows and patches, to avoid repeated runs"
+    )
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="containers used in parallel")
     parser.add_argument("--timeout", type=int, default=1800, metavar="S", help="seconds for the tests of an instance")
-    parser.add_argument("--ours", action="store_true", help="our own grader instead of the official one")
+    parser.add_argument("--ours", action="store_true", help="Gumshoe's grader instead of the official one")
     parser.add_argument("--tasks", metavar="SOURCE", help="with --ours: the tasks (default: those of --dataset)")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 
@@ -86,8 +88,8 @@ def _wanted(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
 
 def _ours(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
     from gumshoe.env.config import SandboxConfig
-    from gumshoe.env.grading import grade_all
     from gumshoe.env.tasks import load_tasks
+    from gumshoe.env.verifier import grade_all
 
     patches = {prediction.instance_id: prediction.model_patch for prediction in predictions}
     if arguments.tasks is None:

@@ -16,7 +16,7 @@ __all__ = ["configure", "run"]
 
 EXAMPLES = """\
 examples:
-  gumshoe serve runs/train/tiny/model --port 8000
+  gumshoe serve runs/train/smollm2/model --port 8000
   gumshoe serve MODEL --python ~/vllm/bin/python             the environment that has vLLM
   gumshoe serve MODEL --backend transformers --log server.log
   gumshoe serve MODEL -p max_length=32768 -p tensor_parallel=2
@@ -39,13 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="port to listen on; 0: a free one (default 8000)", default="8000")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--backend", help="auto (default), vllm or transformers")
-    parser.add_argument("--python", help="interpreter of the environment that serves (default: this one)")
+    parser.add_argument("--python", help="Python of the serving environment (default: this one)")
     parser.add_argument("--image", help="container image of vLLM's server, run with docker instead of --python")
-    parser.add_argument("--check", action="store_true", help="check what is served, item by item, and stop")
-    parser.add_argument("--url", help="with --check: a server that runs already, with its version (…/v1)")
+    parser.add_argument("--check", action="store_true", help="check the served model, item by item, and exit")
+    parser.add_argument("--url", help="with --check: a running server, with its version (…/v1)")
     parser.add_argument("--served-name", help="with --url: name of the model there (default: the folder's path)")
-    parser.add_argument("--ask", help="with --check: what makes the model call a tool")
-    parser.add_argument("--log", type=Path, help="file for all that the server prints (default: a temporary one)")
+    parser.add_argument("--ask", help="with --check: prompt that makes the model call a tool")
+    parser.add_argument("--log", type=Path, help="file for the server's output (default: a temporary one)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="set a field")
 
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.url is not None:
         if not arguments.check:
-            raise ConfigError("--url needs --check: a server that runs already is not ours to serve with")
+            raise ConfigError("--url needs --check: it checks a server that is already running")
         return _check(arguments, arguments.url, arguments.served_name or str(arguments.model))
     config = _config(arguments)
     signal.signal(signal.SIGTERM, _interrupt)

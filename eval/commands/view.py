@@ -6,8 +6,6 @@ import argparse
 import secrets
 import socket
 import webbrowser
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,14 +31,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
     parser.epilog = EXAMPLES
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="folder of a run, dataset or evaluation")
-    parser.add_argument("--static", type=Path, metavar="OUT", help="write it as files instead of serving it")
-    parser.add_argument("--model", type=Path, metavar="FOLDER", help="model whose tokenizer says which tokens train")
+    parser.add_argument("--static", type=Path, metavar="OUT", help="write static files instead of serving")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="model whose tokenizer is used for the mask")
     parser.add_argument(
         "--tasks", action="append", default=[], metavar="SOURCE", help="task source with the gold patches (repeatable)"
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
-    parser.add_argument("--port", type=int, help=f"port (default {PORT}, or a free one where that is taken)")
-    parser.add_argument("--token", help="what visitors must know (default: made up, where others can reach the host)")
+    parser.add_argument("--port", type=int, help=f"port (default {PORT}, or a free one if it is in use)")
+    parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
     parser.add_argument("--name", action="append", default=[], help="further name of this server (repeatable)")
     parser.add_argument("--open", action="store_true", help="open it in a browser")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where the index is kept (default: ~/.cache)")
@@ -48,35 +46,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves, or writes files. Raises ConfigError, DatasetError and TaskError."""
-    with _library(arguments) as library:
+    from gumshoe.eval.view.gold import GoldPatches
+    from gumshoe.eval.view.index import cache_folder
+    from gumshoe.eval.view.opening import open_library
+
+    gold = GoldPatches(arguments.tasks)
+    with open_library(arguments.paths, arguments.cache or cache_folder(), gold, arguments.model) as library:
         if arguments.static is not None:
             return _write(library, arguments.static)
         return _serve(library, arguments)
-
-
-@contextmanager
-def _library(arguments: argparse.Namespace) -> Generator[Library]:
-    from gumshoe.eval.view.gold import GoldPatches
-    from gumshoe.eval.view.index import Index, cache_folder
-    from gumshoe.eval.view.library import Library
-    from gumshoe.eval.view.masks import Masks
-    from gumshoe.eval.view.sources import find_sources
-    from gumshoe.eval.view.watch import Watcher
-
-    find_sources(arguments.paths)
-    gold = GoldPatches(arguments.tasks)
-    gold.check()
-    if arguments.model is not None and not arguments.model.is_dir():
-        raise ConfigError(f"there is no model folder {arguments.model}: gumshoe train makes one")
-    masks = Masks(arguments.model) if arguments.model is not None else None
-    with Index(arguments.paths, arguments.cache or cache_folder()) as index:
-        watcher = Watcher(arguments.paths, index)
-        try:
-            yield Library(watcher, index, gold, masks)
-        finally:
-            watcher.close()
-            if masks is not None:
-                masks.close()
 
 
 def _write(library: Library, out: Path) -> int:
@@ -90,22 +68,22 @@ def _write(library: Library, out: Path) -> int:
 
 def _serve(library: Library, arguments: argparse.Namespace) -> int:
     from gumshoe.eval.view.guard import is_loopback
-    from gumshoe.eval.view.server import Listening, make_app
+    from gumshoe.eval.view.server import ViewerServer, make_app
 
     loopback = is_loopback(arguments.host)
     token = arguments.token or (None if loopback else secrets.token_urlsafe(24))
     names = [*arguments.name, *([] if loopback else [socket.gethostname(), arguments.host])]
     app = make_app(library, loopback=loopback, names=names, token=token)
     try:
-        listening = Listening(app, arguments.host, PORT if arguments.port is None else arguments.port)
+        server = ViewerServer(app, arguments.host, PORT if arguments.port is None else arguments.port)
     except ConfigError:
         if arguments.port is not None:
             raise
-        listening = Listening(app, arguments.host, 0)
+        server = ViewerServer(app, arguments.host, 0)
     library.watcher.start()
-    address = listening.url + (f"?token={token}" if token is not None else "")
+    address = server.url + (f"?token={token}" if token is not None else "")
     print(f"Look at {address} (Ctrl-C ends it)", flush=True)
     if arguments.open:
         webbrowser.open(address)
-    listening.serve()
+    server.serve()
     return 0

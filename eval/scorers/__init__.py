@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gumshoe.eval.scorers import conduct, localisation
-from gumshoe.eval.scorers.calibration import Brier, Confidence, FirstIsRight
+from gumshoe.eval.scorers.calibration import Brier, Confidence, Top1Hit
 from gumshoe.eval.scorers.conduct import Conduct, Timing
 from gumshoe.eval.scorers.grounding import Grounding
-from gumshoe.eval.scorers.localisation import FirstRank, FirstRight, Localisation
+from gumshoe.eval.scorers.localisation import FirstRank, Localisation, ReciprocalRank
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.protocols import Scorer
@@ -23,11 +23,11 @@ def make_scorers(tasks: Iterable[Task], fetched: Mapping[str, Mapping[str, str |
     return [
         ValidCalls(),
         *(Localisation(level, measure, sources) for level in localisation.LEVELS for measure in localisation.MEASURES),
-        FirstRight(),
+        ReciprocalRank(),
         FirstRank(),
         Grounding(),
         Confidence(),
-        FirstIsRight(),
+        Top1Hit(),
         Brier(),
         *(Conduct(name) for name in conduct.MEASURES),
         Timing("early_report"),

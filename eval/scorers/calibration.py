@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gumshoe.env.tasks import gold_lines
+from gumshoe.env.diff import gold_lines
 from gumshoe.eval.scorers.localisation import first_right_rank
-from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Score, Trajectory
 
-__all__ = ["Bin", "Brier", "Confidence", "FirstIsRight", "expected_error", "reliability", "stated_confidence"]
+__all__ = ["Bin", "Brier", "Confidence", "Top1Hit", "expected_error", "reliability", "stated_confidence"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ def stated_confidence(trajectory: Trajectory) -> float | None:
     return trajectory.steps[-1].confidence
 
 
-def first_is_right(trajectory: Trajectory, oracle: Oracle) -> bool | None:
+def top1_hit(trajectory: Trajectory, oracle: Oracle) -> bool | None:
     """Whether the pack's first location holds a gold line; None without a pack, or without gold lines."""
     gold = {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
     if trajectory.context_pack is None or not gold:
@@ -45,19 +44,19 @@ class Confidence:
 
     name = "confidence"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's last turn."""
         return Score(name=self.name, value=stated_confidence(trajectory))
 
 
-class FirstIsRight:
+class Top1Hit:
     """Whether the first location holds a gold line: what the stated confidence is about."""
 
-    name = "first_is_right"
+    name = "top1_hit"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch."""
-        right = first_is_right(trajectory, oracle)
+        right = top1_hit(trajectory, oracle)
         return Score(name=self.name, value=None if right is None else float(right))
 
 
@@ -69,9 +68,9 @@ class Brier:
 
     name = "brier"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's last turn, its pack and the gold patch."""
-        confidence, right = stated_confidence(trajectory), first_is_right(trajectory, oracle)
+        confidence, right = stated_confidence(trajectory), top1_hit(trajectory, oracle)
         if confidence is None or right is None:
             return Score(name=self.name, value=None, explanation="no confidence was stated with a report")
         return Score(name=self.name, value=(confidence - right) ** 2, explanation=f"said {confidence:g}, {right=}")

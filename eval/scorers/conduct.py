@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from gumshoe.collect.evidence import seen_code
-from gumshoe.collect.observed import Observed
-from gumshoe.env.tasks import gold_lines
+from gumshoe.collect.tool_output import outputs_of_steps
+from gumshoe.env.diff import gold_lines
 from gumshoe.eval.scorers.localisation import clean_path
-from gumshoe.protocols import Sandbox, call_key
+from gumshoe.protocols import call_key
 from gumshoe.records import Oracle, Score, Step, Trajectory
 
 __all__ = ["LATE_STEPS", "LOOP", "MEASURES", "Conduct", "Timing", "tool_counts"]
@@ -19,7 +19,7 @@ LOOP = 3
 """The same call so often in a row is a loop."""
 LATE_STEPS = 5
 """A report is late when the cause has been on screen for more steps than that."""
-PROGRAM_TOOLS = ("eval", "pdb", "bash", "suspects")
+PROGRAM_TOOLS = ("eval", "pdb", "bash", "suspects", "whatif")
 
 
 def _steps(trajectory: Trajectory) -> float:
@@ -97,7 +97,7 @@ class Conduct:
         self.name = name
         self._measure = MEASURES[name]
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory alone."""
         return Score(name=self.name, value=self._measure(trajectory))
 
@@ -117,7 +117,7 @@ class Timing:
             raise ValueError(f"no timing {name!r}")
         self.name = name
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory and the gold patch."""
         value = _early(trajectory) if self.name == "early_report" else _late(trajectory, oracle)
         return Score(name=self.name, value=value)
@@ -147,7 +147,7 @@ def _late(trajectory: Trajectory, oracle: Oracle) -> float | None:
 def _first_seen(steps: Sequence[Step], gold: Mapping[str, set[int]]) -> int | None:
     """The index of the first step that showed a line of the cause."""
     for step in steps:
-        code = seen_code([Observed(step.index, one.tool, one.text) for one in step.observations])
+        code = seen_code(outputs_of_steps([step]))
         if any(lines & code.get(path, {}).keys() for path, lines in gold.items()):
             return step.index
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gumshoe.collect.grounding import grounded_share, observation_texts
-from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Score, Trajectory
 
 __all__ = ["Grounding"]
@@ -17,7 +16,7 @@ class Grounding:
 
     name = "grounding"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory alone."""
         pack = trajectory.context_pack
         if pack is None or not pack.findings:

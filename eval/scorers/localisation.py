@@ -6,9 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gumshoe.env.tasks import gold_lines
+from gumshoe.env.diff import gold_lines
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.protocols import Sandbox
 from gumshoe.records import Location, Oracle, Score, Trajectory
 from gumshoe.tools.spans import MODULE, Span, enclosing
 
@@ -16,11 +15,11 @@ __all__ = [
     "LEVELS",
     "MEASURES",
     "FirstRank",
-    "FirstRight",
     "Level",
     "Localisation",
     "Measure",
     "Overlap",
+    "ReciprocalRank",
     "first_right_rank",
     "lines_overlap",
 ]
@@ -70,7 +69,7 @@ class Localisation:
         self._measure: Measure = measure
         self._sources = sources
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
         gold = _gold_of(oracle)
         found = self._overlap(_locations(trajectory), gold, trajectory.task.id) if gold else None
@@ -97,12 +96,12 @@ class Localisation:
         return {(path, name) for name in _touched(self._sources.spans(task_id, path) or (), location)}
 
 
-class FirstRight:
+class ReciprocalRank:
     """1 / rank of the first location that holds a gold line; 0 where none does, or nothing was handed over."""
 
-    name = "first_right"
+    name = "reciprocal_rank"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
         gold = _gold_of(oracle)
         if not gold:
@@ -120,7 +119,7 @@ class FirstRank:
 
     name = "first_rank"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
         rank = first_right_rank(_locations(trajectory), _gold_of(oracle))
         return Score(name=self.name, value=rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Score, Step, Trajectory
 
 __all__ = ["INVALID_KINDS", "ValidCalls"]
@@ -20,7 +19,7 @@ class ValidCalls:
 
     name = "valid_calls"
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None = None) -> Score:
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory alone."""
         turns = len(trajectory.steps)
         if not turns:

@@ -102,7 +102,7 @@ def container_command(config: ServeConfig, installed: Installed, command: list[s
     """`docker run` of what `serve_command` gave: the image's own interpreter, the model read-only at its own path.
 
     The container shares the host's network, so that port and address mean the same inside. It is removed when it
-    ends, and ends when `docker run` is told to.
+    ends, and stops when `docker run` is stopped.
     """
     assert config.image is not None
     argv = ["docker", "run", "--rm", "--init", "--network", "host", "--ipc", "host", "-v", f"{model}:{model}:ro"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ from gumshoe.errors import ServeError
 
 __all__ = ["check_model_folder", "lay_out_for_transformers"]
 
+_TOOLS = re.compile(r"\btools\b")
+
 
 def check_model_folder(folder: Path) -> None:
-    """Raises ServeError unless `folder` holds a model, its tokenizer and its chat template."""
+    """Raises ServeError unless `folder` holds a model, its tokenizer and a chat template that has tools."""
+    if folder.suffix == ".gguf":
+        raise ServeError(f"{folder} holds packed weights: `gumshoe unpack {folder} --out FOLDER`, and give that folder")
     if not folder.is_dir():
         raise ServeError(f"there is no model folder {folder}: give the folder that `gumshoe train` wrote")
     wanted = {"config.json": ["config.json"], "a tokenizer": ["tokenizer.json", "tokenizer.model", "vocab.json"]}
@@ -20,10 +25,23 @@ def check_model_folder(folder: Path) -> None:
     for what, patterns in wanted.items():
         if not any(next(folder.glob(pattern), None) for pattern in patterns):
             raise ServeError(f"{folder} is not a model folder: it holds no {what.removeprefix('a ')}")
-    if not (folder / "chat_template.jinja").is_file() and "chat_template" not in _read(
-        folder / "tokenizer_config.json"
-    ):
+    template = _chat_template(folder)
+    if not template:
         raise ServeError(f"{folder} has no chat template (chat_template.jinja): a conversation cannot be rendered")
+    if not _TOOLS.search(template):
+        raise ServeError(
+            f"the chat template of {folder} leaves out tools: "
+            f"`gumshoe unpack {folder} --chat-template hermes --out FOLDER`, and give that folder"
+        )
+
+
+def _chat_template(folder: Path) -> str:
+    """All of a model's chat templates; empty where there is none."""
+    files = sorted([*folder.glob("chat_template.jinja"), *folder.glob("additional_chat_templates/*.jinja")])
+    if files:
+        return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    inside = _read(folder / "tokenizer_config.json").get("chat_template", "")
+    return inside if isinstance(inside, str) else json.dumps(inside)
 
 
 def lay_out_for_transformers(model: Path, view: Path) -> Path:

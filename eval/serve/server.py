@@ -43,7 +43,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class ModelServer:
     """A model folder behind an OpenAI-compatible endpoint, for as long as the context is open.
 
-        with ModelServer(Path("runs/train/tiny/model")) as server:
+        with ModelServer(Path("runs/train/smollm2/model")) as server:
             client = openai.OpenAI(base_url=server.base_url, api_key="none")
             client.chat.completions.create(model=server.model, ...)
 
@@ -254,7 +254,7 @@ class ModelServer:
             process.wait()
 
     def _obituary(self, code: int) -> str:
-        """What is said of a server that is gone for good."""
+        """The error message for a server that cannot be restarted."""
         again = f" after {self.restarts} restarts" if self.restarts else ""
         return f"the model server died (exit code {code}){again}: {self._last_words()}{self._whole_log()}"
 
@@ -295,7 +295,7 @@ def _usable_port(host: str, port: int) -> int:
         number = error.errno if isinstance(error, OSError) and error.errno else 0
         reason = os.strerror(number) if number > 0 else str(error)
         if not port:
-            raise ServeError(f"nobody can listen on {host} ({reason}): give an address of this machine") from None
+            raise ServeError(f"cannot listen on {host} ({reason}): give an address of this machine") from None
         raise ServeError(
             f"port {port} on {host} cannot be used ({reason}): give another --port, or 0 for a free one"
         ) from None

@@ -185,7 +185,7 @@ def _read_report(place: Path, run_id: str, predictions: Sequence[Prediction]) ->
     try:
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SandboxError(f"the harness left no report that can be read: {error}") from None
+        raise SandboxError(f"the harness left no readable report: {error}") from None
     if report.get("schema_version") != REPORT_VERSION:
         raise SandboxError(
             f"{path} is of version {report.get('schema_version')}, not {REPORT_VERSION}: pin swebench 5.x"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from gumshoe.errors import DatasetError
 from gumshoe.records import Record
+from gumshoe.storage import describe, read_json, read_jsonl, write_jsonl
 
 __all__ = ["Prediction", "read_predictions", "write_predictions"]
 
@@ -44,26 +43,17 @@ def read_predictions(path: Path) -> list[Prediction]:
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
     """Writes a .jsonl file, beside and then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text("".join(f"{prediction.model_dump_json()}\n" for prediction in predictions), encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_jsonl(path, predictions)
 
 
 def _rows(path: Path) -> list[Any]:
     if path.suffix not in {".json", ".jsonl"}:
         raise DatasetError(f"{path}: predictions are a .jsonl or .json file")
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".jsonl":
-            return [json.loads(line) for line in text.split("\n") if line.strip()]
-        rows = json.loads(text)
-    except FileNotFoundError:
-        raise DatasetError(f"no file {path}: give the predictions to grade") from None
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    if not path.exists():
+        raise DatasetError(f"no file {path}: give the predictions to grade")
+    if path.suffix == ".jsonl":
+        return [row for _, row in read_jsonl(path)]
+    rows = read_json(path)
     if isinstance(rows, dict):
         return list(rows.values())
     if not isinstance(rows, list):
@@ -80,5 +70,4 @@ def _prediction(row: Any, where: str) -> Prediction:
     try:
         return Prediction.model_validate(known)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise DatasetError(f"{where}: {first['loc'][0]}: {first['msg']}") from None
+        raise DatasetError(f"{where}: {describe(error)}") from None

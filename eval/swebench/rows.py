@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.env.tasks.patch import parse_patch
+from gumshoe.env.diff import parse_patch
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.errors import TaskError
 

@@ -16,7 +16,7 @@ MOST_LINES = 5_000
 
 
 def code_of(tool: str, text: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pane is told of an observation.
+    """The data that the pane shows for an observation.
 
     `path` and `lines` (number, text) are code that was shown, `current` the line the program stopped at, `diff` a
     change that was made; `breakpoints` and `frames` are the debugger's, where it said them. Keys that would be empty

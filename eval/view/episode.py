@@ -13,6 +13,7 @@ from gumshoe.errors import DatasetError
 from gumshoe.eval.view.code import code_of
 from gumshoe.eval.view.packs import pack_of
 from gumshoe.records import Completion, ContextPack, Message, Observation, Step, ToolCall, Trajectory
+from gumshoe.storage import describe
 
 __all__ = ["cap", "of_dataset", "of_journal", "of_trajectory"]
 
@@ -29,9 +30,7 @@ def of_trajectory(line: bytes, gold: str | None) -> Episode:
     try:
         trajectory = Trajectory.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DatasetError(f"this is no trajectory: {where}: {first['msg'][:200]}") from None
+        raise DatasetError(f"this is not a trajectory: {describe(error)}") from None
     everything = shown(trajectory.messages, len(trajectory.messages))
     return {
         "id": trajectory.id,

@@ -10,10 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from gumshoe.errors import DatasetError
-from gumshoe.eval.results import ALL, Result, Summary
+from gumshoe.eval.results.metrics import ALL_METRICS
+from gumshoe.eval.results.records import ALL, Result, Summary
+from gumshoe.eval.view.reading import as_object
 from gumshoe.eval.view.sources import Source, inside
+from gumshoe.storage import describe, read_records
 
-__all__ = ["evaluation_of", "read_results", "read_summary"]
+__all__ = ["evaluation_of", "read_results", "read_summary", "task_of"]
 
 
 def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -24,16 +27,21 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
         keys: by (arm, id of the trajectory), the address of the episode.
 
     Returns:
-        `summary` (None while it is being played), and `results`: arm, task, group, sample, scores, stop, the addresses
-        of the episode (`key`) and of the solver's (`solver_key`).
+        `summary` (None until every arm is done), `timing` (seconds for a resolved task), `metrics` (what each means),
+        `tasks` (ids, in the order of the results), and `results`: arm, task, group, sample, scores, stop, tests, the
+        addresses of the episode (`key`) and of the solver's (`solver_key`).
 
     Raises:
         DatasetError: its files cannot be read.
     """
+    results = read_results(source)
     return {
         "slug": source.slug,
         "name": source.path.name,
         "summary": read_summary(source),
+        "timing": _read_timing(source),
+        "metrics": {one.name: {"title": one.title, "help": one.help, "share": one.share} for one in ALL_METRICS},
+        "tasks": list(dict.fromkeys(one.task_id for one in results)),
         "results": [
             {
                 "arm": one.arm,
@@ -46,9 +54,52 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
                 "key": keys.get((one.arm, one.trajectory)),
                 "solver_key": keys.get((one.arm, one.solver)),
             }
-            for one in read_results(source)
+            for one in results
         ],
     }
+
+
+def task_of(source: Source, task: str, keys: Mapping[tuple[str, str], str], gold: str | None) -> dict[str, Any]:
+    """One task of an evaluation: its gold patch, and what each arm made of it.
+
+    Args:
+        source: the evaluation.
+        task: the task's id.
+        keys: by (arm, id of the trajectory), the address of the episode.
+        gold: the gold patch, where it is known.
+
+    Raises:
+        DatasetError: its files cannot be read.
+    """
+    return {
+        "task": task,
+        "gold": gold,
+        "attempts": [
+            {
+                "arm": one.arm,
+                "sample": one.sample,
+                "solved": one.scores.get("solved"),
+                "official": one.scores.get("official"),
+                "tests": one.tests,
+                "patch": one.patch,
+                "key": keys.get((one.arm, one.trajectory)),
+                "solver_key": keys.get((one.arm, one.solver)),
+            }
+            for one in read_results(source)
+            if one.task_id == task
+        ],
+    }
+
+
+def _read_timing(source: Source) -> dict[str, Any]:
+    """What timing.json holds; nothing where there is none. Raises DatasetError."""
+    file = source.path / "timing.json"
+    if not inside(file, source.root):
+        return {}
+    data = as_object(_read(file))
+    if data is None:
+        raise DatasetError("timing.json is not a JSON object")
+    return data
 
 
 def read_summary(source: Source) -> dict[str, Any] | None:
@@ -59,7 +110,7 @@ def read_summary(source: Source) -> dict[str, Any] | None:
     try:
         summary = Summary.model_validate_json(_read(file))
     except ValidationError as error:
-        raise DatasetError(f"summary.json is no summary: {_first(error)}") from None
+        raise DatasetError(f"summary.json is not a summary: {describe(error)}") from None
     groups = {ALL: summary.tasks.get(ALL, 0), **summary.tasks}
     return {**summary.model_dump(mode="json"), "tasks": groups}
 
@@ -74,14 +125,12 @@ def read_results(source: Source) -> Sequence[Result]:
         return _parsed(file, (facts.st_ino, facts.st_size, facts.st_mtime_ns))
     except OSError as error:
         raise DatasetError(f"results.jsonl cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        raise DatasetError(f"results.jsonl holds a line that is no result: {_first(error)}") from None
 
 
 @lru_cache(maxsize=4)
 def _parsed(file: Path, state: tuple[int, int, int]) -> Sequence[Result]:
     """The results in a file, read once for each `state` of it."""
-    return tuple(Result.model_validate_json(line) for line in _read(file).splitlines() if line.strip())
+    return tuple(read_records(file, Result))
 
 
 def _read(file: Path) -> bytes:
@@ -89,8 +138,3 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise DatasetError(f"{file.name} cannot be read: {error.strerror}") from None
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg'][:200]}"

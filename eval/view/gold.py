@@ -6,12 +6,10 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from gumshoe.config import read_yaml
 from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import GumshoeError
+from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.view.sources import Source, inside
 
 __all__ = ["GoldPatches"]
@@ -27,15 +25,19 @@ class GoldPatches:
 
     Args:
         named: task sources that were given on the command line.
+        known: gold patches by task id, which are not looked up.
     """
 
-    def __init__(self, named: Iterable[str] = ()) -> None:
+    def __init__(self, named: Iterable[str] = (), known: Mapping[str, str] | None = None) -> None:
         self._named = tuple(named)
+        self._known = known or {}
         self._guard = threading.Lock()
         self._loaded: dict[str, Mapping[str, str]] = {}
 
     def of(self, task_id: str, source: Source) -> str | None:
         """The gold patch of a task of an episode in `source`; None where it is not known."""
+        if task_id in self._known:
+            return self._known[task_id]
         for wanted in (*self._named, *self._configured(source)):
             patch = self._load(wanted).get(task_id)
             if patch is not None:
@@ -80,10 +82,9 @@ def _task_source(config: Path, root: Path) -> str | None:
     if not inside(config, root):
         return None
     try:
-        data: Any = yaml.safe_load(config.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        tasks = read_yaml(config).get("tasks")
+    except ConfigError:
         return None
-    tasks = data.get("tasks") if isinstance(data, dict) else None
     wanted = tasks.get("source") if isinstance(tasks, dict) else None
     return wanted if isinstance(wanted, str) else None
 

@@ -24,7 +24,7 @@ from gumshoe.eval.view.facts import Row
 
 __all__ = ["Entry", "Index", "cache_folder"]
 
-FORM = 1
+SCHEMA_VERSION = 2
 """Changes with the tables and with what is in them."""
 
 TABLES = f"""
@@ -36,13 +36,10 @@ CREATE TABLE episodes (
 );
 CREATE INDEX by_source ON episodes (source, live);
 CREATE INDEX by_task ON episodes (task);
-CREATE TABLE fields (name TEXT PRIMARY KEY, numeric INTEGER);
 CREATE VIRTUAL TABLE words USING fts5(text, content='');
 CREATE VIRTUAL TABLE live_words USING fts5(text);
-PRAGMA user_version = {FORM};
+PRAGMA user_version = {SCHEMA_VERSION};
 """
-CORE = ("source", "task", "project", "policy", "outcome", "stop", "created", "id")
-CORE_NUMBERS = ("steps", "tokens", "cost", "seconds")
 INSERT = f"INSERT OR REPLACE INTO episodes VALUES (NULL{', ?' * 19})"
 
 
@@ -153,7 +150,6 @@ class Index:
         with self._guard:
             for entry in entries:
                 self._writer.execute(INSERT, entry.values())
-                self._note_fields(entry.row)
             self._writer.execute("UPDATE sources SET reached = ?, broken = ? WHERE slug = ?", (reached, broken, slug))
             self._writer.commit()
             self.version += 1
@@ -190,22 +186,11 @@ class Index:
         """Says that something beside the episodes has changed."""
         self.version += 1
 
-    def _note_fields(self, row: Row) -> None:
-        for name, value in row.facts.items():
-            if value is not None and (name, type(value) is str) not in self._known:
-                self._known.add((name, type(value) is str))
-                numeric = int(not isinstance(value, str))
-                self._writer.execute(
-                    "INSERT INTO fields VALUES (?, ?) ON CONFLICT DO UPDATE SET numeric = min(numeric, ?)",
-                    (name, numeric, numeric),
-                )
-
     def _opened(self) -> sqlite3.Connection:
         """A connection to write with, to a file in the present form."""
-        self._known: set[tuple[str, bool]] = set()
         try:
             connection = self._connect()
-            if connection.execute("PRAGMA user_version").fetchone()[0] == FORM:
+            if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
                 return connection
             connection.close()
         except sqlite3.DatabaseError:
@@ -228,10 +213,9 @@ class Index:
 
     def _start_over(self) -> None:
         """Empties everything: words of single episodes cannot be taken out."""
-        for table in ("sources", "episodes", "fields", "live_words"):
+        for table in ("sources", "episodes", "live_words"):
             self._writer.execute(f"DELETE FROM {table}")
         self._writer.execute("INSERT INTO words (words) VALUES ('delete-all')")
-        self._known.clear()
         self.era += 1
 
 

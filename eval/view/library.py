@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view import episode, query
-from gumshoe.eval.view.evaluations import evaluation_of
+from gumshoe.eval.view.evaluations import evaluation_of, task_of
 from gumshoe.eval.view.gold import GoldPatches
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.masks import Masks
-from gumshoe.eval.view.query import Query
 from gumshoe.eval.view.reading import read_journal, read_line, read_row
 from gumshoe.eval.view.solvers import evaluated
 from gumshoe.eval.view.sources import Source, inside
@@ -21,6 +21,8 @@ from gumshoe.eval.view.watch import Watcher
 __all__ = ["Library", "NotThere"]
 
 Answer = dict[str, Any]
+ROWS = 2_000
+"""Rows of one answer."""
 
 
 class NotThere(DatasetError):
@@ -42,31 +44,50 @@ class Library:
         self._index = index
         self._gold = gold
         self._masks = masks
+        self._started = secrets.token_hex(4)
 
     def overview(self) -> Answer:
         """Every source with how far it is in the index; `version` changes when anything has."""
         version = self._index.version
         with self._index.reading() as connection:
             counts = dict(connection.execute("SELECT source, count(*) FROM episodes GROUP BY 1").fetchall())
-            known = query.fields(connection)
         return {
             "version": version,
             "searchable": self.watcher.ready,
             "masks": self._masks is not None,
-            "fields": known,
             "sources": [self._describe(source, counts.get(source.slug, 0)) for source in self.watcher.sources],
         }
 
-    def page(self, wanted: Query) -> Answer:
-        """One page of the list."""
-        version = self._index.version
-        with self._index.reading() as connection:
-            return {"version": version, **query.page(connection, wanted)}
+    def rows(self, era: str, last: int, limit: int = ROWS) -> Answer:
+        """The next rows of the list, with everything that is known of each.
 
-    def distributions(self, wanted: Query) -> Answer:
-        """How the episodes of a query are spread."""
+        Args:
+            era: what an earlier answer called its state; with another one it starts over.
+            last: number of the last row that is known.
+            limit: how many at most.
+
+        Returns:
+            `era`, `first` (whether what was known before is void), `last`, `rows`, `more`, and `live`: every episode
+            in flight.
+        """
+        now = f"{self._started}.{self._index.era}"
+        known = last if era == now else 0
         with self._index.reading() as connection:
-            return {"fields": query.distributions(connection, wanted)}
+            last, rows = query.rows_after(connection, known, limit)
+            live = query.live_rows(connection)
+        return {
+            "era": now,
+            "first": known == 0,
+            "last": last,
+            "more": len(rows) == limit,
+            "rows": self._with_kinds(rows),
+            "live": self._with_kinds(live),
+        }
+
+    def search(self, text: str) -> Answer:
+        """The keys of the episodes in which `text` is found."""
+        with self._index.reading() as connection:
+            return {"keys": query.search(connection, text)}
 
     def episode(self, key: str) -> Answer:
         """One episode, whole but for overlong texts. Raises NotThere and DatasetError."""
@@ -115,11 +136,20 @@ class Library:
             raise NotThere(f"there is no evaluation {slug}")
         return evaluation_of(source, self._keys(source))
 
-    def rows_with_facts(self, offset: int, limit: int) -> list[Answer]:
-        """The rows of all episodes with everything that is known of them, and the kind of their source."""
+    def task(self, slug: str, task: str) -> Answer:
+        """One task of an evaluation. Raises NotThere and DatasetError."""
+        source = self.watcher.source(slug)
+        if source is None or source.kind != "evaluation":
+            raise NotThere(f"there is no evaluation {slug}")
+        keys = self._keys(source)
+        found = task_of(source, task, keys, self._gold.of(task, source))
+        first = next((key for one in found["attempts"] if (key := one["key"] or one["solver_key"]) is not None), None)
+        messages = self.episode(first)["messages"] if first is not None else []
+        asked = next((message["content"] for message in messages if message["role"] == "user"), "")
+        return {**found, "prompt": asked}
+
+    def _with_kinds(self, rows: Sequence[Answer]) -> list[Answer]:
         kinds = {source.slug: source.kind for source in self.watcher.sources}
-        with self._index.reading() as connection:
-            rows = query.rows_with_facts(connection, offset, limit)
         return [{**row, "kind": kinds.get(row["source"], "run")} for row in rows]
 
     def words(self, first: int, last: int) -> Sequence[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from gumshoe.collect.grounding import is_grounded, observation_texts
-from gumshoe.env.tasks import gold_lines
+from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.localisation import clean_path
 from gumshoe.records import ContextPack, Location, Step

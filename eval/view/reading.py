@@ -56,7 +56,7 @@ def read_line(path: Path, place: int, length: int) -> bytes:
     except OSError as error:
         raise DatasetError(f"{path.name} cannot be read: {error.strerror}") from None
     if len(data) != length + 1 or not data.endswith(b"\n"):
-        raise DatasetError(f"{path.name} was changed meanwhile: reload the page")
+        raise DatasetError(f"{path.name} has changed: reload the page")
     return data[:-1]
 
 
@@ -88,7 +88,7 @@ def read_row(path: Path, number: int) -> dict[str, Any]:
                 left -= size
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}") from None
-    raise DatasetError(f"{path.name} was changed meanwhile: reload the page")
+    raise DatasetError(f"{path.name} has changed: reload the page")
 
 
 def journal_entries(source: Source) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -20,9 +20,8 @@ from starlette.types import ASGIApp
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.view.guard import Guard
 from gumshoe.eval.view.library import Library, NotThere
-from gumshoe.eval.view.query import read_query
 
-__all__ = ["PAGE", "PAGE_FILES", "Listening", "make_app"]
+__all__ = ["PAGE", "PAGE_FILES", "ViewerServer", "make_app"]
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {
@@ -40,18 +39,19 @@ def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), tok
         Route("/", _file("index.html")),
         *(Route(f"/{name}", _file(name)) for name in PAGE_FILES if name != "index.html"),
         Route("/api/overview", _answer(lambda _: library.overview())),
-        Route("/api/episodes", _answer(lambda request: library.page(read_query(request.query_params)))),
-        Route("/api/distributions", _answer(lambda request: library.distributions(read_query(request.query_params)))),
+        Route("/api/rows", _answer(lambda request: _rows(library, request))),
+        Route("/api/search", _answer(lambda request: library.search(request.query_params.get("q", "")))),
         Route("/api/episode/{key}", _answer(lambda request: library.episode(request.path_params["key"]))),
         Route("/api/mask/{key}", _answer(lambda request: library.mask(request.path_params["key"]))),
         Route("/api/evaluation/{slug}", _answer(lambda request: library.evaluation(request.path_params["slug"]))),
+        Route("/api/task/{slug}/{task:path}", _answer(lambda request: library.task(**request.path_params))),
         Route("/api/raw/{key}", _raw(library)),
     ]
     app = GZipMiddleware(Starlette(routes=routes), minimum_size=2_000, compresslevel=3)
     return Guard(app, loopback=loopback, names=names, token=token)
 
 
-class Listening:
+class ViewerServer:
     """A server that listens, so that its address is known before it answers.
 
     Args:
@@ -117,6 +117,15 @@ def _answer(ask: Callable[[Request], Any]) -> Callable[..., Any]:
         return Response(body, status, media_type="application/json")
 
     return endpoint
+
+
+def _rows(library: Library, request: Request) -> Any:
+    given = request.query_params
+    try:
+        last = int(given.get("last", "0"))
+    except ValueError:
+        raise ConfigError("`last` is the number of a row") from None
+    return library.rows(given.get("era", ""), min(max(last, 0), 2**60))
 
 
 def _raw(library: Library) -> Callable[..., Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from gumshoe.env.tasks import gold_lines
+from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
-from gumshoe.eval.results import Result
+from gumshoe.eval.results.records import Result
 from gumshoe.eval.scorers.localisation import clean_path
 from gumshoe.eval.view.evaluations import read_results, read_summary
 from gumshoe.eval.view.sources import Source

@@ -39,7 +39,7 @@ def write_static(library: Library, out: Path, on_episode: Callable[[int, int], N
         ConfigError: `out` holds something else, or cannot be written.
     """
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} holds something else: give an empty folder, or one that is not there yet")
+        raise ConfigError(f"{out} is not empty: choose an empty or a new folder")
     beside = out.with_name(f".{out.name}.new")
     try:
         shutil.rmtree(beside, ignore_errors=True)
@@ -64,13 +64,14 @@ def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None
     overview = library.overview()
     for source in overview["sources"]:
         if source["kind"] == "evaluation":
-            _put(
-                folder, f"evaluation-{source['slug']}", _or_error(lambda slug=source["slug"]: library.evaluation(slug))
-            )
+            _write_evaluation(library, folder, source["slug"])
         source["live"] = False
     rows: list[Any] = []
-    while found := library.rows_with_facts(len(rows), ROWS):
-        rows += found
+    found: dict[str, Any] = {"era": "", "last": 0, "more": True}
+    while found["more"]:
+        found = library.rows(found["era"], found["last"])
+        rows += found["rows"]
+    rows += found["live"]
     numbers = {row["key"]: number for number, row in enumerate(rows)}
     for number, row in enumerate(rows):
         _put(folder, f"episode-{number}", _or_error(lambda key=row["key"]: library.episode(key)))
@@ -80,6 +81,14 @@ def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None
     _put(folder, "overview", {**overview, "texts": _write_texts(library, folder, numbers)})
     _put(folder, "rows", rows)
     return len(rows)
+
+
+def _write_evaluation(library: Library, folder: Path, slug: str) -> None:
+    """Its figures, and each of its tasks in a file of its own."""
+    found = _or_error(lambda: library.evaluation(slug))
+    _put(folder, f"evaluation-{slug}", found)
+    for number, name in enumerate(found.get("tasks", ())):
+        _put(folder, f"task-{slug}-{number}", _or_error(lambda name=name: library.task(slug, name)))
 
 
 def _write_texts(library: Library, folder: Path, numbers: dict[str, int]) -> int:

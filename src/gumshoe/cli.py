@@ -21,9 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
     "doctor": ("gumshoe.env.commands.doctor", "say which sandboxes work here; clean up after dead runs"),
     "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
-    "play": ("gumshoe.env.commands.play", "debug a task yourself, with the tools that an agent has"),
+    "play": ("gumshoe.collect.commands.play", "debug a task yourself, with the tools that an agent has"),
+    "harvest": ("gumshoe.env.commands.harvest", "make verified tasks from the names of Python packages"),
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
-    "debug": ("gumshoe.collect.commands.debug", "put an agent on a repository on disk and print its patch"),
+    "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch"),
     "collect": ("gumshoe.collect.commands.collect", "roll out an agent on tasks and keep its trajectories"),
     "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
     "status": ("gumshoe.collect.commands.status", "say how far a run is"),
@@ -32,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "push": ("gumshoe.collect.commands.push", "put a dataset on the Hugging Face Hub"),
     "convert": ("gumshoe.collect.commands.convert", "trajectories to ATIF, and from ATIF, SWE-agent or messages"),
     "preflight": ("gumshoe.train.commands.preflight", "show which tokens of a dataset would be trained, and check it"),
+    "unpack": ("gumshoe.train.commands.unpack", "make a model folder from a .gguf file, with a template for tools"),
     "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
     "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
@@ -56,10 +58,10 @@ EXTRAS = {
 
 EXAMPLES = """\
 examples:
-  gumshoe demo                                        everything, on bundled tasks, in a few minutes
+  gumshoe demo --model MODEL                          everything, on bundled tasks, with a small pretrained model
   gumshoe collect configs/collect/demo.yaml -p workers=4
   gumshoe export runs/collect/demo --out datasets/demo
-  gumshoe train configs/train/tiny.yaml
+  gumshoe train configs/train/smollm2.yaml
   gumshoe eval configs/eval/heuristics.yaml
 
 `gumshoe COMMAND --help` says more about each.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -19,11 +20,25 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gumshoe.errors import ConfigError
+from gumshoe.storage import read_bounded
 
-__all__ = ["Config", "ConfigT", "apply_overrides", "config_hash", "dump_config", "load_config", "read_yaml", "validate"]
+__all__ = [
+    "Config",
+    "ConfigT",
+    "apply_overrides",
+    "config_hash",
+    "dump_config",
+    "load_config",
+    "parse_yaml",
+    "read_yaml",
+    "validate",
+]
 
 NEAR = 0.6
 """How alike a wrong key and a known one must be, from 0 to 1, for the known one to be what was probably meant."""
+
+MAX_YAML_BYTES = 1 << 20
+MAX_YAML_VALUES = 100_000
 
 
 class Config(BaseModel):
@@ -36,23 +51,24 @@ ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
 
 def load_config(model: type[ConfigT], path: Path, overrides: Sequence[str] = ()) -> ConfigT:
-    """Reads `path`, applies `overrides` in order and validates. Raises ConfigError."""
+    """Reads `path`, applies `overrides` in order and validates. Raises ConfigError.
+
+    Modules beside the config can be imported from then on: it may name tools, sources, policies and metrics in them.
+    """
+    beside = str(path.resolve().parent)
+    if beside not in sys.path:
+        sys.path.append(beside)
     return validate(model, apply_overrides(read_yaml(path), overrides), origin=str(path))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping that a YAML file holds; an empty file is an empty mapping. Raises ConfigError."""
+    if not path.exists():
+        raise ConfigError(f"no config file {path}: give the path of a YAML file (see the configs/ folder)")
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"no config file {path}: give the path of a YAML file (see the configs/ folder)") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        where = " ".join(str(error).split())
-        raise ConfigError(f"{path} is not valid YAML: {where}") from None
+        data = parse_yaml(read_bounded(path, MAX_YAML_BYTES, error=ConfigError).decode())
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -60,16 +76,35 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return data
 
 
+def parse_yaml(text: str) -> Any:
+    """The value of a YAML text. Raises ValueError, in one line, for what is not YAML or unreasonably large.
+
+    Aliases count as often as they are used, so that a short text cannot stand for a huge value.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _size(node, {}) > MAX_YAML_VALUES:
+            raise ValueError(f"it has more than {MAX_YAML_VALUES} values, counting aliases")
+        return loader.construct_document(node)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
 def apply_overrides(data: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """A copy of `data` with each `dotted.key=value` set. Raises ConfigError."""
-    result: dict[str, Any] = yaml.safe_load(yaml.safe_dump(data)) or {}
+    result: dict[str, Any] = _copy(data)
     for override in overrides:
         key, separator, value = override.partition("=")
         if not separator or not key:
             raise ConfigError(f"override {override!r} is not of the form key=value")
         try:
-            parsed = yaml.safe_load(value)
-        except yaml.YAMLError:
+            parsed = parse_yaml(value)
+        except ValueError:
             parsed = value
         *parents, leaf = key.split(".")
         node = result
@@ -88,6 +123,26 @@ def validate(model: type[ConfigT], data: dict[str, Any], *, origin: str) -> Conf
         return model.model_validate(data)
     except ValidationError as error:
         raise ConfigError(f"{origin}: {_explain(model, error)}") from None
+
+
+def _copy(value: Any) -> Any:
+    """A copy in which what two aliases shared is duplicated, so that an override changes one of them."""
+    if isinstance(value, dict):
+        return {key: _copy(child) for key, child in value.items()}
+    return [_copy(child) for child in value] if isinstance(value, list) else value
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """The values in a node. Raises ValueError where it contains itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = 0
+        children = [child for pair in node.value for child in (pair if isinstance(pair, tuple) else (pair,))]
+        known[id(node)] = 1 + sum(_size(child, known) for child in children)
+    if not known[id(node)]:
+        raise ValueError("an alias contains itself")
+    return known[id(node)]
 
 
 def _explain(model: type[BaseModel], error: ValidationError) -> str:

@@ -25,9 +25,12 @@ CONFIGS = Path(__file__).parent / "configs" / "demo"
 
 EXAMPLES = """\
 examples:
-  gumshoe demo                      everything, in a new folder below runs/demo/
-  gumshoe demo --short              fewer tasks and fewer training steps, to see that it all works
-  gumshoe demo --out /tmp/try --sandbox bubblewrap
+  gumshoe demo --model MODEL                everything, in a new folder below runs/demo/
+  gumshoe demo --model MODEL --short        fewer tasks and fewer training steps, to see that it all works
+  gumshoe demo --model MODEL --out /tmp/try --sandbox bubblewrap
+
+MODEL is a small pretrained model: a .gguf file, a folder, or a hub id that is in the cache. `make demo` fetches
+SmolLM2-135M-Instruct and gives that.
 """
 
 
@@ -43,13 +46,15 @@ class Stage:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
     parser.epilog = EXAMPLES
+    parser.add_argument("--model", required=True, help="model to fine-tune: a .gguf file, a folder, or a hub id")
     parser.add_argument("--out", type=Path, help="folder to make (default: runs/demo/<date and time>)")
     parser.add_argument("--short", action="store_true", help="fewer tasks and fewer training steps")
     parser.add_argument(
         "--sandbox",
         default="auto",
-        choices=["auto", "docker", "bubblewrap", "local"],
-        help="where programs run; auto: Docker where a daemon answers, else bubblewrap, else a plain local copy",
+        choices=["auto", "docker", "podman", "bubblewrap", "local"],
+        help="where programs run; auto: Docker where a daemon answers, else bubblewrap; local: a plain copy without "
+        "isolation, also for what the trained model does (sandbox.unsafe=true)",
     )
 
 
@@ -58,9 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or Path("runs") / "demo" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     if out.exists() and any(out.iterdir()):
         raise ConfigError(f"{out} is not empty: give --out a new folder")
+    _check_isolation(arguments.sandbox)
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    for number, stage in enumerate(stages(out, arguments.sandbox), start=1):
+    for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
         _run_stage(number, stage, short=arguments.short)
     print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Everything it made:")
     for label, path in products(out):
@@ -68,25 +74,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def stages(out: Path, sandbox: str) -> list[Stage]:
+def stages(out: Path, sandbox: str, model: str) -> list[Stage]:
     """The commands of the loop, in order."""
-    box = ("-p", f"sandbox.kind={sandbox}")
+    accepted = ("-p", "sandbox.unsafe=true") if sandbox == "local" else ()
+    box = ("-p", f"sandbox.kind={sandbox}", *accepted)
     return [
         Stage(
             "make bugs with known answers",
             ("synth", f"{CONFIGS}/synth.yaml", "-p", f"out={out}/tasks", *box),
-            ("-p", "per_project=4"),
+            ("-p", "per_project=2"),
         ),
         Stage(
             "collect traces of a scripted teacher",
             ("collect", f"{CONFIGS}/collect.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/traces", *box),
-            ("-p", "tasks.limit=24"),
+            ("-p", "tasks.limit=6"),
         ),
-        Stage("write the dataset", ("export", f"{out}/traces", "--out", f"{out}/dataset", "--brief")),
         Stage(
-            "fine-tune a tiny model made on the spot",
-            ("train", f"{CONFIGS}/train.yaml", "-p", f"dataset={out}/dataset", "-p", f"out={out}/train"),
-            ("-p", "max_steps=20"),
+            "write the dataset",
+            ("export", f"{out}/traces", "--out", f"{out}/dataset", "--view", "seeker", "--test-share", "0"),
+        ),
+        Stage(
+            "fine-tune a small pretrained model",
+            (
+                *("train", f"{CONFIGS}/train.yaml", "-p", f"dataset={out}/dataset", "-p", f"out={out}/train"),
+                *("-p", f"model={model}"),
+            ),
+            ("-p", "max_steps=1", "-p", "max_length=2048", "-p", "too_long=windows"),
         ),
         Stage(
             "serve it, and let it look for information in bugs it has not seen",
@@ -94,9 +107,24 @@ def stages(out: Path, sandbox: str) -> list[Stage]:
                 *("eval", f"{CONFIGS}/eval.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/eval"),
                 *("-p", f"vars.train={out}/train", *box),
             ),
-            ("-p", "tasks.limit=6"),
+            ("-p", "tasks.limit=2", "-p", "limits.steps=2", "-p", "sampling.max_tokens=64"),
         ),
     ]
+
+
+def _check_isolation(sandbox: str) -> None:
+    """Raises ConfigError where nothing isolates what the trained model does, and nobody has accepted that."""
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.sandboxes.open import choose
+
+    if sandbox != "auto":
+        return
+    try:
+        choose(None, SandboxConfig(), trusted=False)
+    except ConfigError as error:
+        raise ConfigError(
+            f"the demo needs Docker or bubblewrap (--sandbox local runs without isolation): {error}"
+        ) from None
 
 
 def products(out: Path) -> list[tuple[str, Path]]:
@@ -106,7 +134,7 @@ def products(out: Path) -> list[tuple[str, Path]]:
         ("traces", out / "traces" / "trajectories.jsonl"),
         ("dataset", out / "dataset"),
         ("fine-tuned model", out / "train" / "model"),
-        ("report", out / "eval" / "report.html"),
+        ("evaluation", out / "eval" / "view" / "index.html"),
     ]
 
 
@@ -116,7 +144,7 @@ def _run_stage(number: int, stage: Stage, *, short: bool) -> None:
     began = time.monotonic()
     code = _call([sys.executable, "-m", *words])
     if code:
-        raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: what it said stands above", code)
+        raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: see the output above", code)
     print(f"      {_clock(time.monotonic() - began)}", flush=True)
 
 

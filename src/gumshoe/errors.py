@@ -7,13 +7,14 @@
         ├── TaskError          a task, its repository or its image is wrong (exit code 2)
         ├── DatasetError       a dataset or a run folder is wrong (exit code 2)
         ├── SandboxError       the sandbox broke, or could not be started (exit code 2)
-        │   └── SandboxClosed  it was used after it had been closed
+        │   ├── SandboxClosed  it was used after it had been closed
+        │   └── WorkspaceDamaged  files cannot be put back, or too much of them was changed
         ├── PolicyError        a policy or its provider gave no usable completion
         │   ├── ContextOverflow  the conversation no longer fits the model; ends the episode as truncated
         │   └── ScriptExhausted  a scripted policy was asked for more than its script holds
         └── ServeError         a model server did not start, or died (exit code 2)
 
-A `ToolFailure` is data: what the agent asked for could not be done, and the agent is told so. Everything under
+A `ToolFailure` is data: what the agent asked for could not be done, and the agent sees the error. Everything under
 `GumshoeError` is about us or about the infrastructure. The two must never be mixed: our own bugs must not become
 training data.
 """
@@ -32,6 +33,7 @@ __all__ = [
     "ServeError",
     "TaskError",
     "ToolFailure",
+    "WorkspaceDamaged",
 ]
 
 
@@ -84,6 +86,13 @@ class SandboxError(GumshoeError):
 
 class SandboxClosed(SandboxError):
     """The sandbox was used after `close`."""
+
+
+class WorkspaceDamaged(SandboxError):
+    """Files of a sandbox cannot be read or put back after what programs have done, or too much of them was changed.
+
+    The sandbox itself works. In an episode this is an observation.
+    """
 
 
 class PolicyError(GumshoeError):

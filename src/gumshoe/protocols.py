@@ -45,11 +45,13 @@ class SessionReply(Record):
     """What an interactive program did during one exchange.
 
     `output` is what it printed on its terminal; `message` is its framed answer on the control channel, None if it
-    gave none. With `timed_out` the program is still there. `exit_code` is set once it has ended.
+    gave none, and `interim` what announced that answer. With `timed_out` the program is still there. `exit_code` is
+    set once it has ended.
     """
 
     output: str = ""
     message: dict[str, JsonValue] | None = None
+    interim: tuple[dict[str, JsonValue], ...] = ()
     timed_out: bool = False
     truncated: bool = False
     exit_code: int | None = None
@@ -60,6 +62,9 @@ class Session(Protocol):
 
     The control channel is a socket whose file descriptor stands in the program's environment as `GUMSHOE_CONTROL`.
     It carries one JSON object a line in each direction, so that nothing a program prints can be taken for an answer.
+    Every request carries a `nonce` that cannot be guessed, and only what repeats it is an answer; everything else on
+    the channel is dropped. An answer may be announced by messages with the nonce and `"interim": true`. A message has
+    at most 8 MiB and 40 levels.
     """
 
     def send(self, data: str) -> None:
@@ -79,7 +84,7 @@ class Session(Protocol):
         ...
 
     def wait_message(self, timeout: float) -> SessionReply:
-        """Waits for the next message on the control channel without sending one. Raises SandboxError."""
+        """Waits for the answer to the last request without sending another. Raises SandboxError."""
         ...
 
     def interrupt(self) -> None:
@@ -129,6 +134,8 @@ class Sandbox(Protocol):
     """Absolute path, inside the sandbox, of the folder with our injected modules (debugger, pytest plugin)."""
     python: str
     """The interpreter inside the sandbox that runs them."""
+    image_digest: str | None
+    """Digest of the image that a container was made from; None for sandboxes of other kinds."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -224,8 +231,9 @@ class TestRun(Record):
 
     @property
     def passed(self) -> bool:
-        """Every test passed, and the program ended with 0 in time."""
-        return self.result.exit_code == 0 and not self.result.timed_out
+        """No test failed, and the program ended with 0 in time. For a verdict, see `gumshoe.env.verifier`."""
+        failed = any(outcome.outcome in ("failed", "error") for outcome in self.outcomes)
+        return self.result.exit_code == 0 and not self.result.timed_out and not failed
 
 
 class Workspace(Protocol):
@@ -303,11 +311,11 @@ class Policy(Protocol):
 
 
 class Scorer(Protocol):
-    """Measures a finished trajectory. `sandbox` is a fresh one with the task's workspace, or None."""
+    """Measures a finished trajectory."""
 
     name: str
 
-    def score(self, trajectory: Trajectory, oracle: Oracle, sandbox: Sandbox | None) -> Score: ...
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score: ...
 
 
 def call_key(call: ToolCall) -> str:

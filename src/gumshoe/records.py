@@ -10,7 +10,7 @@ import hashlib
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, field_validator, model_validator
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+CALLS_PER_TURN = 10
 
 Text = Annotated[str, StringConstraints(strip_whitespace=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -63,8 +64,9 @@ class Record(BaseModel):
 class WorkspaceSpec(Record):
     """Where the repository comes from: a folder on this machine, or a container image.
 
-    `overlay` maps relative paths to file contents laid over the folder or image (None deletes the path). A task
-    made by changing one line of a known project is its path plus one overlay entry.
+    `overlay` maps relative paths to file contents that replace those of the folder or image; None deletes the path, in
+    a folder on this machine also a folder with all that it holds. A task made by changing one line of a known project
+    is its path plus one overlay entry.
     """
 
     path: str | None = Field(default=None, description="folder on this machine that is copied into the sandbox")
@@ -72,6 +74,9 @@ class WorkspaceSpec(Record):
     image: str | None = Field(default=None, description="container image that holds the repository")
     workdir: str = Field(default="/workspace", description="root of the repository inside the sandbox")
     overlay: dict[str, str | None] = Field(default_factory=dict, description="files laid over it; None deletes")
+    environment: str | None = Field(
+        default=None, description="name of the environment that stands at /environment (see gumshoe harvest)"
+    )
     activate: str = Field(
         default="", description="bash code run once; the variables that it sets hold for every program in the sandbox"
     )
@@ -86,10 +91,18 @@ class WorkspaceSpec(Record):
 class Limits(Record):
     """How much an episode may use. None means no limit."""
 
-    steps: int = Field(default=40, ge=1, description="turns of the agent")
+    steps: int = Field(default=40, ge=1, description="turns of the agent, however many calls each makes")
+    calls: int | None = Field(
+        default=None, ge=1, description="tool calls of the whole episode; null: ten for each turn that is allowed"
+    )
     command_timeout_s: float = Field(default=60.0, gt=0, description="seconds one tool call may take")
     wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
     tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
+
+    @property
+    def max_calls(self) -> int:
+        """How many tool calls the episode may make."""
+        return self.calls if self.calls is not None else self.steps * CALLS_PER_TURN
 
 
 class Task(Record):
@@ -151,6 +164,7 @@ class StopReason(StrEnum):
     SUBMITTED = "submitted"
     REPORTED = "reported"
     STEP_LIMIT = "step_limit"
+    CALL_LIMIT = "call_limit"
     TOKEN_LIMIT = "token_limit"
     COST_LIMIT = "cost_limit"
     WALL_LIMIT = "wall_limit"
@@ -230,6 +244,9 @@ class Message(Record):
     tool_call_id: str | None = None
     name: str | None = Field(default=None, description="of a tool message: the tool that answered")
     reasoning: str | None = Field(default=None, description="reasoning the provider gave apart from the answer")
+    observation: Observation | None = Field(
+        default=None, exclude=True, repr=False, description="of a tool message, while the episode goes on; never stored"
+    )
 
     def as_openai(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
         """The message in the form of the OpenAI chat API.
@@ -291,20 +308,6 @@ class ExecResult(Record):
     truncated: bool = False
 
 
-class TestOutcome(Record):
-    """The outcome of one test. `xfailed` counts as passed, as in SWE-bench."""
-
-    __test__ = False
-
-    id: str
-    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
-    message: str = ""
-
-    @property
-    def passed(self) -> bool:
-        return self.outcome in {"passed", "xfailed"}
-
-
 class DebugFrame(Record):
     """One stack frame of a stopped program, innermost last. `path` is relative to the workspace where it is in it."""
 
@@ -313,6 +316,24 @@ class DebugFrame(Record):
     function: str
     code: str = ""
     local_values: dict[str, str] = Field(default_factory=dict, description="name to repr, shortened")
+
+
+class TestOutcome(Record):
+    """The outcome of one test. `xfailed` counts as passed, as in SWE-bench."""
+
+    __test__ = False
+
+    id: str
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+    message: str = Field(default="", description="the exception, or why the test was skipped")
+    title: str = Field(default="", description="first line of its docstring, where the runner names it by that")
+    frames: tuple[DebugFrame, ...] = Field(
+        default=(), description="frames of the project that the exception went through, innermost last"
+    )
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome in {"passed", "xfailed"}
 
 
 class Edit(Record):
@@ -456,8 +477,20 @@ class Trajectory(Record):
     context_pack: ContextPack | None = None
     scores: tuple[Score, ...] = ()
     errors: tuple[str, ...] = ()
+    tampering: tuple[str, ...] = Field(
+        default=(), description="what was done to the tests' configuration, the test runner or the sandbox, as facts"
+    )
     usage: Usage = Usage()
     provenance: Provenance
+
+    @field_validator("messages", mode="after")
+    @classmethod
+    def _without_observations(cls, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The steps hold the observations; they are kept once."""
+        return tuple(
+            message if message.observation is None else message.model_copy(update={"observation": None})
+            for message in messages
+        )
 
     def score(self, name: str) -> float | None:
         """The value of the score called `name`; None where it was not measured."""

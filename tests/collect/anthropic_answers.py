@@ -7,7 +7,7 @@ from typing import Any
 
 from provider_server import Answer, Handler
 
-__all__ = ["call", "events", "refusal", "said", "stream", "text", "thinking"]
+__all__ = ["call", "events", "message", "refusal", "said", "stream", "text", "thinking"]
 
 USAGE = {
     "input_tokens": 30,
@@ -33,7 +33,7 @@ def said(*blocks: dict[str, Any], stop: str | None = None) -> Answer:
     """A whole message."""
 
     def answer(handler: Handler, body: dict[str, Any]) -> None:
-        handler.reply(200, json.dumps(_message(body, list(blocks), stop or _stop(blocks))).encode())
+        handler.reply(200, json.dumps(message(body, list(blocks), stop or _stop(blocks))).encode())
 
     return answer
 
@@ -61,7 +61,7 @@ def stream(*blocks: dict[str, Any], stop: str | None = None, pieces: int = 3, un
 
 
 def events(body: dict[str, Any], blocks: tuple[dict[str, Any], ...], stop: str, pieces: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"type": "message_start", "message": _message(body, [], None)}]
+    found: list[dict[str, Any]] = [{"type": "message_start", "message": message(body, [], None)}]
     for index, block in enumerate(blocks):
         name, words = {
             "text": ("text", block.get("text")),
@@ -88,7 +88,7 @@ def _stop(blocks: tuple[dict[str, Any], ...]) -> str:
     return "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
 
 
-def _message(body: dict[str, Any], blocks: list[dict[str, Any]], stop: str | None) -> dict[str, Any]:
+def message(body: dict[str, Any], blocks: list[dict[str, Any]], stop: str | None) -> dict[str, Any]:
     return {
         "id": "msg_1",
         "type": "message",

@@ -29,7 +29,7 @@ def config(tmp_path: Path) -> Callable[..., CollectConfig]:
             "out": str(tmp_path / "run"),
             "tasks": {"source": str(folder)},
             "policy": {"kind": "teacher", "explore": 0.0},
-            "sandbox": {"kind": "local"},
+            "sandbox": {"kind": "local", "unsafe": True},
             **changes,
         }
         return validate(CollectConfig, data, origin="test")

@@ -27,7 +27,7 @@ class TwoNodes:
 
 @contextmanager
 def two_nodes(cpus: int = 2) -> Generator[TwoNodes]:
-    """Two nodes with so many processors each, as far as Ray is told."""
+    """Two nodes with the given number of processors each, as declared to Ray."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     from ray.cluster_utils import Cluster
 

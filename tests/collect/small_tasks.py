@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["CHECK", "CLEAN", "make_task", "make_taskset"]

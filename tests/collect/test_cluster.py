@@ -85,24 +85,26 @@ def test_without_a_cluster_at_the_address_it_says_so(config_file: Make) -> None:
 def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path / "repo", 3)
     host = Host()
-    with pytest.raises(SandboxError, match="no episode at hand"):
+    with pytest.raises(SandboxError, match="no episode in progress"):
         host.patch()
     for _ in range(2):
-        opening = host.reset(task, ("view", "rewrite", "submit"), SandboxConfig(kind="local", pool=4), True, 1)
-        assert set(opening.decisions) == {"view", "rewrite", "submit"}
-        assert opening.sandbox == "local"
+        info = host.reset(
+            task, ("view", "rewrite", "submit"), SandboxConfig(kind="local", unsafe=True, pool=4), True, oracle, 1
+        )
+        assert set(info.decisions) == {"view", "rewrite", "submit"}
+        assert info.sandbox == "local"
         assert host.patch() == ""
     fix: dict[str, Any] = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
     assert host.step(ToolCall(id="1", name="rewrite", arguments=fix)).stop is None
-    assert host.tests_pass()
+    assert host.verify().resolved
     assert "total - 10" in host.patch()
     ended = host.step(ToolCall(id="2", name="submit"))
     assert (ended.stop, ended.reward) == (StopReason.SUBMITTED, 1.0)
-    graded = host.grade(task, oracle, oracle.gold_patch, SandboxConfig(kind="local"))
-    assert graded.task_id == task.id
-    host.leave()
-    with pytest.raises(SandboxError, match="no episode at hand"):
-        host.tests_pass()
+    assert ended.grade is not None
+    assert (ended.grade.task_id, ended.grade.outcome) == (task.id, "resolved")
+    host.shutdown()
+    with pytest.raises(SandboxError, match="no episode in progress"):
+        host.verify()
 
 
 def test_collecting_imports_no_ray() -> None:

@@ -231,7 +231,7 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert code == 2
-    assert f"process {process.pid} is working in the run folder" in err
+    assert f"process {process.pid} is using the run folder" in err
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,10 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
         (["-p", "policy={kind: openai, model: m}"], "set OPENAI_API_KEY"),
         (["-p", "policy={kind: scripted, script: none.jsonl}"], "none.jsonl cannot be read"),
         (["-p", "policy={kind: replay, run: none}"], "none is not a run folder"),
-        (["-p", "policy={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}"], "does not isolate"),
+        (
+            ["-p", "policy={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}", "-p", "sandbox.unsafe=false"],
+            "does not isolate",
+        ),
     ],
 )
 def test_wrong_input_ends_in_one_line_and_exit_code_2(config_file: Make, changes: list[str], said: str) -> None:

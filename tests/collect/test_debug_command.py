@@ -44,7 +44,16 @@ def scripted(folder: Path, calls: list[tuple[str, dict[str, Any]]]) -> list[str]
     ]
     script = folder / "script.jsonl"
     script.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return ["-p", "policy.kind=scripted", "-p", f"policy.script={script}", "-p", "sandbox.kind=local"]
+    return [
+        "-p",
+        "policy.kind=scripted",
+        "-p",
+        f"policy.script={script}",
+        "-p",
+        "sandbox.kind=local",
+        "-p",
+        "sandbox.unsafe=true",
+    ]
 
 
 def state(folder: Path) -> dict[str, str]:
@@ -61,7 +70,7 @@ def test_the_patch_is_printed_and_the_files_stay(
     shown = capsys.readouterr()
     assert state(repo) == before
     assert "the tests pass after 2 steps" in shown.err
-    assert "your files are as they were" in shown.err
+    assert "files unchanged; use --apply" in shown.err
     subprocess.run(["git", "apply", "--check", "-"], input=shown.out, text=True, cwd=repo, check=True)
     (trajectory,) = read_trajectories(run)
     assert trajectory.task.source == "local"
@@ -119,4 +128,31 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
 
 def test_an_agent_that_cannot_go_on_says_why(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["debug", str(repo), *scripted(tmp_path, [("listdir", {})])]) == 1
-    assert "the script has 1 completions" in capsys.readouterr().err
+    assert "the script has no completion for turn 2" in capsys.readouterr().err
+
+
+def test_tests_that_pass_already_cost_no_model(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repo / "calc.py").write_text(BUGGY.replace("-", "+"))
+    run = tmp_path / "run"
+    assert main(["debug", str(repo), "--out", str(run), *scripted(tmp_path, [])]) == 0
+    assert "the tests already pass (1 test in" in capsys.readouterr().err
+    assert not run.exists()
+
+
+def test_a_time_limit_of_ours_is_not_taken_for_a_failure(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / "test_calc.py").write_text("import time\n\n\ndef test_slow():\n    time.sleep(60)\n")
+    options = [*scripted(tmp_path, []), "-p", "limits.command_timeout_s=2"]
+    assert main(["debug", str(repo), *options]) == 2
+    error = capsys.readouterr().err
+    assert "did not end within 2 s, the time limit of one command" in error
+    assert "limits.command_timeout_s" in error
+
+
+def test_an_environment_that_is_not_there_is_named(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [*scripted(tmp_path, []), "--environment", "0123456789abcdef", "-p", "sandbox.kind=bubblewrap"]
+    assert main(["debug", str(repo), *options]) == 2
+    assert "environment 0123456789abcdef is not on this machine: gumshoe harvest --rebuild" in capsys.readouterr().err

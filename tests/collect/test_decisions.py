@@ -2,25 +2,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.decisions import Stated, format_decision, parse_decision
+from gumshoe.collect.decisions import ParsedDecision, format_decision, parse_decision
 from gumshoe.records import Decision
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[seek 0.8] I look.", Stated(Decision.SEEK, 0.8, "I look.")),
-        ("  [edit] now\nmore", Stated(Decision.EDIT, None, "now\nmore")),
-        ("[verify 1] x", Stated(Decision.VERIFY, 1.0, "x")),
-        ("[report .5]", Stated(Decision.REPORT, 0.5, None)),
-        ("[submit 1.0] done", Stated(Decision.SUBMIT, 1.0, "done")),
-        ("[seek 7] x", Stated(None, None, "[seek 7] x")),
-        ("[think 0.5] x", Stated(None, None, "[think 0.5] x")),
-        ("I look. [seek 0.5]", Stated(None, None, "I look. [seek 0.5]")),
-        ("", Stated()),
+        ("[seek 0.8] I look.", ParsedDecision(Decision.SEEK, 0.8, "I look.")),
+        ("  [edit] now\nmore", ParsedDecision(Decision.EDIT, None, "now\nmore")),
+        ("[verify 1] x", ParsedDecision(Decision.VERIFY, 1.0, "x")),
+        ("[report .5]", ParsedDecision(Decision.REPORT, 0.5, None)),
+        ("[submit 1.0] done", ParsedDecision(Decision.SUBMIT, 1.0, "done")),
+        ("[seek 7] x", ParsedDecision(None, None, "[seek 7] x")),
+        ("[think 0.5] x", ParsedDecision(None, None, "[think 0.5] x")),
+        ("I look. [seek 0.5]", ParsedDecision(None, None, "I look. [seek 0.5]")),
+        ("", ParsedDecision()),
     ],
 )
-def test_reads_what_is_stated_and_invents_nothing(text: str, expected: Stated) -> None:
+def test_reads_what_is_stated_and_invents_nothing(text: str, expected: ParsedDecision) -> None:
     assert parse_decision(text) == expected
 
 

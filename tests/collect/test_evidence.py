@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from small_trajectories import trajectory
+
+from gumshoe.collect.elision import shown
 from gumshoe.collect.evidence import (
     Region,
     build_pack,
@@ -13,8 +17,18 @@ from gumshoe.collect.evidence import (
     telling_values,
 )
 from gumshoe.collect.grounding import grounded_share, is_grounded
-from gumshoe.collect.observed import Observed, observed, tool_message
-from gumshoe.records import ContextPack, Finding, Location, Message
+from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Finding,
+    Location,
+    Message,
+    Observation,
+    Step,
+    ToolCall,
+    Trajectory,
+)
 
 SOURCE = '''\
 LIMIT = 3
@@ -39,20 +53,41 @@ async def load(
     return name
 '''
 LINES = dict(enumerate(SOURCE.splitlines(), start=1))
-VIEW = Observed(
-    1, "view", "\n".join(["shop/cart.py 1-20 of 20 lines", *(f"  {n:>2} {text}"[1:] for n, text in LINES.items())])
-)
-EVAL = Observed(
+
+
+def output(step: int, tool: str, text: str = "", **data: Any) -> ToolOutput:
+    return ToolOutput(step, Observation(tool=tool, text=text, data=data))
+
+
+VIEW = output(1, "view", path="shop/cart.py", start=1, lines=list(LINES.values()))
+EVAL = output(
     0,
     "eval",
     "1 failed, 2 passed\nFAILED tests/test_cart.py::test_total[a b]\n  def it():\n  AssertionError: assert 2 == 3\n"
     "  tests/test_cart.py:4 in test_total: assert total == 3",
+    passed=False,
+    outcomes=[
+        {"id": "tests/test_cart.py::test_it", "outcome": "passed", "message": ""},
+        {
+            "id": "tests/test_cart.py::test_total[a b]",
+            "outcome": "failed",
+            "message": "def it():\nAssertionError: assert 2 == 3",
+        },
+    ],
 )
-STOP = Observed(
+STOP = output(
     2,
     "pdb",
     "breakpoint 1 at shop/cart.py:12\n> shop/cart.py:12 in total (breakpoint 1)\n->12         return result - 1\n"
     "self = <Cart>\nitems = [1, 2]\nresult = 3",
+    results=[
+        {"command": "c", "output": "", "stop": {"path": "shop/cart.py", "line": 12, "function": "total"}},
+        {
+            "command": "locals",
+            "output": "self = <Cart>\nitems = [1, 2]\nresult = 3",
+            "values": [["self", "<Cart>"], ["items", "[1, 2]"], ["result", "3"]],
+        },
+    ],
 )
 
 
@@ -82,9 +117,9 @@ def test_a_region_ends_where_nothing_was_seen() -> None:
 
 def test_code_is_read_off_views() -> None:
     assert seen_code([VIEW]) == {"shop/cart.py": LINES}
-    assert seen_code([EVAL, Observed(0, "view", ""), Observed(0, "view", "error: no file")]) == {}
-    marked = Observed(0, "view", "a.py 9-10 of 10 lines\n*  9 x = 1\n  10 y = 2")
-    assert seen_code([marked]) == {"a.py": {9: "x = 1", 10: "y = 2"}}
+    assert seen_code([EVAL, output(0, "view"), output(0, "view", "a.py 9-10 of 10 lines\n   9 x = 1")]) == {}
+    part = output(0, "view", path="a.py", start=9, lines=["x = 1", "y = 2"])
+    assert seen_code([part]) == {"a.py": {9: "x = 1", 10: "y = 2"}}
 
 
 def test_failures_have_their_telling_line() -> None:
@@ -94,9 +129,9 @@ def test_failures_have_their_telling_line() -> None:
 
 
 def test_a_program_without_tests_fails_with_its_last_words() -> None:
-    (failure,) = failures([Observed(3, "eval", "exit code 1\nTraceback\n  File x\nValueError: no")])
+    (failure,) = failures([output(3, "eval", passed=False, outcomes=[], output="Traceback\n  File x\nValueError: no")])
     assert failure.message == "ValueError: no"
-    assert failures([Observed(3, "eval", "exit code 0")]) == []
+    assert failures([output(3, "eval", passed=True, outcomes=[], output="fine")]) == []
 
 
 def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
@@ -113,7 +148,8 @@ def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
 
 
 def test_without_values_the_stop_itself_is_quoted() -> None:
-    bare = Observed(2, "pdb", "> shop/cart.py:12 in total")
+    stop = {"path": "shop/cart.py", "line": 12, "function": "total"}
+    bare = output(2, "pdb", "> shop/cart.py:12 in total", results=[{"command": "c", "output": "", "stop": stop}])
     pack = build_pack([VIEW, bare], {"shop/cart.py": {12}}, "")
     assert pack is not None
     assert [finding.quote for finding in pack.findings] == ["shop/cart.py:12"]
@@ -152,8 +188,20 @@ def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
     assert grounded_share(ContextPack(), texts) is None
 
 
-def test_tool_messages_are_read_back() -> None:
-    message = tool_message(7, "text\n[step 8] no", call_id="c", tool="eval")
-    assert observed([message, Message(role="user", content="[step 1] no")]) == [
-        Observed(7, "eval", "text\n[step 8] no")
-    ]
+def test_tool_messages_carry_their_observations_until_they_are_stored() -> None:
+    call = ToolCall(id="c", name="eval")
+    turn = Completion(text="look", tool_calls=(call,))
+    messages = [Message(role="user", content="[step 1] no"), turn.as_message(), tool_message(0, EVAL.observation, call)]
+    assert messages[-1].content == f"[step 0] {EVAL.text}"
+    assert tool_outputs(messages) == [EVAL]
+    step = Step(index=0, message_index=1, completion=turn, observations=(EVAL.observation,))
+    stored = trajectory(messages=messages, steps=(step,))
+    assert tool_outputs(stored.messages) == []
+    assert outputs_of_steps(stored.steps) == [EVAL]
+    assert Trajectory.model_validate_json(stored.model_dump_json()) == stored
+
+
+def test_what_was_elided_is_not_seen() -> None:
+    call = ToolCall(id="c", name="eval")
+    messages = [Completion(text="", tool_calls=(call,)).as_message(), tool_message(0, EVAL.observation, call)]
+    assert tool_outputs(shown(messages, 2)) == []

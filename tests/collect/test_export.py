@@ -21,9 +21,9 @@ from gumshoe.collect.export import export_runs
 from gumshoe.collect.export.rows import COLUMNS, agent_row
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects
-from gumshoe.collect.grounding import grounded_share, observation_texts
-from gumshoe.collect.observed import observed, tool_message
+from gumshoe.collect.grounding import grounded_share
 from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Completion,
@@ -75,8 +75,8 @@ def episode(name: str, project: str, *, resolved: bool = True, split: str = "tra
         Message(role="system", content="S"),
         Message(role="user", content="U"),
         Message(role="assistant", content="[seek] x", tool_calls=(call, other), reasoning="hm"),
-        tool_message(0, texts[0].text, call_id="c0", tool="odd"),
-        tool_message(0, "x", call_id="c1", tool="other"),
+        tool_message(0, texts[0], call),
+        tool_message(0, texts[1], other),
     )
     step = Step(
         index=0,
@@ -157,16 +157,22 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
         assert {"view", "pdb"} < set(calls)
         assert row["context_pack"] == played[task]["context_pack"]
         pack = ContextPack.model_validate(row["context_pack"])
-        texts = {seen.step: seen.text for seen in observed([_message(one) for one in row["messages"]])}
+        texts = _shown(row["messages"])
         assert grounded_share(pack, texts) == 1.0
         assert row["messages"][-1]["content"].startswith("[report 0.9] ")
         assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
         assert 7 in pack.locations[0].lines
 
 
-def _message(data: dict[str, Any]) -> Message:
-    kept = {name: data[name] for name in ("role", "content", "tool_call_id", "name") if name in data}
-    return Message.model_validate(kept)
+def _shown(messages: list[dict[str, Any]]) -> dict[int, str]:
+    """What the tool messages of a row show, by the number of the turn before them."""
+    texts: dict[int, str] = {}
+    turn = -1
+    for message in messages:
+        turn += message["role"] == "assistant"
+        if message["role"] == "tool":
+            texts[turn] = message["content"].removeprefix(f"[step {turn}] ")
+    return texts
 
 
 def debugged(tmp_path: Path, config: Make) -> Trajectory:
@@ -203,7 +209,12 @@ def test_what_gives_no_seeker_sample_says_why(tmp_path: Path, config: Make) -> N
 
 def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: Make) -> None:
     whole = debugged(tmp_path, config)
-    steps = tuple(step.model_copy(update={"observations": ()}) for step in whole.steps)
+    steps = tuple(
+        step.model_copy(
+            update={"observations": tuple(one.model_copy(update={"text": ""}) for one in step.observations)}
+        )
+        for step in whole.steps
+    )
     with pytest.raises(Dropped, match="no grounded finding"):
         SeekerView().row(whole.model_copy(update={"steps": steps}))
 
@@ -238,7 +249,7 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, config: 
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.txt").write_text("years of work")
-    with pytest.raises(DatasetError, match="no export of gumshoe"):
+    with pytest.raises(DatasetError, match="is not a Gumshoe export"):
         export_runs([tmp_path / "run"], precious)
     assert (precious / "thesis.txt").exists()
 
@@ -347,7 +358,7 @@ def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make
     unreachable = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_TOKEN": "x", "HF_HUB_OFFLINE": "0"}
     failed = push(str(tmp_path / "out"), "--repo", "me/traces", "--yes", **unreachable)
     assert failed.returncode == 2, failed.stderr
-    assert "the Hub did not take" in failed.stderr
+    assert "the Hub rejected" in failed.stderr
 
 
 def test_push_refuses_what_looks_like_a_key(tmp_path: Path, config: Make) -> None:
@@ -363,7 +374,7 @@ def test_push_refuses_a_card_that_names_no_configs(tmp_path: Path, config: Make)
     (tmp_path / "out" / "README.md").write_text("")
     refused = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert refused.returncode == 2
-    assert "names no configs, so no view would load" in refused.stderr
+    assert "has no configs, so no view would load" in refused.stderr
 
 
 def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: Path, config: Make) -> None:
@@ -380,11 +391,3 @@ def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: P
     last = load(tmp_path / "out", "agent_decisions")["train"][-1]
     assert last["prompt"][3]["content"].startswith("[step 0] [left out: ")
     assert last["decision"] == "submit"
-
-
-def test_a_brief_report_has_short_quotes_and_no_symbols(tmp_path: Path, config: Make) -> None:
-    whole = debugged(tmp_path, config)
-    pack = ContextPack.model_validate(SeekerView(brief=True).row(whole)["context_pack"])
-    assert all(location.symbol is None for location in pack.locations)
-    assert pack.hypothesis == f"{pack.locations[0].path} is wrong."
-    assert grounded_share(pack, observation_texts(whole.steps)) == 1.0

@@ -160,7 +160,7 @@ def test_the_command_writes_a_run_and_its_account(tmp_path: Path, config: Callab
     assert [found.id for found in read_trajectories(out)] == ["t1"]
     assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "steps=2": 1}
     again = subprocess.run([*argv, "--rule", "resolved"], capture_output=True, text=True, check=False)
-    assert (again.returncode, "there already" in again.stderr) == (2, True)
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
 
 
 def test_near_duplicates_make_the_same_change_elsewhere() -> None:

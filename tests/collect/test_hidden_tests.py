@@ -10,9 +10,10 @@ import pytest
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.rollout import Episode, Rollout
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
 
 BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
@@ -48,9 +49,9 @@ def played(pair: tuple[Task, Oracle | None], *rewrites: dict[str, Any]) -> Traje
         Completion(text="", tool_calls=(ToolCall(id=str(number), name=name, arguments=arguments),))
         for number, (name, arguments) in enumerate(calls)
     ]
-    episode = Episode(*pair, sample=0, seed=0)
+    episode = EpisodeSpec(*pair, sample=0, seed=0)
     agent = make_agent(AgentConfig())
-    return Rollout(episode, agent, ScriptedPolicy(script), sandbox=SandboxConfig(kind="local")).run()
+    return Rollout(episode, agent, ScriptedPolicy(script), sandbox=SandboxConfig(kind="local", unsafe=True)).run()
 
 
 def resolved(trajectory: Trajectory) -> float | None:

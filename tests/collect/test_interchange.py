@@ -276,4 +276,4 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
         assert said in done.stderr
         assert not (tmp_path / f"out{number}").exists()
     full = convert(str(rows), "--from", "messages", "--out", str(tmp_path))
-    assert "there already" in full.stderr
+    assert "already exists" in full.stderr

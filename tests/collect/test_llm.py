@@ -91,7 +91,7 @@ def test_init_writes_a_private_commented_file(tmp_path: Path) -> None:
     path.write_text("models:\n" + "\n".join(f"  {line}" for line in lines), encoding="utf-8")
     found = load_llm({"GUMSHOE_LLM_CONFIG": str(path)})
     assert found["azure"].azure_api_version == "2024-10-21"
-    with pytest.raises(ConfigError, match="cannot be made"):
+    with pytest.raises(ConfigError, match="cannot be created"):
         write_template(Path("/proc/none/llm.yaml"))
 
 

@@ -295,6 +295,6 @@ def test_entra_id_that_refuses_is_a_failure_of_the_policy(monkeypatch: pytest.Mo
         signs_in_at(identity, monkeypatch)
         config = OpenAIConfig(base_url=server.url, model="mine", azure_api_version="2024-10-21", azure_entra=True)
         policy = OpenAIPolicy(config, environ={})
-        with closing(policy), pytest.raises(PolicyError, match="Entra ID gives no token"):
+        with closing(policy), pytest.raises(PolicyError, match="Entra ID returned no token"):
             policy.complete(MESSAGES, TOOLS)
         assert server.requests == []

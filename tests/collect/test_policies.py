@@ -19,18 +19,19 @@ from gumshoe.collect.config import (
     TracebackConfig,
 )
 from gumshoe.collect.decisions import parse_decision
-from gumshoe.collect.observed import tool_message
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.policies.gold import Change, read_gold
 from gumshoe.collect.policies.human import HumanPolicy
+from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
 from gumshoe.collect.policies.suspect import SuspectPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy, names_in, source_of
 from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
 from gumshoe.collect.store import RunFolder
-from gumshoe.env.patch import make_patch
+from gumshoe.collect.tool_output import tool_message
+from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted, TaskError
-from gumshoe.records import Completion, Message, Oracle, ToolCall, ToolSchema, WorkspaceSpec
+from gumshoe.records import Completion, Message, Observation, Oracle, ToolCall, ToolSchema, WorkspaceSpec
 
 OPENING = [Message(role="system", content="S"), Message(role="user", content="U")]
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
@@ -41,27 +42,51 @@ def schemas(*names: str) -> list[ToolSchema]:
     return [ToolSchema(name=name, description="", parameters={}) for name in names]
 
 
-def converse(policy: Any, tools: tuple[str, ...], *answers: str) -> list[Completion]:
-    """The policy's turns, each but the last answered with a text."""
+def answer(text: str, **data: Any) -> Observation:
+    return Observation(tool="", text=text, data=data)
+
+
+def converse(policy: Any, tools: tuple[str, ...], *answers: Observation | str) -> list[Completion]:
+    """The policy's turns, each but the last answered with an observation, or with a text alone."""
     messages, turns = list(OPENING), list[Completion]()
     for number in range(len(answers) + 1):
         turns.append(policy.complete(messages, schemas(*tools)))
         if number < len(answers):
             (call,) = turns[-1].tool_calls
             messages.append(turns[-1].as_message())
-            messages.append(tool_message(number, answers[number], call_id=call.id, tool=call.name))
+            given = answers[number]
+            observation = given if isinstance(given, Observation) else answer(given)
+            messages.append(tool_message(number, observation.model_copy(update={"tool": call.name}), call))
     return turns
 
 
-FAILING = "exit code 1\nAssertionError: members pay 36"
-OUTLINE = "shop.py:4: def discount(total, members):\nshop.py:11: def price(items, members):"
-VIEW = (
-    "shop.py 4-11 of 14 lines\n  4 def discount(total, members):\n  6     if members:\n  7         total = total - 14"
+BUGGY = CLEAN.replace("- 10", "- 14").splitlines()
+FAILING = answer("exit code 1", passed=False, outcomes=[], output="AssertionError: members pay 36")
+OUTLINE = answer(
+    "shop.py:4: def discount(total, members):\nshop.py:11: def price(items, members):",
+    matches=[
+        {"path": "shop.py", "line": 4, "text": "def discount(total, members):"},
+        {"path": "shop.py", "line": 11, "text": "def price(items, members):"},
+    ],
 )
-STOP = "> shop.py:7 in discount (breakpoint 1)\ntotal = 50\nmembers = True"
-FULL_VIEW = "shop.py 4-11 of 14 lines\n" + "\n".join(
-    f" {number:>2} {line}" for number, line in enumerate(CLEAN.replace("- 10", "- 14").splitlines()[3:11], start=4)
+STOP = answer(
+    "> shop.py:7 in discount (breakpoint 1)\ntotal = 50\nmembers = True",
+    results=[
+        {"command": "c", "output": "", "stop": {"path": "shop.py", "line": 7, "function": "discount"}},
+        {"command": "locals", "output": "", "values": [["total", "50"], ["members", "True"]]},
+    ],
 )
+FULL_VIEW = answer("shop.py 4-11 of 14 lines", path="shop.py", start=4, lines=BUGGY[3:11])
+FAILING_TEST = {
+    "id": "tests/test_a.py::test_b",
+    "outcome": "failed",
+    "message": "ZeroDivisionError: division by zero",
+    "frames": [
+        {"path": "tests/test_a.py", "line": 9, "function": "test_b", "code": "f()"},
+        {"path": "pkg/a.py", "line": 5, "function": "f", "code": "g()"},
+        {"path": "pkg/b.py", "line": 7, "function": "g", "code": "1/0"},
+    ],
+}
 
 
 def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
@@ -95,6 +120,13 @@ def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
         {"claim": "the program fails", "step": 0, "quote": "AssertionError: members pay 36"},
         {"claim": "value of total there", "step": 3, "quote": "total = 50"},
     ]
+
+
+def test_the_teacher_reports_whole_functions_on_request(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    teacher = TeacherPolicy(task, oracle, explore=0.0, whole_functions=True)
+    (call,) = converse(teacher, SEEKER, FAILING, OUTLINE, FULL_VIEW, STOP)[-1].tool_calls
+    assert call.arguments["locations"] == [{"path": "shop.py", "start": 4, "end": 8, "symbol": "discount"}]
 
 
 def test_the_teacher_says_when_the_tests_still_fail(tmp_path: Path) -> None:
@@ -188,9 +220,7 @@ def test_sources_come_from_the_overlay_first(tmp_path: Path) -> None:
 
 
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
-    frames = "  tests/test_a.py:9 in test_b: f()\n  pkg/a.py:5 in f: g()\n  pkg/b.py:7 in g: 1/0"
-    text = f"1 failed\nFAILED tests/test_a.py::test_b\n{frames}"
-    run, report = converse(TracebackPolicy(), SEEKER, text)
+    run, report = converse(TracebackPolicy(), SEEKER, answer("1 failed", outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
@@ -199,24 +229,37 @@ def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     ]
 
 
-def test_frames_in_every_layout() -> None:
-    assert last_frame('  File "/tmp/x/workspace/pkg/a.py", line 3, in f\n  File "/usr/lib/os.py", line 9') == (
-        *("pkg/a.py", 3, 'File "/tmp/x/workspace/pkg/a.py", line 3, in f'),
-    )
-    assert last_frame("tests/test_a.py:4: AssertionError") == (
-        "tests/test_a.py",
-        4,
-        "tests/test_a.py:4: AssertionError",
-    )
-    assert last_frame("3 passed") is None
-    _, report = converse(TracebackPolicy(), SEEKER, "3 passed")
-    assert report.tool_calls[0].arguments["locations"] == []
+def test_frames_of_programs_and_of_tests() -> None:
+    printed = [{"path": "pkg/a.py", "line": 3, "function": "f", "code": "g()"}]
+    frame, quote = last_frame({"outcomes": [], "frames": printed}) or (None, "")
+    assert frame is not None
+    assert (frame.path, frame.line, quote) == ("pkg/a.py", 3, "g()")
+    only_test = {**FAILING_TEST, "frames": FAILING_TEST["frames"][:1]}
+    frame, quote = last_frame({"outcomes": [only_test]}) or (None, "")
+    assert frame is not None
+    assert (frame.path, frame.line, quote) == ("tests/test_a.py", 9, "tests/test_a.py:9 in test_b: f()")
+    assert last_frame({"outcomes": [{**FAILING_TEST, "outcome": "xfailed"}]}) is None
+
+
+@pytest.mark.parametrize("policy", [TracebackPolicy(), SuspectPolicy()])
+def test_a_heuristic_that_found_nothing_never_reports(policy: Any) -> None:
+    for answers in (["3 passed"], ["3 passed", "", ""]):
+        messages = [*OPENING]
+        for number, text in enumerate(answers):
+            call = ToolCall(id=f"c{number}", name="eval")
+            messages += [
+                Completion(text="", tool_calls=(call,)).as_message(),
+                tool_message(number, answer(text).model_copy(update={"tool": "eval"}), call),
+            ]
+        turn = policy.complete(messages, schemas(*SEEKER))
+        assert turn.tool_calls == ()
+        assert turn.text.startswith("[report] ")
 
 
 def test_a_script_finds_its_place_and_ends() -> None:
     script = [Completion(text=str(number), tool_calls=(ToolCall(id="c", name="eval"),)) for number in range(2)]
     assert [turn.text for turn in converse(ScriptedPolicy(script), ("eval",), "x")] == ["0", "1"]
-    with pytest.raises(ScriptExhausted, match="2 completions"):
+    with pytest.raises(ScriptExhausted, match="it ends after 2"):
         converse(ScriptedPolicy(script), ("eval",), "x", "y")
 
 
@@ -226,7 +269,7 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
     assert make_policy(ScriptedConfig(script=str(file)), task, None, 0).complete(OPENING, []).text == "hi"
     file.write_text('{"tekst": 3}\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match="line 1 is no completion"):
+    with pytest.raises(ConfigError, match=r"line 1: \w+"):
         load_script(file)
 
 
@@ -275,6 +318,7 @@ def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
         policy = make_policy(config, task, oracle, 0)
         assert policy.kind == kind
         assert policy.trusted == (kind != "openai")
+        assert policy.trusted == (kind in TRUSTED_KINDS)
         close_policy(policy)
 
 
@@ -310,14 +354,13 @@ def test_a_person_may_stop() -> None:
 
 def test_the_first_suspect_is_reported() -> None:
     text = "2 functions run by 1 failing test, most suspicious first\n4-9 pkg/b.py B.g 1.00\n1-2 pkg/a.py f 0.71"
-    ask, report = converse(SuspectPolicy(), SEEKER, text)
+    suspects = [
+        {"path": "pkg/b.py", "function": "B.g", "start": 4, "end": 9, "score": 1.0, "lines": [4]},
+        {"path": "pkg/a.py", "function": "f", "start": 1, "end": 2, "score": 0.7071, "lines": [1]},
+    ]
+    ask, report = converse(SuspectPolicy(), SEEKER, answer(text, failed=1, suspects=suspects, shown=2))
     assert ask.tool_calls[0].name == "suspects"
     assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
     assert report.tool_calls[0].arguments["findings"] == [
         {"claim": "most suspicious function", "step": 0, "quote": "4-9 pkg/b.py B.g 1.00"}
     ]
-
-
-def test_no_suspect_is_said() -> None:
-    _, report = converse(SuspectPolicy(), SEEKER, "No test fails.")
-    assert report.tool_calls[0].arguments["locations"] == []

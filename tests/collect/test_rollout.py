@@ -16,7 +16,8 @@ from gumshoe.collect.export.rows import agent_decision_rows
 from gumshoe.collect.journal import Diverged, Journal
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
-from gumshoe.collect.rollout import Episode, Rollout
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import ContextOverflow, ScriptExhausted
 from gumshoe.protocols import Policy
@@ -48,9 +49,9 @@ def play(tmp_path: Path, *script: Completion, policy: Policy | None = None, **se
 def rollout(tmp_path: Path, policy: Policy, *, agent: str = "debug", steps: int = 20, **settings: Any) -> Rollout:
     task, oracle = make_task(tmp_path / "repo", 3)
     task = task.model_copy(update={"limits": Limits(steps=steps)})
-    episode = Episode(task, oracle, 0, 1)
+    episode = EpisodeSpec(task, oracle, 0, 1)
     config = make_agent(AgentConfig(kind=agent))  # pyright: ignore[reportArgumentType]
-    return Rollout(episode, config, policy, sandbox=SandboxConfig(kind="local"), **settings)
+    return Rollout(episode, config, policy, sandbox=SandboxConfig(kind="local", unsafe=True), **settings)
 
 
 def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
@@ -268,14 +269,17 @@ def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path
     looks = [say(("view", {"path": "shop.py"})) for _ in range(12)]
     policy = Remembering([*looks, say(("submit", {}))])
     agent = make_agent(AgentConfig(context_tokens=1400))
-    found = Rollout(Episode(task, oracle, 0, 1), agent, policy, sandbox=SandboxConfig(kind="local")).run()
+    found = Rollout(
+        EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=SandboxConfig(kind="local", unsafe=True)
+    ).run()
     assert len(found.steps) == 13
     positions = [step.elided for step in found.steps]
     assert positions == sorted(positions)
     assert positions[0] == 0
     assert 1 < len(set(positions)) < 8
     for step, saw in zip(found.steps, policy.saw, strict=True):
-        assert shown(found.messages[: step.message_index], step.elided) == saw
+        again = shown(found.messages[: step.message_index], step.elided)
+        assert [message.model_dump() for message in again] == [message.model_dump() for message in saw]
     assert all("[left out" not in message.content for message in found.messages)
     last = policy.saw[-1]
     assert last[3].content.startswith("[step 0] [left out: ")

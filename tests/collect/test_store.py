@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,11 +18,11 @@ from gumshoe.collect.store import (
     read_failures,
     read_state,
     read_trajectories,
-    repair_tail,
     trajectory_id,
 )
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Completion, Observation, ToolCall
+from gumshoe.storage import repair_tail
 
 Make = Callable[..., CollectConfig]
 
@@ -86,16 +87,68 @@ def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path, con
     file.write_bytes(b"rubbish\n" + file.read_bytes())
     with pytest.raises(DatasetError, match="is broken"):
         RunFolder(tmp_path / "run", config())
-    (tmp_path / "run" / "failures.jsonl").write_text("{\n")
-    with pytest.raises(DatasetError, match=r"failures.jsonl line 1"):
-        list(read_failures(tmp_path / "run"))
+
+
+def test_damaged_failures_are_left_out_with_one_line(
+    tmp_path: Path, config: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add_failure("a", "SandboxError", "it broke")
+    file = tmp_path / "run" / "failures.jsonl"
+    file.write_bytes(b"{\n" + b"[" * 100_000 + b'\n{"id": 3}\n\xff\n' + file.read_bytes())
+    with RunFolder(tmp_path / "run", config()) as folder:
+        assert folder.failed_attempts("a") == 1
+        folder.add_failure("a", "SandboxError", "again")
+        assert folder.failed_attempts("a") == 2
+    (record,) = caplog.records
+    assert record.getMessage() == f"{file} line 1 is damaged and left out; damaged lines in all: 4"
+
+
+def test_a_damaged_journal_is_replayed_up_to_the_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "j.jsonl"
+    played(file, "one", "two").close()
+    first, second, *rest = file.read_text().splitlines(keepends=True)
+    file.write_text(first + second + "[" * 100_000 + "\n" + "".join(rest))
+    with Journal(file, {"id": "x"}) as journal:
+        assert journal.replayable == 1
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"{file} line 3: Invalid JSON")
+    assert record.getMessage().endswith("; turns before it, which are replayed: 1")
+    with Journal(file, {"id": "x"}) as journal:
+        assert journal.replayable == 1
+    assert len(caplog.records) == 1
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3))
+ENTRIES = st.dictionaries(st.sampled_from(["episode", "completion", "observations", "id", "kind", "message"]), JSON)
+
+
+@given(st.lists(st.binary(max_size=60) | ENTRIES.map(lambda entry: json.dumps(entry).encode()), max_size=6))
+def test_whatever_a_run_folder_holds_it_can_be_resumed(tmp_path_factory: Any, lines: list[bytes]) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    file = folder / "j.jsonl"
+    played(file, "one").close()
+    file.write_bytes(file.read_bytes() + b"\n".join(lines) + b"\n")
+    with Journal(file, {"id": "x"}) as journal:
+        assert journal.replayable >= 1
+    (folder / "failures.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    assert all({"id", "kind", "message"} <= entry.keys() for entry in read_failures(folder))
+
+
+def test_what_was_added_needs_no_journal_any_more(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        with folder.journal("a", {}) as journal:
+            journal.decide(Completion(text="one"))
+        assert len(list((tmp_path / "run" / "journal").iterdir())) == 1
+        folder.add(trajectory("a"))
+    assert list((tmp_path / "run" / "journal").iterdir()) == []
 
 
 def test_two_processes_cannot_work_in_one_folder(tmp_path: Path, config: Make) -> None:
     with RunFolder(tmp_path / "run", config()):
         assert is_locked(tmp_path / "run")
         assert read_state(tmp_path / "run")["running"]
-        with pytest.raises(ConfigError, match="is working in the run folder"):
+        with pytest.raises(ConfigError, match="is using the run folder"):
             RunFolder(tmp_path / "run", config())
     assert not is_locked(tmp_path / "run")
     RunFolder(tmp_path / "run", config()).close()
@@ -113,7 +166,7 @@ def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config:
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, config: Make) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="cannot be made"):
+    with pytest.raises(ConfigError, match="cannot be created"):
         RunFolder(tmp_path / "file", config())
 
 
@@ -185,8 +238,7 @@ def test_a_journal_of_something_else_is_started_over(tmp_path: Path) -> None:
     played(file, "one").close()
     other = Journal(file, {"id": "y"})
     assert other.replayable == 0
-    other.discard()
-    assert not file.exists()
+    other.close()
     file.write_text('{"episode": {"id": "y"}}\n{"completion": {"text": 3}}\n[]\n', encoding="utf-8")
     with Journal(file, {"id": "y"}) as last:
         assert last.replayable == 0

@@ -13,7 +13,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 
 
 def a_task(folder: Path, activate: str) -> Task:

@@ -16,6 +16,8 @@ import pytest
 import yaml
 
 import gumshoe.env
+from gumshoe.env.diff import apply_patch, apply_to_folder
+from gumshoe.env.diff.apply import source_paths
 
 CASEBOOK = Path(gumshoe.env.__file__).resolve().parent / "casebook"
 CASES = sorted(path.parent for path in CASEBOOK.glob("*/case.yaml"))
@@ -30,6 +32,13 @@ def read_case(case: Path) -> dict[str, Any]:
 
 def files_under(folder: Path) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def buggy_files(case: Path) -> dict[Path, str]:
+    """The files that the bug changes, with the bug."""
+    patch = (case / "bug.patch").read_text()
+    clean = {path: (case / "repo" / path).read_text() for path in source_paths(patch)}
+    return {Path(path): text or "" for path, text in apply_patch(clean, patch).items()}
 
 
 def run_tests(project: Path) -> dict[str, str]:
@@ -63,7 +72,7 @@ def test_clean_project_passes_and_bug_fails_as_listed(case: Path, tmp_path: Path
     clean, buggy = tmp_path / "clean", tmp_path / "buggy"
     shutil.copytree(case / "repo", clean)
     shutil.copytree(case / "repo", buggy)
-    shutil.copytree(case / "bug", buggy, dirs_exist_ok=True)
+    apply_to_folder(buggy, (case / "bug.patch").read_text())
 
     listed = {*facts["fail_to_pass"], *facts["pass_to_pass"]}
     assert run_tests(clean) == dict.fromkeys(listed, "PASSED")
@@ -90,22 +99,22 @@ def test_project_is_small_and_whole(case: Path) -> None:
     assert 3 <= len(files) <= 8
     assert Path(".debugreadonly") in files
     assert any(path.match("tests/test_*.py") for path in files)
-    assert not [path for path in [*files, *files_under(case / "bug")] if path.suffix == ".pyc"]
+    assert not [path for path in files if path.suffix == ".pyc"]
 
 
 def test_bug_is_a_small_change_outside_the_tests(case: Path) -> None:
-    changed = files_under(case / "bug")
+    changed = buggy_files(case)
     assert changed
     assert set(changed) <= set(files_under(case / "repo"))
     assert not [path for path in changed if path.parts[0] == "tests"]
-    counts = [changed_lines((case / "repo" / path).read_text(), (case / "bug" / path).read_text()) for path in changed]
+    counts = [changed_lines((case / "repo" / path).read_text(), text) for path, text in changed.items()]
     assert all(count >= 1 for count in counts)
     assert sum(counts) <= 6
 
 
 def test_sources_need_only_python_3_8_and_pytest(case: Path) -> None:
-    sources = [*(case / "repo").rglob("*.py"), *(case / "bug").rglob("*.py")]
+    sources = {path.relative_to(case / "repo"): path.read_text() for path in (case / "repo").rglob("*.py")}
     own = {path.stem for path in sources} | {path.name for path in (case / "repo").iterdir()}
-    for source in sources:
-        tree = ast.parse(source.read_text(encoding="utf-8"), feature_version=(3, 8))
+    for source in (*sources.values(), *buggy_files(case).values()):
+        tree = ast.parse(source, feature_version=(3, 8))
         assert imported_names(tree) <= set(sys.stdlib_module_names) | {"pytest"} | own

@@ -14,7 +14,7 @@ from gumshoe.env import ENV_ID, DebugEnv, DebugVectorEnv, SandboxConfig
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
 BUGGY = "def add(a, b):\n    return a - b\n"
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
@@ -109,14 +109,17 @@ def test_a_report_that_cannot_be_read_does_not_end_it(env: DebugEnv) -> None:
     assert (observation["failed"], terminated, info["stop"]) == (1, False, None)
 
 
-def test_the_step_limit_truncates(task: Task) -> None:
-    limited = task.model_copy(update={"limits": Limits(steps=2)})
+@pytest.mark.parametrize("limits", [Limits(steps=1), Limits(steps=40, calls=10)])
+def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
+    """Ten calls for each turn that is allowed, unless configured otherwise."""
+    limited = task.model_copy(update={"limits": limits})
     env = DebugEnv(limited, tools=TOOLS, sandbox=LOCAL, trusted=True)
     try:
         env.reset(seed=0)
-        assert env.step(call("listdir"))[3] is False
+        for _ in range(9):
+            assert env.step(call("listdir"))[3] is False
         _, _, terminated, truncated, info = env.step(call("listdir"))
-        assert (terminated, truncated, info["stop"]) == (False, True, StopReason.STEP_LIMIT)
+        assert (terminated, truncated, info["stop"]) == (False, True, StopReason.CALL_LIMIT)
         with pytest.raises(SandboxError, match="reset"):
             env.step(call("listdir"))
     finally:
@@ -219,7 +222,7 @@ def test_a_test_run_before_an_edit_does_not_stand(env: DebugEnv) -> None:
 
 
 def test_the_debugger_starts_where_pytest_loads_no_plugins(task: Task) -> None:
-    without = SandboxConfig(kind="local", env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    without = SandboxConfig(kind="local", unsafe=True, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
     env = DebugEnv(task, tools=["pdb"], sandbox=without, trusted=True)
     try:
         env.reset(seed=0)
@@ -263,3 +266,19 @@ def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None
         observation, *_ = env.step(call("pdb", command="c\np a - b"))
         assert "restarted: calc.py was changed" in observation["text"]
         assert "-1" in observation["text"]
+
+
+def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task) -> None:
+    small = LOCAL.model_copy(update={"patch_mb": 1})
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=small, trusted=True)) as env:
+        env.reset(seed=0)
+        env.step(FIX)
+        env.sandbox.write_file("large.txt", b"x" * (1 << 20))
+        _, reward, terminated, truncated, info = env.step(call("submit"))
+        seen = info["observation"]
+        assert (reward, terminated, truncated, info["stop"]) == (0.0, False, False, None)
+        assert seen.failure.kind == "workspace_damaged"
+        assert "the files that were changed hold more than 1 MB" in seen.text
+        env.sandbox.remove_file("large.txt")
+        _, reward, terminated, *_ = env.step(call("submit"))
+        assert (reward, terminated) == (1.0, True)

@@ -12,7 +12,7 @@ from gumshoe.env.git import remove_future
 from gumshoe.errors import SandboxError
 from gumshoe.records import Task, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=trunk"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.outcomes import parse_unittest, read_outcomes
+from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_outcomes
 
 SUITE = '''
 import sys
@@ -91,6 +91,21 @@ def test_unittest_before_python_3_11() -> None:
     ]
 
 
+def test_sympys_runner() -> None:
+    text = (
+        "sympy/core/tests/test_x.py[5]\ntest_a ok\ntest_b F\ntest_c E\ntest_d f\ntest_e s\n"
+        "                                 [FAIL]\nnot_a_test ok\n"
+    )
+    assert [(one.id.partition("::")[2], one.outcome) for one in parse_sympy(text)] == [
+        ("test_a", "passed"),
+        ("test_b", "failed"),
+        ("test_c", "error"),
+        ("test_d", "xfailed"),
+        ("test_e", "skipped"),
+    ]
+    assert parse_sympy("test_a ok\n") == ()
+
+
 def test_what_is_not_unittest_has_no_outcomes() -> None:
     assert parse_unittest("") == ()
     assert parse_unittest("ok\nFAIL\nhello (world)\n====\n") == ()
@@ -107,3 +122,4 @@ def test_lines_that_were_cut_off_are_passed_over() -> None:
 def test_no_output_breaks_the_parsers(data: bytes) -> None:
     read_outcomes(data)
     parse_unittest(data.decode("utf-8", "replace"))
+    parse_sympy(data.decode("utf-8", "replace"))

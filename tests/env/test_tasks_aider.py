@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.grading import grade
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.check import check_tasks
+from gumshoe.env.verifier import grade
+from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 TESTS = """\
 import unittest
 

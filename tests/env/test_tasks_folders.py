@@ -10,11 +10,11 @@ import pytest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.check import check_tasks
+from gumshoe.env.verifier.check import check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError, ToolFailure
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 
 
 @pytest.fixture

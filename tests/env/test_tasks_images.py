@@ -13,11 +13,11 @@ from testbed_images import CLEAN, GOLD, REPO, a_row, built_image
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.env.grading import grade, without_tests
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.check import check_task, check_tasks
+from gumshoe.env.verifier import grade, without_tests
+from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Oracle, Task, ToolCall
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.tasks import apply_patch, gold_lines, load_tasks
+from gumshoe.env.diff import apply_patch, gold_lines, make_patch
+from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task, WorkspaceSpec
@@ -20,13 +21,15 @@ def a_task(name: str, path: str | None = "casebook:ledger", **tags: str) -> tupl
     return task, Oracle(task_id=name, gold_patch="", fail_to_pass=("t",))
 
 
+CLEAN, BUGGY = b"def add(a, b):\r\n    return a + b\r\n", b"def add(a, b):\r\n    return a - b\r\n"
+
+
 @pytest.fixture
 def case(tmp_path: Path) -> Path:
     folder = tmp_path / "cases" / "one"
     (folder / "repo" / "tests").mkdir(parents=True)
-    (folder / "bug").mkdir()
-    (folder / "repo" / "calc.py").write_bytes(b"def add(a, b):\r\n    return a + b\r\n")
-    (folder / "bug" / "calc.py").write_bytes(b"def add(a, b):\r\n    return a - b\r\n")
+    (folder / "repo" / "calc.py").write_bytes(CLEAN)
+    (folder / "bug.patch").write_bytes(make_patch({"calc.py": (CLEAN, BUGGY)}).encode())
     (folder / "repo" / "tests" / "test_calc.py").write_text("def test_add(): ...\n")
     (folder / "case.yaml").write_text("title: Wrong\nproblem_statement: 2 + 2 is 0.\nfail_to_pass: [t]\ntags: {a: b}\n")
     return folder
@@ -64,7 +67,8 @@ def test_a_case_is_read_as_it_stands(case: Path) -> None:
 
 
 def test_a_case_may_add_a_file_that_the_repair_deletes(case: Path) -> None:
-    (case / "bug" / "shadow.py").write_text("x = 1\n")
+    patch = make_patch({"calc.py": (CLEAN, BUGGY), "shadow.py": (None, b"x = 1\n")})
+    (case / "bug.patch").write_bytes(patch.encode())
     ((_, oracle),) = load_tasks("casebook", path=case.parent)
     assert (
         apply_patch({"shadow.py": "x = 1\n", "calc.py": "def add(a, b):\r\n    return a - b\r\n"}, oracle.gold_patch)[
@@ -81,17 +85,23 @@ def test_a_case_without_tests_is_refused(case: Path) -> None:
 
 
 def test_a_case_without_a_bug_is_refused(case: Path) -> None:
-    (case / "bug" / "calc.py").write_bytes((case / "repo" / "calc.py").read_bytes())
-    with pytest.raises(TaskError, match="case one: the files in bug/ are the same"):
+    (case / "bug.patch").write_text("")
+    with pytest.raises(TaskError, match=r"case one: .*bug\.patch changes nothing, so there is no bug"):
         load_tasks("casebook", path=case.parent)
-    (case / "bug" / "calc.py").unlink()
-    with pytest.raises(TaskError, match=r"case one: .*bug is empty"):
+    (case / "bug.patch").unlink()
+    with pytest.raises(TaskError, match=r"case one: .*bug\.patch cannot be read"):
+        load_tasks("casebook", path=case.parent)
+
+
+def test_a_case_whose_patch_does_not_fit_is_refused(case: Path) -> None:
+    (case / "repo" / "calc.py").write_bytes(BUGGY)
+    with pytest.raises(TaskError, match=r"case one: the patch does not apply: calc\.py:2 "):
         load_tasks("casebook", path=case.parent)
 
 
 def test_a_case_with_a_binary_file_is_refused(case: Path) -> None:
-    (case / "bug" / "calc.py").write_bytes(b"\xff\xfe")
-    with pytest.raises(TaskError, match=r"case one: calc.py is not UTF-8"):
+    (case / "repo" / "calc.py").write_bytes(b"\xff\xfe")
+    with pytest.raises(TaskError, match=r"case one: .*can't decode"):
         load_tasks("casebook", path=case.parent)
 
 
@@ -138,7 +148,7 @@ def test_tasks_are_chosen_by_id_tag_and_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("casbook", {}, "no task source 'casbook': give aider, casebook"),
+        ("casbook", {}, "no task source 'casbook': give aider, bugsinpy, casebook"),
         ("casebook", {"ids": ["casebook/none"]}, "casebook has no task 'casebook/none'"),
         ("casebook", {"folder": "x"}, r"unexpected keyword argument 'folder' \(its options: path\)"),
         ("synth", {}, "missing a required argument: 'path'"),
@@ -161,9 +171,9 @@ def test_a_damaged_task_set_names_the_place(tmp_path: Path) -> None:
             load_taskset(tmp_path)
 
     tasks.write_text(good + "{oops\n")
-    refused(r"tasks.jsonl:3 is not JSON")
+    refused(r"tasks.jsonl line 3: Invalid JSON")
     tasks.write_text(good + json.dumps({"id": "c", "source": "x"}) + "\n")
-    refused(r"tasks.jsonl:3 is not a Task: problem_statement: Field required")
+    refused(r"tasks.jsonl line 3: problem_statement: Field required")
     tasks.write_text(good + good)
     refused("holds task a twice")
     tasks.write_text(good.replace("casebook:ledger", "casebook:gone"))

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import apply_patch, make_patch
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.apply import apply_patch
 from gumshoe.env.tasks.content import digest_of
-from gumshoe.env.tasks.verdict import Outcomes
+from gumshoe.env.verifier.judge import NamedOutcomes
 from gumshoe.errors import TaskError
 from gumshoe.records import TestOutcome
 
@@ -85,7 +84,7 @@ def test_without_a_statement_the_failing_tests_are_told(tmp_path: Path) -> None:
         ("swesmith", SMITH, {"FAIL_TO_PASS": []}, "column FAIL_TO_PASS names no test"),
         ("swesmith", SMITH, {"image_name": None}, "column image_name is missing"),
         ("swesmith", SMITH, {"project": "casebook:none"}, "task owner__calc.1234abcd.func__x1: no project"),
-        ("swesmith", SMITH, {"project": "."}, "calc.py cannot be read"),
+        ("swesmith", SMITH, {"project": "."}, "the project . is outside of"),
         ("r2egym", R2E, {"docker_image": None}, "row 1: column docker_image is missing"),
         ("r2egym", R2E, {"expected_output_json": "{"}, "task namanjain12/calc_final:0123: column expected_output_json"),
         ("r2egym", R2E, {"expected_output_json": "[]"}, "is not a mapping of tests to outcomes"),
@@ -180,5 +179,5 @@ def test_the_names_that_published_lists_give_to_tests(name: str, found: list[str
         "auth.tests.Names.test_a",
         "t.py::TestB::test_c",
     )
-    outcomes = Outcomes(TestOutcome(id=test, outcome="passed") for test in ids)
+    outcomes = NamedOutcomes(TestOutcome(id=test, outcome="passed") for test in ids)
     assert [outcome.id for outcome in outcomes.of(name)] == found

@@ -11,10 +11,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from gumshoe.env.grading.tasks import grading_task
-from gumshoe.env.patch import make_patch
-from gumshoe.env.tasks import gold_lines, load_tasks
-from gumshoe.env.tasks.verdict import judge
+from gumshoe.env.diff import gold_lines, make_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.verifier.judge import judge
+from gumshoe.env.verifier.original import verified_task
+from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.errors import TaskError
 from gumshoe.protocols import TestRun
 from gumshoe.records import ExecResult, Oracle, TestOutcome
@@ -79,7 +80,7 @@ def test_in_the_issue_regime_nothing_tells_of_the_hidden_tests(tmp_path: Path) -
     ((task, oracle),) = load_tasks(f"swebench:{written(tmp_path, CLASSIC)}")
     assert "test_new" not in task.model_dump_json()
     assert task.setup == ()
-    assert "tests/test_new.py" in grading_task(task, oracle).entrypoint[-1]
+    assert "tests/test_new.py" in verified_task(task, oracle).entrypoint[-1]
 
 
 def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -> None:
@@ -97,6 +98,12 @@ def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
     path = written(tmp_path, {**CLASSIC, "repo": "django/django"})
     ((task, _),) = load_tasks("swebench", path=path, regime="debug")
     assert task.entrypoint[-3:] == ("--parallel", "1", "test_new")
+
+
+def test_sympy_has_one_too(tmp_path: Path) -> None:
+    path = written(tmp_path, {**CLASSIC, "repo": "sympy/sympy"})
+    ((task, _),) = load_tasks("swebench", path=path, regime="debug")
+    assert task.entrypoint == ("bin/test", "-C", "--verbose", "tests/test_new.py")
 
 
 @pytest.mark.parametrize(
@@ -125,18 +132,18 @@ def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     refused("is a folder", path=tmp_path)
     refused("no regime 'both'", path=written(tmp_path, CLASSIC), regime="both")
     (tmp_path / "bad.jsonl").write_text("{oops\n")
-    refused("bad.jsonl cannot be read", path=tmp_path / "bad.jsonl")
+    refused("bad.jsonl line 1: not JSON", path=tmp_path / "bad.jsonl")
     (tmp_path / "bad.parquet").write_text("no parquet")
     refused("bad.parquet cannot be read", path=tmp_path / "bad.parquet")
     (tmp_path / "list.jsonl").write_text("[1]\n")
-    refused("row 1 is not a mapping", path=tmp_path / "list.jsonl")
+    refused("line 1 is not a JSON object", path=tmp_path / "list.jsonl")
 
 
 def test_ids_that_were_cut_short_match_by_what_they_begin() -> None:
     oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t.py::a[select",))
     outcomes = tuple(TestOutcome(id=f"t.py::a[select {number}]", outcome="passed") for number in range(2))
     run = TestRun(result=ExecResult(exit_code=0, output="", duration_s=0), outcomes=outcomes)
-    assert judge(run, oracle).resolved
+    assert judge(CheckedRun(run), oracle).resolved
     failed = (*outcomes, TestOutcome(id="t.py::a[select x]", outcome="failed"))
-    assert not judge(run.model_copy(update={"outcomes": failed}), oracle).resolved
-    assert not judge(run.model_copy(update={"outcomes": ()}), oracle).resolved
+    assert not judge(CheckedRun(run.model_copy(update={"outcomes": failed})), oracle).resolved
+    assert not judge(CheckedRun(run.model_copy(update={"outcomes": ()})), oracle).resolved

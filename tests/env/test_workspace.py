@@ -12,7 +12,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError, ToolFailure
 from gumshoe.records import Limits, Task, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 FILES: dict[str, str | None] = {
     ".debugignore": "secret/\n*.key\n",
     ".debugreadonly": "tests/\n",
@@ -164,5 +164,5 @@ def test_the_patch(workspace: Workspace, sandbox: WardenSandbox) -> None:
 
 
 def test_patterns_that_are_wrong(sandbox: WardenSandbox, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="gitignore pattern is wrong"):
+    with pytest.raises(TaskError, match="gitignore pattern is invalid"):
         Workspace(make_task(tmp_path, ignore=("!",)), sandbox)

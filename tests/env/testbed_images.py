@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 
 __all__ = ["CLEAN", "GOLD", "NEW_TESTS", "OLD_TESTS", "REPO", "a_row", "built_image"]
 

@@ -92,6 +92,7 @@ def make_step(
     rationale: str = "I look.",
     arguments: dict[str, Any] | None = None,
     decision: Decision | None = Decision.SEEK,
+    data: dict[str, Any] | None = None,
 ) -> Step:
     made = tuple(
         ToolCall(
@@ -111,7 +112,7 @@ def make_step(
         confidence=confidence,
         rationale=rationale,
         completion=Completion(text=rationale, tool_calls=made),
-        observations=tuple(Observation(tool=tool, text=text, failure=failed) for _ in range(calls)),
+        observations=tuple(Observation(tool=tool, text=text, data=data or {}, failure=failed) for _ in range(calls)),
         started_at=float(index),
         duration_s=1.0,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.eval.results import Result
+from gumshoe.eval.results.records import Result
 from gumshoe.records import StopReason
 
 
@@ -69,8 +69,8 @@ def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     broken.mkdir()
     (broken / "results.jsonl").write_text("{}\n")
     for argv, said in (
-        ([str(tmp_path / "none"), str(run)], "is no evaluation: it has no results.jsonl"),
-        ([str(broken), str(run)], "holds a line that is no result"),
+        ([str(tmp_path / "none"), str(run)], "is not an evaluation: it has no results.jsonl"),
+        ([str(broken), str(run)], "results.jsonl line 1: arm: Field required"),
         ([f"{run}:q", str(run)], "has no arm 'q': it has x, y"),
         ([str(run), str(other)], "share no arm"),
         ([str(run), str(run), "--metric", "m"], "no metric 'm'"),

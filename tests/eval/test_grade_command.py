@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.swebench import Prediction, read_predictions, run_harness, write_predictions
@@ -52,8 +52,8 @@ def test_predictions_are_written_as_the_harness_reads_them(tmp_path: Path) -> No
     ("name", "text", "message"),
     [
         ("p.jsonl", "", "holds no predictions"),
-        ("p.jsonl", "{oops", "cannot be read"),
-        ("p.jsonl", "[1]", "prediction 1 is not a mapping"),
+        ("p.jsonl", "{oops", "line 1: not JSON"),
+        ("p.jsonl", "[1]", "line 1 is not a JSON object"),
         ("p.jsonl", '{"instance_id": "a"}', "prediction 1: model_name_or_path: Field required"),
         ("p.jsonl", f"{ONE.model_dump_json()}\n{ONE.model_dump_json()}", "two predictions for owner__shop-1"),
         ("p.json", "3", "must hold a list of predictions"),
@@ -82,7 +82,7 @@ def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) 
     commit = "git init -q && git add -A && git -c user.name=t -c user.email=t@t commit -qm base"
     subprocess.run(["bash", "-c", commit], cwd=repo, check=True)
     (repo / "tests" / "test_a.py").write_text("# made easy\n")
-    (repo / "tests" / "new one.py").write_text("# there already\n")
+    (repo / "tests" / "new one.py").write_text("# existing\n")
     script = row["eval_script"].replace("cd /testbed", f"cd '{repo}'").replace("git config --global", "git config")
     path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     shown = subprocess.run(["bash", "-c", script], cwd=repo, env=path, capture_output=True, text=True, check=True)
@@ -139,13 +139,13 @@ def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pyt
     gold = make_patch({"calc.py": (b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n")})
     oracle = Oracle(task_id="calc", gold_patch=gold, fail_to_pass=("test_calc.py::test_add",))
     tasks = [(task, oracle), (task.model_copy(update={"id": "other"}), oracle.model_copy(update={"task_id": "other"}))]
-    write_taskset(tmp_path / "set", tasks)
+    write_taskset(tmp_path, tasks)
     answers = {"calc": gold, "other": make_patch({"calc.py": (b"a\n", b"b\n")})}
     predictions = [
         Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in answers.items()
     ]
     write_predictions(tmp_path / "preds.jsonl", predictions)
-    command = ["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", str(tmp_path / "set"), "--json"]
+    command = ["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", str(tmp_path), "--json"]
     assert main(command) == 1
     shown = json.loads(capsys.readouterr().out)
     assert shown["outcomes"] == {"calc": "resolved", "other": "error"}

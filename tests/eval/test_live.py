@@ -10,7 +10,8 @@ import pytest
 from held_out import make_taskset
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.live import SeekerArena, open_arena
+from gumshoe.eval.live import LiveArena, LiveEpisode, open_arena
+from gumshoe.records import StopReason
 
 REPORT = {
     "locations": [{"path": "shop.py", "start": 3, "end": 3}],
@@ -23,66 +24,86 @@ REPORT = {
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> SeekerArena:
+def arena(tmp_path_factory: pytest.TempPathFactory) -> LiveArena:
     tasks = make_taskset(tmp_path_factory.mktemp("live") / "tasks", 2)
     live: dict[str, Any] = {"tasks": {"source": str(tasks), "shuffle": True}, "limits": {"steps": 4}}
     return open_arena({**live, "sandbox": {"kind": "local", "unsafe": True}})
 
 
-def test_tasks_tools_and_opening_are_those_of_the_seeker(arena: SeekerArena) -> None:
+def wants(name: str, arguments: dict[str, Any], text: str = "[seek 0.5] Look.") -> str:
+    return f"{text}\n<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+VIEW = wants("view", {"path": "shop.py"})
+
+
+def test_tasks_tools_and_opening_are_those_of_the_seeker(arena: LiveArena) -> None:
     assert sorted(arena.tasks) == ["shop/0", "shop/1"]
-    assert [tool["function"]["name"] for tool in arena.tools][-1] == "report"
-    assert [message["role"] for message in arena.opening("shop/0")] == ["system", "user"]
+    episode = arena.episode("shop/0")
+    request = episode.next_request()
+    assert request is not None
+    assert [tool["function"]["name"] for tool in request.tools][-1] == "report"
+    assert request.messages == arena.opening("shop/0")
+    assert [message["role"] for message in request.messages] == ["system", "user"]
+    episode.close()
     with pytest.raises(ConfigError, match="there is no task 'shop/9'"):
         arena.opening("shop/9")
 
 
-def test_an_episode_by_calls_is_scored(arena: SeekerArena) -> None:
-    episode = arena.episode()
-    assert episode.reset("shop/0") == arena.opening("shop/0")
-    assert "total = total - 11" in episode.call("view", {"path": "shop.py"})
-    assert episode.call("veiw", {}).startswith("[step 1] error: no tool 'veiw'")
+def test_an_episode_is_scored(arena: LiveArena) -> None:
+    episode = arena.episode("shop/0")
+    assert play_turns(episode, VIEW)[-1]["content"].startswith("[step 0] shop.py 1-")
+    assert play_turns(episode, wants("veiw", {}))[-1]["content"].startswith("[step 1] error: no tool 'veiw'")
     assert episode.scores() == {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": 0.25}
-    episode.call("report", REPORT)
-    assert episode.over
+    assert play_turns(episode, wants("report", REPORT)) == []
     assert episode.scores() == {
         "line_f1": 1.0,
         "grounding": 0.5,
         "cost": pytest.approx(1 / 4),
         "format": pytest.approx(2 / 3),
     }
-    assert episode.call("view", {"path": "shop.py"}).endswith("not run: the episode was over")
     episode.close()
 
 
-def test_calls_of_one_turn_are_one_step(arena: SeekerArena) -> None:
-    episode = arena.episode()
-    episode.reset("shop/1")
-    assert episode.call("view", {"path": "shop.py"}).startswith("[step 0]")
-    assert episode.call("view", {"path": "shop.py"}, new_turn=False).startswith("[step 0]")
-    assert episode.call("grep", {"pattern": "price"}).startswith("[step 1]")
+def play_turns(episode: LiveEpisode, *turns: str) -> list[dict[str, Any]]:
+    """Plays the turns; returns the messages of the request that follows, none where the episode is over."""
+    request = episode.next_request()
+    for turn in turns:
+        assert request is not None
+        episode.accept(turn)
+        request = episode.next_request()
+    return [] if request is None else request.messages
+
+
+def test_calls_of_one_turn_are_one_step(arena: LiveArena) -> None:
+    episode = arena.episode("shop/1")
+    messages = play_turns(episode, VIEW + VIEW, wants("grep", {"pattern": "price"}))
+    told = [message["content"] for message in messages if message["role"] == "tool"]
+    assert [text[:8] for text in told] == ["[step 0]", "[step 0]", "[step 1]"]
     episode.close()
 
 
-def test_an_episode_by_text_goes_on_until_the_limit(arena: SeekerArena) -> None:
-    episode = arena.episode()
-    episode.reset("shop/0")
-    call = json.dumps({"name": "view", "arguments": {"path": "shop.py"}})
-    for step in range(4):
-        assert not episode.over
-        said, told = episode.answer(f"[seek 0.5] Again.\n<tool_call>\n{call}\n</tool_call>")
-        assert said["content"].startswith("[seek 0.5]")
+def test_an_episode_goes_on_until_the_limit(arena: LiveArena) -> None:
+    episode = arena.episode("shop/0")
+    for step in range(3):
+        said, told = play_turns(episode, VIEW)[-2:]
+        assert said["content"] == VIEW
         assert told["content"].startswith(f"[step {step}] shop.py")
-    assert episode.over
+    assert play_turns(episode, VIEW) == []
     assert episode.scores()["format"] == 0.5
+    episode.close()
 
 
-def test_a_turn_without_a_call_ends_the_episode(arena: SeekerArena) -> None:
-    episode = arena.episode()
-    episode.reset("shop/0")
-    assert episode.answer("I give up.") == [{"role": "assistant", "content": "I give up."}]
-    assert episode.over
+def test_turns_without_a_call_are_nudged_as_in_an_evaluation(arena: LiveArena) -> None:
+    episode = arena.episode("shop/0")
+    messages = play_turns(episode, "I give up.")
+    assert messages[-2] == {"role": "assistant", "content": "I give up."}
+    assert messages[-1]["role"] == "user"
+    assert messages[-1]["content"].startswith("You called no tool.")
+    assert play_turns(episode, "Really.", "I do.") == []
+    assert episode.episode.stop is StopReason.NO_TOOL_CALL
     assert episode.scores()["format"] == 0.0
+    episode.close()
 
 
 def test_tasks_without_an_answer_are_refused(tmp_path: Path) -> None:

@@ -12,14 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import make_oracle, make_pack, make_step, make_trajectory
 
-from gumshoe.eval.results import Result, calibration_of, calls_by_tool, measures, per_resolved
-from gumshoe.eval.scorers.calibration import Brier, expected_error, first_is_right, reliability
+from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
+from gumshoe.eval.results.records import Result
+from gumshoe.eval.results.stats import pass_at, ratio_estimate
+from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
 from gumshoe.eval.scorers.conduct import LATE_STEPS, Conduct, Timing, tool_counts
 from gumshoe.eval.scorers.grounding import Grounding
 from gumshoe.eval.scorers.localisation import FirstRank
-from gumshoe.eval.stats import pass_at, ratio_estimate
 from gumshoe.records import Trajectory
 
+SHOWN = {"path": "cart.py", "start": 7, "end": 9, "lines": ["    def total(self):", "        tax = 1", ""]}
 VIEW = "cart.py 7-9 of 20 lines\n   7     def total(self):\n   8         tax = 1\n   9"
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=40)
 SPENDINGS = st.lists(st.tuples(st.floats(0, 1e4), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=25)
@@ -76,7 +78,7 @@ def test_a_report_is_early_before_its_place_was_seen_or_anything_was_run() -> No
 
 def test_a_report_is_late_when_the_cause_was_long_on_screen() -> None:
     pack = make_pack(("cart.py", 8, 8))
-    seen = make_step(0, VIEW)
+    seen = make_step(0, VIEW, data=SHOWN)
     soon = [make_step(index) for index in range(1, LATE_STEPS + 1)]
     assert timing(make_trajectory([seen, *soon], pack), "late_report") == 0.0
     assert timing(make_trajectory([seen, *soon, make_step(LATE_STEPS + 1)], pack), "late_report") == 1.0
@@ -140,7 +142,7 @@ def test_brier_is_within_bounds_and_symmetric(confidence: float) -> None:
 
     assert 0 <= brier(confidence, 8) <= 1
     assert brier(confidence, 8) == pytest.approx(brier(1 - confidence, 1))
-    assert first_is_right(make_trajectory(), make_oracle()) is None
+    assert top1_hit(make_trajectory(), make_oracle()) is None
 
 
 # --- pass@k, and what a repaired bug has cost ---------------------------------------------------------------------
@@ -230,8 +232,8 @@ def test_samples_give_pass_at_k_for_as_many_as_every_task_has() -> None:
 
 
 def test_tools_and_calibration_of_an_arm_by_hand() -> None:
-    one = a_result("1", confidence=0.9, first_is_right=1.0).model_copy(update={"tools": {"view": 2}})
-    other = a_result("2", confidence=0.9, first_is_right=0.0).model_copy(update={"tools": {"pdb": 1}})
+    one = a_result("1", confidence=0.9, top1_hit=1.0).model_copy(update={"tools": {"view": 2}})
+    other = a_result("2", confidence=0.9, top1_hit=0.0).model_copy(update={"tools": {"pdb": 1}})
     assert calls_by_tool([one, other]) == {"pdb": 0.5, "view": 1.0}
     (point,) = calibration_of([one, other, a_result("3", confidence=None)])
     assert (point.confidence, point.right, point.count) == (pytest.approx(0.9), 0.5, 2)

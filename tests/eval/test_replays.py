@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from made import make_pack, make_step, make_trajectory
 
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
-from gumshoe.errors import DatasetError, SandboxError, TaskError
-from gumshoe.eval.memo import Memo, digest, work_off
-from gumshoe.eval.replays import Recorded, Replays
+from gumshoe.env.tasks import load_tasks
+from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
+from gumshoe.eval.grading.replays import Recorded, Replays
+from gumshoe.eval.work.cache import JsonlCache, digest
+from gumshoe.eval.work.parallel import run_parallel
 from gumshoe.records import Task, Trajectory
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 TOOLS = ("view", "eval", "report")
 
 
@@ -25,7 +28,7 @@ def task(tmp_path: Path) -> Task:
 
 
 def recorded(task: Task, *quotes: str) -> Recorded:
-    """Views line 3 of the shop in step 0 and is refused in step 1; each quote is said to stand in step 0."""
+    """Views line 3 of the shop in step 0 and is refused in step 1; each quote cites step 0."""
     look = make_step(0, "", arguments={"path": "shop.py", "start": 3, "end": 3})
     refused = make_step(1, "", tool="pdb", failure="locked_tool")
     report = make_step(2, "", tool="report")
@@ -45,6 +48,19 @@ def test_findings_count_where_they_are_seen_again(tmp_path: Path, task: Task) ->
     again.run([right, half], Control(), 2)
     assert again.share(half) == 0.5
     assert (tmp_path / "replays.jsonl").read_text() == lines
+
+
+@pytest.mark.parametrize(("kind", "refused"), [("openai", True), ("replay", True), ("teacher", False)])
+def test_a_replay_is_trusted_as_far_as_its_policy(kind: str, refused: bool, tmp_path: Path) -> None:
+    task = load_tasks("casebook")[0][0]
+    one = recorded(task, "x")
+    policy = one.trajectory.policy.model_copy(update={"kind": kind})
+    one = Recorded("a", task, TOOLS, one.trajectory.model_copy(update={"policy": policy}))
+    replays = Replays(tmp_path / "replays.jsonl", SandboxConfig(kind="local"))
+    expected = pytest.raises(ConfigError, match="does not isolate") if refused else nullcontext()
+    with expected:
+        replays.run([one], Control(), 1)
+    assert replays.share(one) == (None if refused else 0.0)
 
 
 def test_a_task_that_is_gone_cannot_be_replayed(tmp_path: Path, task: Task) -> None:
@@ -68,22 +84,22 @@ def test_what_a_step_without_calls_said_is_not_seen_again(tmp_path: Path, task: 
 
 def test_what_is_kept_is_there_for_the_next_process(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "memo.jsonl"
-    memo = Memo(path)
+    memo = JsonlCache(path)
     memo.keep("a", {"value": 1})
     memo.keep("b", {"value": None})
     with path.open("a") as file:
         file.write('{"key": "c", "val')
-    again = Memo(path)
+    again = JsonlCache(path)
     assert [again.get(key) for key in "abc"] == [{"value": 1}, {"value": None}, None]
     again.keep("c", {"value": 3})
-    assert Memo(path).get("c") == {"value": 3}
+    assert JsonlCache(path).get("c") == {"value": 3}
 
 
 @pytest.mark.parametrize("line", ["[]", "no JSON", '{"value": 1}', '"key"'])
 def test_a_line_of_somebody_else_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "memo").write_text(f"{line}\n")
-    with pytest.raises(DatasetError, match="line 1 cannot be read: remove the file"):
-        Memo(tmp_path / "memo")
+    with pytest.raises(DatasetError, match=r"memo line 1.*remove the file"):
+        JsonlCache(tmp_path / "memo")
 
 
 def test_a_digest_is_of_what_is_in_it() -> None:
@@ -94,17 +110,17 @@ def test_a_digest_is_of_what_is_in_it() -> None:
 def test_jobs_are_worked_off_once_each_and_the_first_error_is_told() -> None:
     done: list[int] = []
     ticks: list[int] = []
-    work_off(range(20), done.append, workers=4, control=Control(), on_tick=lambda: ticks.append(1))
+    run_parallel(range(20), done.append, workers=4, control=Control(), on_tick=lambda: ticks.append(1))
     assert sorted(done) == list(range(20))
 
     def fail(job: int) -> None:
         raise (SandboxError("broken") if job else ValueError("ours"))
 
     with pytest.raises(SandboxError, match="broken"):
-        work_off([1], fail, workers=1, control=Control())
+        run_parallel([1], fail, workers=1, control=Control())
     with pytest.raises(ValueError, match="ours"):
-        work_off([0], fail, workers=1, control=Control())
+        run_parallel([0], fail, workers=1, control=Control())
     stopped = Control()
     stopped.finish()
-    work_off([0], fail, workers=1, control=stopped)
-    work_off([], fail, workers=3, control=Control())
+    run_parallel([0], fail, workers=1, control=stopped)
+    run_parallel([], fail, workers=3, control=Control())

@@ -21,10 +21,10 @@ from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.control import Control
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
-from gumshoe.eval.asked import fingerprint
+from gumshoe.eval.arms.policies import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
-from gumshoe.eval.results import Result
-from gumshoe.eval.run import choose_tasks, evaluate
+from gumshoe.eval.evaluate import choose_tasks, evaluate
+from gumshoe.eval.results.records import Result
 
 HEURISTICS = [
     {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},
@@ -61,7 +61,7 @@ def test_the_command_compares_arms_on_the_same_tasks(
     assert main(["eval", str(write_config(tmp_path, tasks, HEURISTICS))]) == 0
     shown = capsys.readouterr()
     assert "scripted teacher: 3/3 episodes" in shown.err
-    for name in ("results.jsonl", "summary.json", "report.html"):
+    for name in ("results.jsonl", "summary.json", "view/index.html"):
         assert str(tmp_path / "out" / name) in shown.out
     made = summary(tmp_path)
     assert made["tasks"] == {"all": 3, "heldout_bugs": 2, "heldout_projects": 1}
@@ -135,8 +135,6 @@ def test_the_solver_measures_what_the_reports_are_worth(
     assert list(solved) == ["teacher", "no_pack", "static", "oracle_pack"]
     compared = {(one["arm"], one["baseline"], one["metric"]) for one in made["comparisons"]}
     assert ("oracle_pack", "no_pack", "solved") in compared
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "What the reports are worth" in page
     lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
     results = [Result.model_validate_json(line) for line in lines]
     said = {one.task_id: (one.scores["solved"], one.tests) for one in results if one.arm == "oracle_pack"}
@@ -205,7 +203,10 @@ def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Pa
     assert [found[name]["line_recall"]["value"] for name in rows] == [0.5, 1.0, 0.5]
     assert found["codescout"]["line_precision"]["value"] == pytest.approx(1 / 4)
     assert [found[name]["reported"]["value"] for name in rows] == [1.0, 1.0, 0.5]
-    for broken, said in (("{}", "is no answer"), ('{"task_id": "shop/1", "answer": 3}', "the pack of shop/1 is wrong")):
+    for broken, said in (
+        ("{}", "is not an answer"),
+        ('{"task_id": "shop/1", "answer": 3}', "the pack of shop/1 is invalid"),
+    ):
         (tmp_path / "pack").write_text(broken + "\n")
         with pytest.raises(DatasetError, match=said):
             evaluate(validate(EvalConfig, yaml.safe_load(config.read_text()), origin="test"), Control())
@@ -220,7 +221,7 @@ def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Pa
         ({"arms": [{"name": "a"}]}, "arm 'a' needs either a model folder or a policy"),
         ({"arms": [HEURISTICS[0], HEURISTICS[0]]}, "two arms are called 'traceback'"),
         ({"arms": [{**arm, "baseline": True} for arm in HEURISTICS]}, "only one arm can be the baseline"),
-        ({"trace_arm": "x"}, "trace_arm 'x' is no arm"),
+        ({"main_arm": "x"}, "main_arm 'x' is not an arm"),
         ({"training_log": "{train}/log"}, "is not set: give -p vars.train=..."),
         ({"training_log": "/nowhere/log"}, "there is no training log /nowhere/log"),
         ({"arms": [{"name": "m", "model": "/nowhere"}]}, "there is no model folder /nowhere"),
@@ -243,7 +244,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, tasks: Path, caps
     (tmp_path / "file").touch()
     path = write_config(tmp_path, tasks, HEURISTICS, out=str(tmp_path / "file" / "out"))
     assert main(["eval", str(path)]) == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "cannot be created" in capsys.readouterr().err
 
 
 def chosen(tasks: Path, **more: Any) -> list[str]:
@@ -283,4 +284,4 @@ def test_a_broken_entry_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     )
     assert [task.id for task, _ in choose_tasks(config, told.append)] == ["nightmare/sound"]
     assert len(told) == 1
-    assert told[0].startswith("passed over: task nightmare/broken: ")
+    assert told[0].startswith("skipped: task nightmare/broken: ")

@@ -14,7 +14,7 @@ from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
 from gumshoe.eval.scorers.conduct import Conduct
 from gumshoe.eval.scorers.grounding import Grounding
-from gumshoe.eval.scorers.localisation import FirstRight, Localisation, first_right_rank, lines_overlap
+from gumshoe.eval.scorers.localisation import Localisation, ReciprocalRank, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.records import ContextPack, Location, Trajectory, WorkspaceSpec
@@ -33,7 +33,7 @@ LOCATIONS = st.lists(
 
 
 def scores(trajectory: Trajectory) -> dict[str, float | None]:
-    found = (scorer.score(trajectory, make_oracle(), None) for scorer in make_scorers([make_task()]))
+    found = (scorer.score(trajectory, make_oracle()) for scorer in make_scorers([make_task()]))
     return {score.name: score.value for score in found}
 
 
@@ -47,7 +47,7 @@ def test_localisation_by_hand() -> None:
     assert found["line_recall"] == pytest.approx(1 / 2)
     assert found["line_f1"] == pytest.approx(2 / 7)
     assert (found["file_precision"], found["file_recall"]) == (1 / 2, 1.0)
-    assert found["first_right"] == 1 / 2
+    assert found["reciprocal_rank"] == 1 / 2
     assert (found["function_recall"], found["function_precision"]) == (1 / 2, 1 / 2)
 
 
@@ -56,21 +56,25 @@ def test_all_lines_of_the_fix_and_nothing_else_is_perfect() -> None:
     perfect = [
         f"{level}_{measure}" for level in ("file", "function", "line") for measure in ("precision", "recall", "f1")
     ]
-    assert [found[name] for name in (*perfect, "first_right")] == [1.0] * 10
+    assert [found[name] for name in (*perfect, "reciprocal_rank")] == [1.0] * 10
 
 
 def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None:
     found = scores(make_trajectory([make_step()]))
-    assert [found[name] for name in ("line_recall", "file_recall", "function_recall", "line_f1", "first_right")] == [
-        0.0
-    ] * 5
+    assert [
+        found[name] for name in ("line_recall", "file_recall", "function_recall", "line_f1", "reciprocal_rank")
+    ] == [0.0] * 5
     assert [found[name] for name in ("line_precision", "file_precision", "grounding", "brier")] == [None] * 4
     assert found["reported"] == 0.0
 
 
 def test_a_patch_that_only_adds_files_leaves_localisation_unscored() -> None:
     added = make_oracle(patch="--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
-    for scorer in (*(Localisation("line", measure, SOURCES) for measure in ("recall", "f1")), FirstRight(), Brier()):
+    for scorer in (
+        *(Localisation("line", measure, SOURCES) for measure in ("recall", "f1")),
+        ReciprocalRank(),
+        Brier(),
+    ):
         assert scorer.score(make_trajectory(pack=make_pack(("cart.py", 1, 1))), added).value is None
 
 

@@ -269,5 +269,5 @@ def test_a_refused_prompt_is_said_so(replies: Callable[..., Wire]) -> None:
 
 
 def test_nobody_there_is_one_line() -> None:
-    with pytest.raises(ServeError, match="nobody answers at http://127"):
+    with pytest.raises(ServeError, match="no server responds at http://127"):
         list(check_server("http://127.0.0.1:9/v1", "m", Path("/nowhere")))

@@ -1,4 +1,4 @@
-"""The scripted solver: what it repairs depends on where it is told to look."""
+"""The scripted solver: what it repairs depends on the locations it is given."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
+from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks
+from gumshoe.eval.arms.readers import oracle_pack, read_codescout, read_fastcontext, static_pack
+from gumshoe.eval.arms.solvers.repair import repair, repair_each
+from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
-from gumshoe.eval.grader import Answer, Grader
+from gumshoe.eval.grading.grader import Answer, Grader
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.eval.solve import check_solver
-from gumshoe.eval.solver.jobs import Job, reference_jobs
-from gumshoe.eval.solver.packs import oracle_pack, read_codescout, read_fastcontext, static_pack
-from gumshoe.eval.solver.scripted import repair, repair_each
-from gumshoe.eval.solver.scripted_runs import ScriptedRuns
 from gumshoe.records import ContextPack, Oracle, Task
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
 
 
@@ -91,57 +91,77 @@ def test_a_static_pack_names_the_functions_that_the_statement_names(workspace: W
     assert place.end == 6
 
 
-REFERENCES = ("no_pack", "static", "oracle_pack")
+SOURCES = {"no_pack": NoPacks(), "static": StaticPacks(), "oracle_pack": OraclePacks()}
 
 
-def runs(path: Path) -> ScriptedRuns:
-    return ScriptedRuns(SolverConfig(tries=12), path, LOCAL, 0)
+def run_of(folder: Path, pair: tuple[Task, Oracle], control: Control | None = None) -> EvalRun:
+    config = EvalConfig(
+        out=str(folder),
+        tasks=TasksConfig(source="casebook"),
+        arms=(ArmConfig(name="a", policy=TracebackConfig()),),
+        sandbox=LOCAL,
+    )
+    return EvalRun(config, (pair,), control or Control())
 
 
-def test_outcomes_are_kept_and_equal_packs_are_played_once(
-    tmp_path_factory: pytest.TempPathFactory, pair: tuple[Task, Oracle]
-) -> None:
-    path = tmp_path_factory.mktemp("runs") / "solver.jsonl"
+def script(folder: Path) -> ScriptedSolver:
+    return ScriptedSolver(SolverConfig(tries=12), folder / "solver.jsonl", LOCAL, 0)
+
+
+def attempts(run: EvalRun) -> list[Attempt]:
+    """What the arms give that need no seeker."""
+    (pair,) = run.tasks
+    packs = {arm: source.collect(run, Hooks()).packs for arm, source in SOURCES.items()}
+    return [Attempt(arm, *pair, pack, sample) for arm, found in packs.items() for (_, sample), pack in found.items()]
+
+
+def solve(run: EvalRun, wanted: list[Attempt]) -> dict[AttemptKey, Solution]:
+    return dict(script(run.out).solve(wanted, run, Hooks()))
+
+
+def test_outcomes_are_kept_and_equal_packs_are_solved_once(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+    run = run_of(tmp_path / "runs", pair)
     task, oracle = pair
-    jobs = [Job("a", task, oracle, oracle_pack(oracle)), Job("b", task, oracle, oracle_pack(oracle))]
-    jobs += [Job("c", task, oracle, ContextPack()), *reference_jobs([pair], REFERENCES)]
-    found = runs(path).run(jobs, Control(), workers=2)
+    wanted = [Attempt(name, task, oracle, oracle_pack(oracle)) for name in ("a", "b")]
+    wanted += [Attempt("c", task, oracle, ContextPack()), *attempts(run)]
+    found = solve(run, wanted)
     solved = {arm: one.solved for (arm, _, _), one in found.items()}
     assert (solved["a"], solved["b"], solved["c"], solved["oracle_pack"]) == (1.0, 1.0, 0.0, 1.0)
     assert found["a", task.id, 0].patch == found["oracle_pack", task.id, 0].patch != ""
+    path = run.out / "solver.jsonl"
     lines = path.read_text().splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 4
     path.write_text("\n".join(lines) + '\n{"torn')
-    assert runs(path).run(jobs, Control(), workers=2) == found
+    assert solve(run, wanted) == found
     assert path.read_text().splitlines() == lines
 
 
 def test_a_stopped_run_leaves_the_rest_out(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
     control = Control()
     control.finish()
-    assert runs(tmp_path / "s").run(reference_jobs([pair], REFERENCES), control, 1) == {}
+    run = run_of(tmp_path, pair, control)
+    assert StaticPacks().collect(run, Hooks()).packs == {}
+    assert solve(run, attempts(run)) == {}
 
 
 def test_a_sandbox_that_cannot_be_made_ends_the_run(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
     spec = pair[0].workspace.model_copy(update={"path": str(tmp_path / "gone")})
-    lost = pair[0].model_copy(update={"workspace": spec})
+    run = run_of(tmp_path, (pair[0].model_copy(update={"workspace": spec}), pair[1]))
     with pytest.raises(TaskError):
-        runs(tmp_path / "s").run(reference_jobs([(lost, pair[1])], REFERENCES), Control(), 1)
+        solve(run, [Attempt("a", *run.tasks[0], None)])
 
 
-def test_hidden_tests_are_nothing_for_the_script(pair: tuple[Task, Oracle]) -> None:
+def test_hidden_tests_are_nothing_for_the_script(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
     hidden = pair[0].model_copy(update={"regime": "issue"})
-    arms = (ArmConfig(name="a", policy=TracebackConfig()),)
-    config = EvalConfig(out="x", tasks=TasksConfig(source="casebook"), arms=arms, solver=SolverConfig())
-    check_solver(config, [pair])
+    script(tmp_path).check([pair])
     with pytest.raises(ConfigError, match=r"shop/0 hides its tests.* solver\.kind=policy"):
-        check_solver(config, [(hidden, pair[1])])
+        script(tmp_path).check([(hidden, pair[1])])
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "s").write_text("[]\n")
-    with pytest.raises(DatasetError, match="line 1 cannot be read"):
-        runs(tmp_path / "s")
+def test_a_damaged_file_is_named(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+    (tmp_path / "solver.jsonl").write_text("[]\n")
+    with pytest.raises(DatasetError, match="line 1 is not a JSON object: remove the file"):
+        solve(run_of(tmp_path, pair), [])
 
 
 # --- other explorers' answers -------------------------------------------------------------------------------------
@@ -201,14 +221,19 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle])
     wrong = oracle.gold_patch.replace("+        total = total - 10", "+        total = total - 9")
     stale = oracle.gold_patch.replace("total + 10", "total * 10")
     answers = [Answer(task, oracle, patch) for patch in (oracle.gold_patch, wrong, stale, "")]
-    grader = Grader(tmp_path / "grades.jsonl", LOCAL)
+    grader = Grader(tmp_path / "grades.jsonl", LOCAL, trusted=True)
     assert grader.resolved(answers[0]) is None
     grader.grade(answers, Control(), 2)
     assert [grader.resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
-    assert [grader.said(answer) for answer in answers] == [
+    assert [grader.describe(answer) for answer in answers] == [
         "1 test passes",
-        "1 of 1 tests fail: test_shop.py::test_members",
+        "1 still fail: test_shop.py::test_members",
         "the patch does not apply",
         "no patch",
     ]
-    assert [Grader(tmp_path / "grades.jsonl", LOCAL).resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
+    assert [Grader(tmp_path / "grades.jsonl", LOCAL, trusted=True).resolved(answer) for answer in answers] == [
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+    ]

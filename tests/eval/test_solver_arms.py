@@ -13,7 +13,7 @@ from explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, Trajectory, WorkspaceSpec
 
 TURN = PROMPT_TOKENS + ANSWER_TOKENS
@@ -48,7 +48,12 @@ def write_tasks(folder: Path, count: int) -> Path:
                 readonly=("test_*.py",),
                 limits=Limits(steps=6, command_timeout_s=60),
             ),
-            Oracle(task_id=f"parts/{number}", gold_patch=gold),
+            Oracle(
+                task_id=f"parts/{number}",
+                gold_patch=gold,
+                fail_to_pass=("test_parts.py::test_twice",),
+                pass_to_pass=("test_luck.py::test_luck",) if number == count - 1 else (),
+            ),
         )
         for number in range(count)
     ]
@@ -208,8 +213,8 @@ def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     ("solver", "said"),
     [
         ({"kind": "policy"}, "needs either a model folder or a policy"),
-        ({"policy": {"kind": "teacher"}}, "a scripted solver asks no model"),
-        ({"references": ["debug", "no_pack"]}, "leave 'debug' out of solver.references"),
+        ({"policy": {"kind": "teacher"}}, "a scripted solver uses no model"),
+        ({"references": ["debug", "no_pack"]}, "remove 'debug' from solver.references"),
         ({"kind": "policy", "model": "{no}/m"}, "is not set: give -p vars.no=..."),
         ({"kind": "policy", "model": "/nowhere"}, "there is no model folder /nowhere"),
         ({"references": ["best"]}, "solver.references"),

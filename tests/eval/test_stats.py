@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.eval.stats import Estimate, bootstrap_mean, mcnemar, mean_estimate, paired_difference, wilson
+from gumshoe.eval.results.stats import Estimate, bootstrap_mean, mcnemar, mean_estimate, paired_difference, wilson
 
 VALUES = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=30)
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60)

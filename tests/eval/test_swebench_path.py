@@ -19,7 +19,7 @@ import yaml
 from explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
 
 from gumshoe.cli import main
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import make_patch
 
 pytestmark = [
     pytest.mark.needs("docker"),
@@ -71,7 +71,7 @@ def image() -> Generator[str]:
     container = client.containers.run(BASE, ["sh", "-ec", "\n".join(steps)], detach=True, network_mode="none")
     try:
         assert container.wait()["StatusCode"] == 0, container.logs()
-        # The harness keeps its containers open with `tail` and asks them to stop, which a first process does not hear
+        # The harness keeps its containers open with `tail` and asks them to stop; process 1 ignores the signal
         # unless it listens: without this it waits for 15 seconds each time.
         listening = 'if [ "$1" = tail ]; then trap "exit 0" TERM; "$@" & wait; else exec "$@"; fi'
         container.commit(name, "latest", changes=f"ENTRYPOINT {json.dumps(['sh', '-c', listening, '--'])}")

@@ -107,13 +107,13 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
         fields: dict[str, Any] = {
             "id": "cart",
             "source": "test",
-            "problem_statement": "mend the cart",
+            "problem_statement": "fix the cart",
             "workspace": WorkspaceSpec(path=str(project)),
             "entrypoint": ENTRYPOINT,
             "limits": Limits(command_timeout_s=timeout),
             **task,
         }
-        env = DebugEnv(Task(**fields), tools=tools, sandbox=SandboxConfig(kind=kind), trusted=True)  # type: ignore[arg-type]
+        env = DebugEnv(Task(**fields), tools=tools, sandbox=SandboxConfig(kind=kind, unsafe=True), trusted=True)  # type: ignore[arg-type]
         envs.append(env)
         env.reset(seed=0)
         return Bench(env)

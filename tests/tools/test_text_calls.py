@@ -90,3 +90,102 @@ def test_unreadable_blocks_say_why(block: str, name: str, why: str) -> None:
     assert (call.id, call.name) == ("t-0", name)
     assert call.parse_error is not None
     assert why in call.parse_error
+
+
+OFFERED = {"view", "eval"}
+PROSE = st.text(st.characters(exclude_characters="{`", exclude_categories=["Cs"])).filter(
+    lambda it: "tool_call>" not in it
+)
+ARGUMENTS = st.dictionaries(st.text(), VALUES, max_size=3)
+WRAPPERS = st.sampled_from(["{}", "```json\n{}\n```", "```\n{}\n```", "```JSON\n\n{}\n````", "```json\n{}", "  {}  "])
+
+
+def bare(name: Any, arguments: Any, indent: int | None = None) -> str:
+    return json.dumps({"name": name, "arguments": arguments}, indent=indent)
+
+
+@given(
+    PROSE.map(lambda it: f"{it}."),
+    PROSE.map(lambda it: f"A{it}"),
+    st.sampled_from(sorted(OFFERED)),
+    ARGUMENTS,
+    st.sampled_from([None, 2]),
+    WRAPPERS,
+)
+def test_one_bare_call_of_an_offered_tool_is_a_call(
+    before: str, after: str, name: str, arguments: dict[str, Any], indent: int | None, wrapper: str
+) -> None:
+    written = wrapper.replace("{}", bare(name, arguments, indent))
+    if "tool_call>" in written:
+        return
+    after = "" if wrapper == "```json\n{}" else f"\n{after}"
+    content, calls = split_text_calls(f"{before}\n{written}{after}", prefix="p", offered=OFFERED)
+    assert calls == (ToolCall(id="p-0", name=name, arguments=arguments),)
+    assert "arguments" not in content.replace(before, "").replace(after.strip(), "")
+
+
+@given(PROSE, VALUES | st.fixed_dictionaries({"name": VALUES | st.just("view"), "arguments": VALUES}), WRAPPERS)
+def test_other_json_is_no_call(before: str, value: Any, wrapper: str) -> None:
+    text = f"{before}\n{wrapper.replace('{}', json.dumps(value))}"
+    is_call = isinstance(value, dict) and value.keys() == {"name", "arguments"} and value["name"] in ("view", "eval")
+    if "tool_call>" in text or (is_call and isinstance(value["arguments"], dict)):
+        return
+    assert split_text_calls(text, prefix="p", offered=OFFERED) == (text, ())
+
+
+@given(PROSE.filter(lambda it: it.strip() != ""), ARGUMENTS, st.booleans())
+def test_a_call_inside_a_line_of_prose_is_no_call(words: str, arguments: dict[str, Any], first: bool) -> None:
+    line = "".join(words.splitlines()).strip() or "say"
+    call = bare("view", arguments)
+    text = f"{line} {call}" if first else f"{call} {line}"
+    if "tool_call>" not in text:
+        assert split_text_calls(text, prefix="p", offered=OFFERED) == (text, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\n{call}\n```",
+        "```jsonl\n{call}\n{call}\n```",
+        "{call}\n{call}",
+        "```json\n{call}\n```\nor\n{call}",
+        '```json\n{call}\n```\nwith a file of\n```json\n{"version": 1}\n```',
+        "```json\n# how to call it\n{call}\n```",
+        "    {call}",
+        "> {call}",
+        "- {call}",
+        "call = {call}",
+        "```{call}```",
+        "[\n{call}\n,]",
+        "print(\n{call}\n)",
+        "tools = [\n{call}\n]",
+        'x = {"a": NaN, "b":\n{call}\n}',
+        '{"calls":\n{call}\n}',
+        '{"name": "view", "arguments": {}, "version": 2}',
+        '{"name": "view", "parameters": {}}',
+        '{"name": "view", "arguments": {"path": "a',
+        '{"name": "view", "arguments": {"x": NaN}}',
+        '{"name": "view", "arguments": ' + '{"arguments":' * 20_000,
+        '{"name": "rm", "arguments": {}}',
+    ],
+)
+def test_what_only_shows_a_call_is_none(text: str) -> None:
+    text = text.replace("{call}", bare("view", {"path": "a.py"}))
+    assert split_text_calls(text, prefix="p", offered=OFFERED) == (text, ())
+
+
+def test_no_bare_call_is_read_beside_tags_or_without_offered_tools() -> None:
+    written = bare("view", {"path": "a.py"})
+    assert split_text_calls(written, prefix="p") == (written, ())
+    tagged = f'{written}\n<tool_call>{{"name": "eval", "arguments": {{}}}}</tool_call>'
+    content, calls = split_text_calls(tagged, prefix="p", offered=OFFERED)
+    assert (content, [call.name for call in calls]) == (written, ["eval"])
+
+
+def test_code_beside_a_bare_call_stays_text() -> None:
+    code = '```python\nempty = {}\n{"name": "view", "arguments": {}}\n```'
+    content, (call,) = split_text_calls(
+        f"{code}\nNow:\n{bare('eval', {'x': 1}, 2)}\nThat shows it.", prefix="p", offered=OFFERED
+    )
+    assert (call.name, call.arguments) == ("eval", {"x": 1})
+    assert content == f"{code}\nNow:\nThat shows it."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tool_bench import Bench
@@ -98,3 +99,26 @@ def test_report_refuses(bench: Bench, changes: dict[str, object], said: str) -> 
 def test_submit_names_what_was_edited(bench: Bench) -> None:
     bench.call("rewrite", path="cart.py", code="x = 1\n")
     assert bench.call("submit").data == {"submitted": True, "edited": ["cart.py"]}
+
+
+def test_a_printed_traceback_is_frames_and_an_exception(open_bench: Open, project: Path) -> None:
+    (project / "test_unit.py").write_text(
+        "import unittest\nfrom cart import Cart\n\nclass Case(unittest.TestCase):\n"
+        "    def test_price(self):\n        Cart().price(None)\n"
+    )
+    observation = open_bench(entrypoint=("python", "-m", "unittest", "-v", "test_unit")).call("eval")
+    outcomes: Any = observation.data["outcomes"]
+    (outcome,) = outcomes
+    assert outcome["message"].startswith("TypeError: unsupported operand")
+    assert [(frame["path"], frame["function"]) for frame in outcome["frames"]] == [
+        ("test_unit.py", "test_price"),
+        ("cart.py", "price"),
+    ]
+    assert "  cart.py:11 in price: value = item * 2" in observation.text.splitlines()
+
+
+def test_frames_of_a_program_that_is_no_test_runner(open_bench: Open, project: Path) -> None:
+    (project / "check.py").write_text("from cart import Cart\n\nCart().price(None)\n")
+    data: Any = open_bench(entrypoint=("python", "check.py")).call("eval").data
+    assert [(frame["path"], frame["line"]) for frame in data["frames"]] == [("check.py", 3), ("cart.py", 11)]
+    assert data["output"].endswith("'NoneType' and 'int'")

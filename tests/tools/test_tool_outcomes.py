@@ -68,22 +68,22 @@ class Unittest(unittest.TestCase):
 """
 
 
-def outcomes(python: str, folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
-    """Runs pytest in a folder with the plugin; id to outcome and message."""
+def outcomes(python: str, folder: Path, *arguments: str) -> dict[str, tuple[str, str, list[str]]]:
+    """Runs pytest in a folder with the plugin; id to outcome, message and the paths of its frames."""
     record = folder / "outcomes.jsonl"
     record.unlink(missing_ok=True)
     environment = {**os.environ, "GUMSHOE_OUTCOMES": str(record), "PYTHONPATH": str(DEBUGGER.parent)}
     argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider", *arguments]
     subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, timeout=60)
     lines = [json.loads(line) for line in record.read_text().splitlines()]
-    return {line["id"]: (line["outcome"], line["message"]) for line in lines}
+    return {line["id"]: (line["outcome"], line["message"], [each["path"] for each in line["frames"]]) for line in lines}
 
 
 def test_every_outcome(python: str, tmp_path: Path) -> None:
     (tmp_path / "test_all.py").write_text(SUITE)
     (tmp_path / "test_broken.py").write_text("import no_such_module\n")
     found = outcomes(python, tmp_path, "--continue-on-collection-errors")
-    assert {name.rpartition("::")[2]: outcome for name, (outcome, _) in found.items()} == {
+    assert {name.rpartition("::")[2]: outcome for name, (outcome, _, _) in found.items()} == {
         "test_broken.py": "error",
         "test_setup": "error",
         "test_teardown": "error",
@@ -95,9 +95,9 @@ def test_every_outcome(python: str, tmp_path: Path) -> None:
         "test_sub": "failed",
     }
     assert found["test_broken.py"][1].startswith("ModuleNotFoundError: No module named 'no_such_module'")
-    deep = found["test_all.py::test_deep"][1].splitlines()
-    assert deep[0].startswith("AttributeError: 'object' object has no attribute 'nothing'")
-    assert [line.partition(":")[0] for line in deep[1:]] == ["test_all.py"] * 4
+    _, deep, frames = found["test_all.py::test_deep"]
+    assert deep.startswith("AttributeError: 'object' object has no attribute 'nothing'")
+    assert frames == ["test_all.py"] * 4
     assert "because" in found["test_all.py::test_skip"][1]
     assert "XPASS" in found["test_all.py::test_strict"][1]
 

@@ -130,9 +130,9 @@ def test_programs_that_cannot_be_interrupted_are_killed(open_bench: Open, projec
 
 
 def test_programs_that_vanish_are_an_ordinary_end(open_bench: Open, project: Path) -> None:
-    (project / "gone.py").write_text("import os\nprint('bye', flush=True)\nos._exit(7)\n")
+    (project / "gone.py").write_text("import os\nprint('done', flush=True)\nos._exit(7)\n")
     bench = open_bench(entrypoint=("python", "gone.py"))
-    assert bench.text("pdb", command="c") == "program ended with exit code 7\noutput:\nbye"
+    assert bench.text("pdb", command="c") == "program ended with exit code 7\noutput:\ndone"
 
 
 def test_program_output_is_kept_apart_and_capped(open_bench: Open, project: Path) -> None:

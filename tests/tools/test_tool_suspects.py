@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tool_bench import Bench
 
+from gumshoe.tools.formulas import FORMULAS, barinel, dstar, ochiai, tarantula
 from gumshoe.tools.spans import Span
-from gumshoe.tools.suspects import Spectrum, ochiai, rank
+from gumshoe.tools.suspects import Spectrum, rank
 
 Open = Callable[..., Bench]
 INSIDE = Path(__file__).parents[2] / "tools" / "inside"
@@ -24,21 +25,22 @@ INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 def test_suspects_on_every_backend(open_bench: Open, backend: str) -> None:
     observation = open_bench(backend).call("suspects")
     assert observation.text.splitlines() == [
-        "3 functions run by 1 failing test, most suspicious first",
-        "14-18 cart.py Cart.total 1.00",
+        "No function stands out: 1 failing test run 3, all equally suspicious; nearest to the failure first",
         "8-12 cart.py Cart.price 1.00",
+        "14-18 cart.py Cart.total 1.00",
         "5-6 cart.py Cart.__init__ 1.00",
-        'To view the first: {"start": 14, "end": 18, "path": "cart.py"}',
+        'To view the first: {"start": 8, "end": 12, "path": "cart.py"}',
     ]
     assert observation.data["failed"] == 1
     assert observation.data["passed"] == 1
     assert observation.data["suspects"][0] == {  # type: ignore[index]
         "path": "cart.py",
-        "function": "Cart.total",
-        "start": 14,
-        "end": 18,
+        "function": "Cart.price",
+        "start": 8,
+        "end": 12,
         "score": 1.0,
-        "lines": [15, 16, 17],
+        "lines": [11, 12],
+        "distance": 0,
     }
 
 
@@ -108,31 +110,80 @@ def test_the_plugin_on_other_pythons(python: str, project: Path) -> None:
     subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
     written = json.loads(record.read_text())
     assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])
-    assert written["lines"]["cart.py"]["17"][:2] == [1, 0]
+    assert written["lines"]["cart.py"]["17"] == [1, 0]
+    assert written["distances"]["cart.py"] == {"5": 3, "8": 0, "14": 1}
 
 
-def test_ochiai_by_hand() -> None:
-    assert ochiai(0, 3, 2) == 0.0
-    assert ochiai(2, 0, 2) == 1.0
-    assert ochiai(1, 3, 4) == pytest.approx(1 / 4)
+def test_formulas_by_hand() -> None:
+    assert [formula(0, 3, 2, 5) for formula in FORMULAS.values()] == [0.0] * 4
+    assert ochiai(2, 0, 2, 5) == 1.0
+    assert ochiai(1, 3, 4, 5) == pytest.approx(1 / 4)
+    assert dstar(3, 2, 4, 9) == pytest.approx(9 / 3)
+    assert dstar(2, 0, 2, 5) > dstar(2, 1, 2, 5)
+    assert tarantula(1, 1, 2, 4) == pytest.approx(0.5 / 0.75)
+    assert tarantula(1, 0, 1, 0) == 1.0
+    assert barinel(2, 6, 2, 9) == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize("name", FORMULAS)
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 50))
-def test_ochiai_stays_within_bounds_and_falls_with_passing_tests(failing: int, passing: int, failed: int) -> None:
+def test_scores_are_finite_and_fall_with_passing_tests(name: str, failing: int, passing: int, failed: int) -> None:
     failing = min(failing, failed)
-    score = ochiai(failing, passing, failed)
-    assert 0 <= score <= 1 + 1e-9
-    assert ochiai(failing, passing + 1, failed) <= score
+    score = FORMULAS[name](failing, passing, failed, passing + 1)
+    assert score >= 0
     assert math.isfinite(score)
+    assert FORMULAS[name](failing, passing + 1, failed, passing + 1) <= score + 1e-9
 
 
-def test_ties_go_to_more_suspicious_lines_then_to_what_ran_last() -> None:
-    spectrum = Spectrum(failed=1, passed=0, lines={"a.py": {2: (1, 0, 1), 5: (1, 0, 9), 8: (1, 0, 5), 9: (1, 0, 6)}})
+def test_a_formula_is_chosen_by_name(bench: Bench) -> None:
+    assert bench.call("suspects", formula="dstar").data["formula"] == "dstar"
+    assert "one of ochiai, dstar, tarantula, barinel" in bench.text("suspects", formula="magic")
+
+
+def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Bench) -> None:
+    bench.workspace.write_text(
+        "shop.py",
+        "class Price:\n    def __init__(self, cents):\n        self.cents = cents\n\n"
+        "    def __repr__(self):\n        return shown(self)\n\n"
+        "    def __enter__(self):\n        return self\n\n"
+        "    def __exit__(self, *error):\n        self.cents = 0\n\n"
+        "def shown(price):\n    return str(price.cents)\n\ndef half(price):\n    return Price(price.cents // 3)\n",
+    )
+    bench.workspace.write_text(
+        "test_cart.py",
+        "import pytest\nfrom shop import Price, half, shown\n\n"
+        "@pytest.fixture\ndef price():\n    price = Price(10)\n    yield price\n    shown(price)\n\n"
+        "def test_half(price):\n    with price:\n        assert half(price) == Price(5)\n",
+    )
+    observation = bench.call("suspects")
+    names = [suspect["function"] for suspect in observation.data["suspects"]]  # type: ignore[index,union-attr]
+    assert sorted(names) == ["Price.__enter__", "Price.__init__", "half"]
+
+
+def test_ties_go_to_the_nearest_then_to_more_suspicious_lines() -> None:
+    spectrum = Spectrum(
+        failed=1,
+        passed=0,
+        lines={"a.py": {2: (1, 0), 5: (1, 0), 8: (1, 0), 9: (1, 0)}},
+        distances={"a.py": {1: 2, 4: 1}},
+    )
     spans = [Span("one", 1, 2), Span("two", 4, 5), Span("three", 7, 9)]
-    assert [suspect.span.name for suspect in rank(spectrum, {"a.py": spans})] == ["three", "two", "one"]
+    assert [suspect.span.name for suspect in rank(spectrum, {"a.py": spans})] == ["two", "one", "three"]
+    spectrum = spectrum.model_copy(update={"distances": {}})
+    assert rank(spectrum, {"a.py": spans})[0].span.name == "three"
 
 
 def test_lines_belong_to_the_innermost_function() -> None:
-    spectrum = Spectrum(failed=1, passed=0, lines={"a.py": {3: (1, 0, 1), 9: (1, 0, 2)}})
+    spectrum = Spectrum(failed=1, passed=0, lines={"a.py": {3: (1, 0), 9: (1, 0)}})
     ranked = rank(spectrum, {"a.py": [Span("outer", 1, 6), Span("outer.inner", 2, 4)]})
     assert [suspect.span.name for suspect in ranked] == ["outer.inner"]
+
+
+def test_a_line_of_a_comprehension_counts_once_a_test(bench: Bench) -> None:
+    bench.workspace.write_text("shop.py", "def doubled(numbers):\n    return [number * 3 for number in numbers]\n")
+    bench.workspace.write_text(
+        "test_cart.py",
+        "from shop import doubled\n\ndef test_bad():\n    assert doubled([1, 2]) == [2, 4]\n\n"
+        "def test_good():\n    assert doubled([0]) == [0]\n",
+    )
+    assert bench.call("suspects").data["suspects"][0]["score"] == 0.7071  # type: ignore[index,call-overload]

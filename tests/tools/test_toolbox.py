@@ -34,14 +34,14 @@ def file_size(workspace: Workspace, path: str) -> Observation:
 
 
 class Recorder(BaseTool):
-    """Keeps what it is told; breaks when asked to."""
+    """Records its events; raises when configured to."""
 
     name = "recorder"
     instructions = "Record things."
 
     def __init__(self) -> None:
         super().__init__()
-        self.events: list[str] = []
+        self.seen: list[str] = []
 
     def run(self, workspace: Workspace, how: str) -> str:
         """Break."""
@@ -52,16 +52,16 @@ class Recorder(BaseTool):
         raise ToolFailure("broken", "told to \ud800")
 
     def on_reset(self, workspace: Workspace) -> None:
-        self.events.append("reset")
+        self.seen.append("reset")
 
     def on_edit(self, edit: Edit, workspace: Workspace) -> None:
-        self.events.append(f"edit {edit.path}")
+        self.seen.append(f"edit {edit.path}")
 
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
-        self.events.append(f"eval {run.passed}")
+        self.seen.append(f"eval {run.passed}")
 
     def close(self) -> None:
-        self.events.append("close")
+        self.seen.append("close")
 
 
 class Loose:
@@ -107,7 +107,7 @@ def test_every_tool_hears_of_edits_runs_and_resets(bench: Bench) -> None:
     box.dispatch(call("recorder", how="write"), bench.workspace)
     box.dispatch(call("eval"), bench.workspace)
     box.close()
-    assert recorder.events == ["reset", "edit x.txt", "edit new.txt", "eval False", "close"]
+    assert recorder.seen == ["reset", "edit x.txt", "edit new.txt", "eval False", "close"]
     assert box.instructions == "Record things."
 
 
@@ -129,11 +129,11 @@ def test_lone_surrogates_never_reach_a_record(bench: Bench) -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="same name"):
         Toolbox([shout, shout])
-    with pytest.raises(ConfigError, match="'view' is there twice"):
+    with pytest.raises(ConfigError, match="'view' is listed twice"):
         make_tools(["view", "view"])
 
 
-def test_tools_outside_a_toolbox_have_a_board(open_bench: Callable[..., Bench]) -> None:
+def test_tools_outside_a_toolbox_have_no_events(open_bench: Callable[..., Bench]) -> None:
     bench = open_bench(tools=["listdir"])
     view, evaluate = make_tools(["view", "eval"])
     assert "cart.py 1-30" in view.call({"path": "cart.py"}, bench.workspace).text

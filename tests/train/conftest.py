@@ -12,7 +12,8 @@ pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe[train
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe[train]'")
 
 from conversations import row, write_dataset
-from micro_config import MICRO, make_config
+from micro_config import make_config
+from tiny_model import tiny_model
 
 from gumshoe.train.config import TrainConfig
 
@@ -40,13 +41,6 @@ def config(dataset: Path, tmp_path: Path) -> TrainConfig:
 
 
 @pytest.fixture(scope="session")
-def start(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A micro model from nothing, with the tokenizer of the dataset."""
-    from gumshoe.train.config import ScratchSection
-    from gumshoe.train.data import conversations, load_rows
-    from gumshoe.train.scratch import make_scratch
-
-    out = tmp_path_factory.mktemp("start")
-    rows = load_rows(dataset, "seeker", "train")
-    make_scratch(ScratchSection.model_validate(MICRO), conversations(rows), out, seed=0)
-    return out
+def start() -> Path:
+    """A tiny model with random weights, with the tokenizer of the dataset."""
+    return tiny_model()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,16 @@ from conversations import TOOLS, conversation
 from micro_config import make_config
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.live import LiveSection, open_arena, play, reward
+from gumshoe.train.live import LiveSection, Request, Turn, open_arena, play, reward
 from gumshoe.train.sft import train
 
 HERE = "test_train_best:make_arena"
+
+
+@dataclass
+class FakeRequest:
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
 
 
 class Scripted:
@@ -27,17 +34,16 @@ class Scripted:
         self.written: list[str] = []
         self.over = False
 
-    def reset(self, task: str) -> list[dict[str, Any]]:
+    def begin(self) -> Scripted:
         self.over = False
-        return conversation(int(task))[:2]
+        return self
 
-    def call(self, name: str, arguments: Mapping[str, Any], *, new_turn: bool = True) -> str:
-        return f"{name} {dict(arguments)} {new_turn}"
+    def next_request(self) -> FakeRequest | None:
+        return None if self.over else FakeRequest(conversation(0)[:2])
 
-    def answer(self, text: str) -> list[dict[str, Any]]:
+    def accept(self, text: str, *, cut_off: bool = False) -> None:
         self.written.append(text)
         self.over = True
-        return [{"role": "assistant", "content": text}]
 
     def scores(self) -> dict[str, float]:
         return {"line_f1": self.worth.pop(0), "format": 1.0}
@@ -48,7 +54,6 @@ class Scripted:
 
 class ScriptedArena:
     tasks: Sequence[str] = ("0",)
-    tools = TOOLS
     scores: Sequence[str] = ("line_f1", "format")
 
     def __init__(self, live: Mapping[str, Any]) -> None:
@@ -57,8 +62,9 @@ class ScriptedArena:
     def opening(self, task: str) -> list[dict[str, Any]]:
         return conversation(int(task))[:2]
 
-    def episode(self) -> Scripted:
-        return self._episode
+    def episode(self, task: str) -> Scripted:
+        assert task in self.tasks
+        return self._episode.begin()
 
 
 def make_arena(live: Mapping[str, Any]) -> ScriptedArena:
@@ -148,9 +154,9 @@ def test_an_unknown_score_is_named() -> None:
 def test_an_episode_is_closed_also_when_the_writer_fails() -> None:
     episode = Scripted([1.0])
 
-    def fail(messages: object) -> str:
+    def fail(request: Request) -> Turn:
         raise KeyError("no")
 
     with pytest.raises(KeyError):
-        play(episode, "0", fail, {"line_f1": 1.0})
+        play(episode, fail, {"line_f1": 1.0})
     assert episode.over

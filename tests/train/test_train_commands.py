@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 from conversations import conversation, row, write_dataset
+from tiny_model import tiny_model
 
 from gumshoe.cli import main
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-SIZES = "{layers: 2, hidden: 80, heads: 2, head_dim: 16, intermediate: 32, vocab: 1024, context: 2}"
 
 
 @pytest.fixture
 def config_file(dataset: Path, tmp_path: Path) -> Path:
     path = tmp_path / "tiny.yaml"
     path.write_text(
-        f"out: {tmp_path}/run\ndataset: {dataset}\nscratch: {SIZES}\nmax_steps: 2\nlearning_rate: 0.01\n"
+        f"out: {tmp_path}/run\ndataset: {dataset}\nmodel: {tiny_model()}\nmax_steps: 2\nlearning_rate: 0.01\n"
         "max_length: 1024\nlog_every: 1\ndevice: cpu\nthreads: 1\n"
     )
     return path
@@ -71,7 +71,7 @@ def test_preflight_shows_the_mask_and_the_counts(
 
 
 def test_preflight_on_a_model_folder(config_file: Path, start: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["preflight", str(config_file), "-p", "scratch=null", "-p", f"model={start}"]) == 0
+    assert main(["preflight", str(config_file), "-p", f"model={start}"]) == 0
     assert "nothing to train" in capsys.readouterr().out
 
 
@@ -90,7 +90,9 @@ def test_preflight_fails_on_rows_with_nothing_to_train(
         (["-p", "view=agent"], "has no view 'agent'"),
         (["-p", "learning_rat=1"], "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
         (["-p", "max_length=9"], "more than max_length 9 tokens and would be cut"),
-        (["-p", "model=x"], "give either model"),
+        (["-p", "model=x"], "model x cannot be loaded"),
+        (["-p", "model=no.gguf"], "model no.gguf cannot be read"),
+        (["-p", "chat_template=no.jinja"], "chat_template: no.jinja cannot be read"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "preflight"])

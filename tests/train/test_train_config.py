@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
 
 from gumshoe.config import load_config
 from gumshoe.errors import ConfigError
-from gumshoe.train.config import LoraSection, ScratchSection, TrainConfig
+from gumshoe.train.config import LoraSection, TrainConfig
 from gumshoe.train.grpo_config import GrpoConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "train"
 
 
-@pytest.mark.parametrize("section", [TrainConfig, ScratchSection, LoraSection])
+@pytest.mark.parametrize("section", [TrainConfig, LoraSection])
 def test_every_field_has_a_description(section: Any) -> None:
     assert all(field.description for field in section.model_fields.values())
 
@@ -31,22 +30,11 @@ def test_every_published_config_is_valid(path: Path) -> None:
 
 def test_grpo_steps_must_be_whole_batches() -> None:
     with pytest.raises(ConfigError, match="batch 3 must divide the 16 episodes of a step"):
-        load_config(GrpoConfig, CONFIGS / "grpo_tiny.yaml", ["batch=3"])
-
-
-@pytest.mark.parametrize("changes", [{"model": "some/model"}, {"scratch": None}])
-def test_one_model_and_one_only(changes: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"either model .* or scratch"):
-        make_config(tmp_path, tmp_path, **changes)
-
-
-def test_adapters_on_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="use method: full"):
-        make_config(tmp_path, tmp_path, method="lora")
+        load_config(GrpoConfig, CONFIGS / "grpo.yaml", ["batch=3"])
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_known(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text("out: a\ndataset: b\nscratch: {layer: 2}\n")
-    with pytest.raises(ConfigError, match=r"unknown key 'scratch.layer'; did you mean 'layers'\?"):
+    path.write_text("out: a\ndataset: b\nmodel: m\nlora: {ranks: 2}\n")
+    with pytest.raises(ConfigError, match=r"unknown key 'lora.ranks'; did you mean 'rank'\?"):
         load_config(TrainConfig, path)

@@ -1,4 +1,4 @@
-"""Reading datasets, and what is said about wrong ones."""
+"""Reading datasets, and the errors for invalid ones."""
 
 from __future__ import annotations
 

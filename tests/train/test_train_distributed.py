@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from micro_config import MICRO
+from tiny_model import tiny_model
 
 from gumshoe.cli import main
 
@@ -19,7 +19,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS":
 
 
 def train(dataset: Path, out: Path, batch: int, *flags: object) -> list[dict[str, float]]:
-    config = {"out": str(out), "dataset": str(dataset), "scratch": MICRO, "max_length": 1024, "max_steps": 3}
+    config = {"out": str(out), "dataset": str(dataset), "model": str(tiny_model()), "max_length": 1024, "max_steps": 3}
     config |= {"batch": batch, "learning_rate": 0.01, "log_every": 1, "device": "cpu", "threads": 1}
     config |= {"eval_split": "test", "eval_every": 3}
     path = out.with_suffix(".yaml")

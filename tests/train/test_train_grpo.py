@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from conversations import TOOLS, conversation
 
 from gumshoe.cli import main
-from gumshoe.errors import SandboxError
+from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.train.grpo import train_grpo
 from gumshoe.train.grpo_config import GrpoConfig
 
@@ -23,35 +24,41 @@ HERE = "test_train_grpo:make_arena"
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 
-class Counted:
-    """Worth the more, the shorter the turn that opens it; over after two calls."""
+@dataclass
+class FakeRequest:
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
 
-    def __init__(self, fails: bool) -> None:
+
+class Counted:
+    """Worth the more, the more turns call a tool; over after two turns. A turn without a call is nudged."""
+
+    def __init__(self, task: str, fails: bool) -> None:
+        self.messages = conversation(int(task))[:2]
         self.fails = fails
-        self.calls: list[tuple[str, dict[str, Any], bool]] = []
+        self.turns: list[str] = []
+        self.requests: list[list[dict[str, Any]]] = []
         self.closed = 0
 
-    def reset(self, task: str) -> list[dict[str, Any]]:
-        self.calls = []
-        return conversation(int(task))[:2]
+    def next_request(self) -> FakeRequest | None:
+        if len(self.turns) >= 2:
+            return None
+        self.requests.append(list(self.messages))
+        return FakeRequest(list(self.messages))
 
-    def call(self, name: str, arguments: Mapping[str, Any], *, new_turn: bool = True) -> str:
+    def accept(self, text: str, *, cut_off: bool = False) -> None:
         if self.fails:
             raise SandboxError("the sandbox is gone")
-        self.calls.append((name, dict(arguments), new_turn))
-        return f"[step {len(self.calls) - 1}] {name}"
-
-    def answer(self, text: str) -> list[dict[str, Any]]:
-        assert text == "", "GRPO reads calls itself"
-        self.calls.append(("", {}, True))
-        return []
-
-    @property
-    def over(self) -> bool:
-        return len(self.calls) >= 2
+        self.messages.append({"role": "assistant", "content": text})
+        if "<tool_call>" in text:
+            self.messages.append({"role": "tool", "name": "view", "content": f"[step {len(self.turns)}] text"})
+        else:
+            self.messages.append({"role": "user", "content": "You called no tool." + " Cut off." * cut_off})
+        self.turns.append(text)
 
     def scores(self) -> dict[str, float]:
-        return {"line_f1": len(self.calls) / 2, "format": float(bool(self.calls))}
+        called = ["<tool_call>" in text for text in self.turns]
+        return {"line_f1": sum(called) / 2, "format": float(any(called))}
 
     def close(self) -> None:
         self.closed += 1
@@ -59,7 +66,6 @@ class Counted:
 
 class CountedArena:
     tasks: Sequence[str] = ("0", "1")
-    tools = TOOLS
     scores: Sequence[str] = ("line_f1", "format")
 
     def __init__(self, live: Mapping[str, Any]) -> None:
@@ -69,8 +75,8 @@ class CountedArena:
     def opening(self, task: str) -> list[dict[str, Any]]:
         return conversation(int(task))[:2]
 
-    def episode(self) -> Counted:
-        self.made.append(Counted(self.fails))
+    def episode(self, task: str) -> Counted:
+        self.made.append(Counted(task, self.fails))
         return self.made[-1]
 
 
@@ -121,11 +127,9 @@ def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> 
     assert len(rewards) == 2
     assert max(rewards) > 0
     assert {"rewards/line_f1/mean", "rewards/format/mean"} <= entries[0].keys()
-    assert len(arena.made) == 4
-    played = [call for episode in arena.made for call in episode.calls if call[0]]
-    assert played
-    assert {new_turn for _, _, new_turn in played} == {True}
-    assert all(len(episode.calls) <= 2 for episode in arena.made)
+    assert len(arena.made) == 8
+    assert any("<tool_call>" in text for episode in arena.made for text in episode.turns)
+    assert all(1 <= len(episode.turns) <= 2 for episode in arena.made)
     assert all(episode.closed for episode in arena.made)
     AutoModelForCausalLM.from_pretrained(result.model)
     tokenizer = AutoTokenizer.from_pretrained(result.model)
@@ -143,20 +147,65 @@ def test_a_sandbox_that_breaks_stops_the_run(caller: Path, tmp_path: Path) -> No
     assert not (tmp_path / "run" / "model").exists()
 
 
-def test_prompts_are_those_that_were_trained(caller: Path, tmp_path: Path) -> None:
-    from gumshoe.train.grpo import _trainer  # pyright: ignore[reportPrivateUsage]
+def rollouts(model: Path, arena: CountedArena, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
     from gumshoe.train.model import load_tokenizer
-    from gumshoe.train.run_folder import RunFolder
+    from gumshoe.train.rollouts import TokenRollouts
+    from gumshoe.train.template import training_template
 
-    wanted = config(caller, tmp_path / "run")
-    trainer = _trainer(wanted, RunFolder(wanted), CountedArena({}))
-    trainer._batch_environments = [None]  # pyright: ignore[reportPrivateUsage]
-    made = trainer._tokenize_prompts([conversation(0)[:2]])[0][0]  # pyright: ignore[reportPrivateUsage]
-    tokenizer: Any = load_tokenizer(str(caller), None)
-    expected = tokenizer.apply_chat_template(
-        conversation(0)[:2], tools=TOOLS, add_generation_prompt=True, return_dict=True
-    )["input_ids"]
-    assert made == expected
+    tokenizer: Any = load_tokenizer(str(model), None)
+    return TokenRollouts(arena, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer
+
+
+CALL = '<tool_call>\n{"name": "view", "arguments": {"path": "shop.py"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("texts", [(CALL, "I think so."), ("I think so.", CALL), ("cut", CALL)])
+def test_a_row_holds_the_tokens_that_a_server_would_be_asked_with(caller: Path, texts: tuple[str, str]) -> None:
+    """The tokens before each turn are the chat template's rendering of the conversation, nudges included."""
+    arena = CountedArena({})
+    turns: list[list[int]] = []
+    prompts: list[list[int]] = []
+
+    def scripted(ids: list[list[int]]) -> tuple[list[list[int]], list[list[float]]]:
+        prompts.append(ids[0])
+        turn = turns[len(prompts) - 1]
+        return [turn], [[-0.5] * len(turn)]
+
+    played, tokenizer = rollouts(caller, arena, scripted)
+    end = [tokenizer.eos_token_id]
+    turns += [tokenizer.encode(text) + end * (text != "cut") for text in texts]
+    out = played.play(["0"])
+    (episode,) = arena.made
+    for asked, rendered in zip(episode.requests, prompts, strict=True):
+        expected = tokenizer.apply_chat_template(asked, tools=TOOLS, add_generation_prompt=True, return_dict=True)
+        assert rendered == expected["input_ids"]
+    (row,), (mask,), (logprobs,) = out["completion_ids"], out["env_mask"], out["logprobs"]
+    assert prompts[1] + turns[1] == out["prompt_ids"][0] + row
+    assert [token for token, trained in zip(row, mask, strict=True) if trained] == turns[0] + turns[1]
+    assert logprobs == [-0.5 * trained for trained in mask]
+    assert out["episode_scores"] == [{"line_f1": 0.5, "format": 1.0}]
+    assert episode.closed
+
+
+def test_an_episode_without_room_for_another_turn_is_over(caller: Path) -> None:
+    arena = CountedArena({})
+    played, _ = rollouts(caller, arena, lambda ids: ([[5] * 40 for _ in ids], None), max_completion=30)
+    out = played.play(["0", "1"])
+    assert out["completion_ids"] == [[5] * 30] * 2
+    assert out["logprobs"] is None
+    assert [len(episode.turns) for episode in arena.made] == [1, 1]
+
+
+def test_a_conversation_that_shrinks_is_refused(caller: Path) -> None:
+    arena = CountedArena({})
+
+    def forget(ids: list[list[int]]) -> tuple[list[list[int]], None]:
+        del arena.made[-1].messages[0]
+        return [[5]], None
+
+    with pytest.raises(ConfigError, match="conversation that only grows"):
+        rollouts(caller, arena, forget)[0].play(["0"])
+    assert arena.made[-1].closed
 
 
 def test_the_command_runs_it(caller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from gumshoe.train.sft import train
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed here")
 def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: Path, tmp_path: Path) -> None:
-    config = make_config(dataset, tmp_path / "run", scratch=None, model=str(start), method="qlora")
+    config = make_config(dataset, tmp_path / "run", model=str(start), method="qlora")
     with pytest.raises(ConfigError, match="method: qlora needs bitsandbytes: pip install bitsandbytes"):
         train(config)
 
@@ -23,9 +23,9 @@ def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: 
 def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    # Without an accelerator the trainer refuses bf16 unless it is told that processors are meant.
+    # Without an accelerator the trainer refuses bf16 unless the CPU is requested explicitly.
     options: dict[str, Any] = {"device": "auto", "bf16": True, "gradient_checkpointing": True, "max_steps": 1}
-    result = train(make_config(dataset, tmp_path / "run", scratch=None, model=str(start), **options))
+    result = train(make_config(dataset, tmp_path / "run", model=str(start), **options))
     weights = load_file(result.model / "model.safetensors")
     assert {str(weight.dtype) for weight in weights.values()} == {"torch.bfloat16"}
     assert result.outcome is not None
@@ -33,17 +33,17 @@ def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path,
 
 
 def test_losses_go_to_a_tracker(start: Path, dataset: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"scratch": None, "model": str(start), "max_steps": 1, "report_to": ("tensorboard",)}
+    options: dict[str, Any] = {"model": str(start), "max_steps": 1, "report_to": ("tensorboard",)}
     train(make_config(dataset, tmp_path / "run", **options))
     (events,) = (tmp_path / "run").rglob("events.out.tfevents.*")
     assert b"train/loss" in events.read_bytes()
 
 
 def test_decisions_and_windows_train(start: Path, dataset: Path, tmp_path: Path) -> None:
-    common: dict[str, Any] = {"scratch": None, "model": str(start), "max_steps": 1}
+    common: dict[str, Any] = {"model": str(start), "max_steps": 1}
     decisions = train(make_config(dataset, tmp_path / "decisions", unit="decision", **common)).outcome
     assert decisions is not None
     assert decisions.rows == 18
-    cut = train(make_config(dataset, tmp_path / "cut", too_long="windows", max_length=200, **common)).outcome
+    cut = train(make_config(dataset, tmp_path / "cut", too_long="windows", max_length=500, **common)).outcome
     assert cut is not None
     assert cut.rows > 6

@@ -37,7 +37,7 @@ def config_file(dataset: Path, tmp_path: Path) -> str:
 
 def test_a_tracker_that_nobody_knows_is_named(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refusal(["train", config_file, "-p", "report_to=[notebook]"], capsys)
-    assert "report_to: 'notebook' is no tracker that transformers knows: azure_ml, " in said
+    assert "report_to: 'notebook' is not a tracker known to transformers: azure_ml, " in said
     assert not (Path(config_file).parent / "run").exists()
 
 
@@ -51,7 +51,7 @@ def test_a_tracker_that_is_not_installed_is_named() -> None:
 
 
 def test_layers_that_the_model_has_not_get_no_adapters(start: Path, dataset: Path, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"scratch": None, "model": str(start), "method": "lora", "lora": {"targets": ["query"]}}
+    changes: dict[str, Any] = {"model": str(start), "method": "lora", "lora": {"targets": ["query"]}}
     with pytest.raises(ConfigError, match=r"lora.targets: the model has no such layer; its layers are .*q_proj"):
         train(make_config(dataset, tmp_path / "run", **changes))
 
@@ -69,7 +69,7 @@ def test_a_page_that_cannot_be_written_is_named(config_file: str, capsys: pytest
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([str(CONFIGS / "train" / "tiny.yaml")], "has no distributed_type: see configs/accelerate"),
+        ([str(CONFIGS / "train" / "smollm2.yaml")], "has no distributed_type: see configs/accelerate"),
         ([str(CONFIGS.parent / "LICENSE")], "is not valid YAML"),
         ([str(CONFIGS / "accelerate" / "cpu.yaml"), "--processes", "0"], "--processes 0: give 1 or more"),
         ([str(CONFIGS / "accelerate" / "cpu.yaml"), "-p", "dataset=/nowhere"], "there is no dataset folder /nowhere"),
@@ -98,5 +98,5 @@ def test_turns_by_a_vllm_that_is_not_there_are_refused(tmp_path: Path) -> None:
 
     from gumshoe.train.grpo import train_grpo
 
-    with pytest.raises(ConfigError, match="vllm: colocate needs vLLM beside TRL"):
+    with pytest.raises(ConfigError, match="vllm: colocate needs vLLM in addition to TRL"):
         train_grpo(config(tmp_path, tmp_path / "run", vllm="colocate"), CountedArena({}))

@@ -109,7 +109,7 @@ def test_a_tokenizer_without_template_is_refused(start: Path) -> None:
 
 @pytest.mark.parametrize("messages", [None, "hello", [{"content": "no role"}], ["hello"]])
 def test_what_is_no_conversation_is_refused(messages: object, renderer: Renderer) -> None:
-    with pytest.raises(DatasetError, match="row episode-7 is no conversation"):
+    with pytest.raises(DatasetError, match="row episode-7 is not a conversation"):
         renderer(row(7, messages=messages))
 
 

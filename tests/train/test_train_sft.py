@@ -32,7 +32,7 @@ def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult
     config, result = trained
     out = Path(config.out)
     assert result.model == out / "model"
-    for name in ("config.yaml", "log.jsonl", "loss.svg", "loss.png", "start/config.json", "model/README.md"):
+    for name in ("config.yaml", "log.jsonl", "loss.svg", "loss.png", "model/README.md"):
         assert (out / name).is_file(), name
     assert (out / "loss.svg").read_text().count("<svg") == 1
     assert sorted(path.name for path in (out / "checkpoints").glob("checkpoint-*")) == ["checkpoint-2", "checkpoint-4"]
@@ -58,10 +58,10 @@ def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfi
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-    result = trained[1]
+    config, result = trained
     model: Any = AutoModelForCausalLM.from_pretrained(result.model)
     tokenizer: Any = AutoTokenizer.from_pretrained(result.model)
-    start: Any = AutoTokenizer.from_pretrained(result.model.parent / "start")
+    start: Any = AutoTokenizer.from_pretrained(config.model)
     assert tokenizer.chat_template == start.chat_template
     settings = GenerationConfig.from_pretrained(str(result.model))
     assert settings.eos_token_id == [tokenizer.eos_token_id, tokenizer.pad_token_id]
@@ -110,7 +110,7 @@ def test_a_stopped_run_goes_on_to_the_same_losses(
 def test_adapters_are_merged_into_the_weights(start: Path, dataset: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    config = make_config(dataset, tmp_path / "lora", scratch=None, model=str(start), method="lora", learning_rate=0.05)
+    config = make_config(dataset, tmp_path / "lora", model=str(start), method="lora", learning_rate=0.05)
     result = train(config)
     before, after = load_file(start / "model.safetensors"), load_file(result.model / "model.safetensors")
     assert before.keys() == after.keys()
@@ -148,16 +148,16 @@ def test_packed_rows_have_the_loss_of_rows_apart(dataset: Path, tmp_path: Path) 
 def test_rows_too_long_are_left_out_when_asked_to(tmp_path: Path) -> None:
     long = row(6, messages=[*conversation(6), *conversation(6)[1:] * 3])
     data = write_dataset(tmp_path / "data", {"train": [row(0), row(1), long]})
-    with pytest.raises(DatasetError, match="row episode-6 has more than max_length 400"):
-        train(make_config(data, tmp_path / "a", max_length=400))
-    outcome = train(make_config(data, tmp_path / "a", max_length=400, too_long="skip", max_steps=1)).outcome
+    with pytest.raises(DatasetError, match="row episode-6 has more than max_length 700"):
+        train(make_config(data, tmp_path / "a", max_length=700))
+    outcome = train(make_config(data, tmp_path / "a", max_length=700, too_long="skip", max_steps=1)).outcome
     assert outcome is not None
     assert (outcome.rows, outcome.skipped) == (2, 1)
 
 
 def test_a_folder_with_something_else_is_left_alone(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ConfigError, match="holds something else than a training run"):
+    with pytest.raises(ConfigError, match="is not a training run"):
         train(make_config(dataset, tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -170,7 +170,7 @@ def test_a_run_of_another_config_is_left_alone(trained: tuple[TrainConfig, Train
 
 def test_a_run_of_another_kind_is_left_alone(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("workers: 4\n")
-    with pytest.raises(ConfigError, match="not a training run"):
+    with pytest.raises(ConfigError, match="contains a different kind of run"):
         train(make_config(dataset, tmp_path))
 
 
@@ -182,4 +182,4 @@ def test_out_may_not_be_a_file(dataset: Path, tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_there(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"model .*nowhere cannot be loaded: give a model folder"):
-        train(make_config(dataset, tmp_path / "run", scratch=None, model=str(tmp_path / "nowhere")))
+        train(make_config(dataset, tmp_path / "run", model=str(tmp_path / "nowhere")))

@@ -113,5 +113,5 @@ def test_a_decision_that_was_a_mistake_gives_no_row(renderer: Renderer) -> None:
 
 
 def test_what_is_no_conversation_is_refused(renderer: Renderer) -> None:
-    with pytest.raises(DatasetError, match="is no conversation"):
+    with pytest.raises(DatasetError, match="is not a conversation"):
         list(samples({"id": "x", "messages": [1], "tools": TOOLS}, renderer, Sampling(99, windows=True)))

@@ -63,7 +63,7 @@ class Breakpoints:
                 self._by_path.setdefault(each.path, {}).setdefault(each.line, []).append(each)
 
     def add(self, path, line, **options):
-        """A new breakpoint with the next number, or the one that is there already. Raises CommandError."""
+        """A new breakpoint with the next number, or the existing one. Raises CommandError."""
         number = max(self.by_number, default=0) + 1
         made = Breakpoint(number, path, stop_line(self.files, path, line), **options)
         for known in self.by_number.values():

@@ -13,14 +13,21 @@ _dumps, _loads = json.dumps, json.loads
 
 
 class Channel:
-    """JSON lines over a socket. A closed socket ends the process: nobody is left to talk to."""
+    """JSON lines over a socket. A closed socket ends the process: nobody is left to talk to.
+
+    Each request carries a `nonce` that cannot be guessed; what is sent repeats that of the last one. A program that
+    finds the socket among its descriptors, or inherits it, does not have the nonce, and what it writes is dropped.
+    """
 
     def __init__(self, descriptor):
         self.descriptor = _move_high(descriptor)
+        self.nonce = None
         self._buffer = b""
 
     def send(self, message):
         """Sends one message."""
+        if self.nonce is not None:
+            message = dict(message, nonce=self.nonce)
         data = _dumps(message).encode("ascii") + b"\n"
         try:
             while data:
@@ -39,7 +46,9 @@ class Channel:
                 _exit(1)
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return _loads(line.decode("utf-8"))
+        message = _loads(line.decode("utf-8"))
+        self.nonce = message.pop("nonce", None)
+        return message
 
     def close(self):
         """Lets go of the socket."""

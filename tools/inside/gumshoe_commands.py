@@ -251,6 +251,7 @@ class Commands(Inspection):
             return "checkpoint " + rest
         self.debugger.request, self.debugger.queue = message["request"], message["queue"]
         self.debugger.results = message["results"]
+        self.debugger.channel.nonce = message["nonce"]
         self.breakpoints.replace_all(message["breakpoints"])
         # The result that `run` fills in belongs to the past; the one to answer with came with the message.
         self.debugger.results[-1].update(output="restored " + rest, stop=self.stop.as_data())
@@ -260,6 +261,7 @@ class Commands(Inspection):
         """Goes back to a checkpoint. Breakpoints stay as they are now."""
         message = {"request": self.debugger.request, "queue": self.debugger.queue, "results": self.debugger.results}
         message["breakpoints"] = self.breakpoints.as_data()
+        message["nonce"] = self.debugger.channel.nonce
         self.debugger.checkpoints.restore(rest, message)
 
     def do_restart(self, rest):

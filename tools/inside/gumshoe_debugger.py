@@ -46,7 +46,13 @@ sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _
 
 from gumshoe_channel import Channel  # noqa: E402 - it is beside this file
 from gumshoe_hooks import install  # noqa: E402
-from gumshoe_program import find_script, is_pytest, other_interpreter, release_children, run_program, wait_for_threads  # noqa: E402  # noqa: E402
+from gumshoe_program import (  # noqa: E402
+    is_pytest,
+    release_children,
+    run_program,
+    use_right_interpreter,
+    wait_for_threads,
+)
 from gumshoe_tracer import Debugger  # noqa: E402
 
 USAGE = "usage: GUMSHOE_CONTROL=FD python gumshoe_debugger.py -- -m MODULE | SCRIPT [ARGUMENT ...]"
@@ -58,7 +64,7 @@ def main(arguments):
     if not program or program == ["-m"] or "GUMSHOE_CONTROL" not in os.environ:
         print(USAGE, file=sys.stderr)
         return 2
-    _use_right_interpreter(program)
+    use_right_interpreter(program, __file__)
     sys.path.remove(_HERE)
     debugger = Debugger(Channel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd(), is_pytest(program))
     install(debugger)
@@ -72,16 +78,6 @@ def main(arguments):
     wait_for_threads()
     debugger.finish(code)
     return code
-
-
-def _use_right_interpreter(program):
-    """Begins again in the interpreter that a command such as `pytest` is installed for."""
-    if program[0].startswith("-") or os.path.exists(program[0]):
-        return
-    script = find_script(program[0])
-    interpreter = other_interpreter(script)
-    if interpreter is not None:
-        os.execv(interpreter, [interpreter, os.path.abspath(__file__), "--", script, *program[1:]])
 
 
 def _empty_stdin():

@@ -69,8 +69,7 @@ class Inspection:
         stop = self._stopped()
         shown = self._evaluate(stop.variables)
         stop.frames_as_data()[stop.index]["local_values"] = shown
-        lines = ["{} = {}".format(name, value) for name, value in shown.items()]
-        return "\n".join(lines) or "no variables"
+        return self._values(shown.items()) or "no variables"
 
     def do_args(self, rest):
         """The arguments of this function."""
@@ -80,7 +79,13 @@ class Inspection:
         values = stop.locals()
         names = [name for name in code.co_varnames[:count] if name in values]
         shown = self._evaluate(lambda: [(name, short_repr(values[name])) for name in names])
-        return "\n".join("{} = {}".format(name, value) for name, value in shown) or "no arguments"
+        return self._values(shown) or "no arguments"
+
+    def _values(self, shown):
+        """One line a value; the values also stand in the result."""
+        values = list(shown)
+        self.debugger.results[-1]["values"] = [[name, shorten(value)] for name, value in values]
+        return "\n".join("{} = {}".format(*each) for each in values)
 
     def do_list(self, rest):
         """Lines around the current one, or `list FIRST, LAST`."""
@@ -155,7 +160,7 @@ class Inspection:
     def do_p(self, rest):
         """The value of an expression."""
         value = self._value(rest)
-        return "{} = {}".format(rest, self._shown(lambda: full_repr(value), rest))
+        return self._values([(rest, self._shown(lambda: full_repr(value), rest))])
 
     def do_pp(self, rest):
         """The value of an expression, pretty-printed."""

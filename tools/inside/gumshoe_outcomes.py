@@ -1,11 +1,11 @@
 """A pytest plugin that writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line a finished test,
-`{"id", "outcome", "message"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable. Each
-line is written at once, so that what is known survives when the run is killed.
+`{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
+Each line is written at once, so that what is known survives when the run is killed.
 
-`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception and the frames of the
-project it went through: the test's own and the innermost ones.
+`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the frames of
+the project it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
 """
 
 import json
@@ -32,6 +32,7 @@ class Outcomes:
         self.root = root
         self._results = {}
         self._messages = {}
+        self._frames = {}
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -39,7 +40,7 @@ class Outcomes:
         result = yield
         report = result.get_result()
         if call.excinfo is not None and report.outcome == "failed":
-            self._messages[report.nodeid] = self._describe(call.excinfo, report)
+            self._describe(call.excinfo, report)
 
     def pytest_runtest_logreport(self, report):
         """Takes in one phase (setup, call, teardown) of a test."""
@@ -48,22 +49,24 @@ class Outcomes:
         if known in (None, "passed") or (outcome == "failed" and known != "error"):
             self._results[report.nodeid] = outcome
         if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
-            self._messages[report.nodeid] = _plain_message(report)
+            self._messages[report.nodeid] = plain_message(report)
         if report.when == "teardown":
-            self._write(report.nodeid, self._results.pop(report.nodeid), self._messages.pop(report.nodeid, ""))
+            self._write(report.nodeid, self._results.pop(report.nodeid), "")
 
     def pytest_exception_interact(self, node, call, report):
         """A file that could not be collected."""
         if report.when == "collect":
-            self._messages[report.nodeid] = self._describe(call.excinfo, report)
+            self._describe(call.excinfo, report)
 
     def pytest_collectreport(self, report):
         """Writes a file that could not be collected as an error."""
         if report.failed:
-            self._write(report.nodeid, "error", self._messages.pop(report.nodeid, "") or _plain_message(report))
+            self._write(report.nodeid, "error", plain_message(report))
 
-    def _write(self, name, outcome, message):
-        line = json.dumps({"id": name or "collection", "outcome": outcome, "message": message})
+    def _write(self, name, outcome, otherwise):
+        message = self._messages.pop(name, "") or otherwise
+        frames = self._frames.pop(name, [])
+        line = json.dumps({"id": name or "collection", "outcome": outcome, "message": message, "frames": frames})
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode("ascii") + b"\n")
@@ -76,10 +79,11 @@ class Outcomes:
         except Exception:  # the exception's own code may raise anything
             text = excinfo.type.__name__
         text = _ADDRESS.sub(">", text)
-        frames = self._frames(excinfo.tb)
-        return "\n".join([_short(text), *frames]) if frames else _short(_plain_message(report) or text)
+        frames = self._project_frames(excinfo.tb)
+        self._frames[report.nodeid] = frames
+        self._messages[report.nodeid] = _short(text if frames else plain_message(report) or text)
 
-    def _frames(self, trace):
+    def _project_frames(self, trace):
         """Frames of the project, outermost first: the first one and the innermost ones."""
         shown = []
         while trace is not None:
@@ -87,7 +91,8 @@ class Outcomes:
             name = project_path(filename, self.root)
             if name is not None:
                 code = linecache.getline(filename, line).strip()[:120]
-                shown.append("{}:{} in {}: {}".format(name, line, trace.tb_frame.f_code.co_name, code))
+                function = trace.tb_frame.f_code.co_name
+                shown.append({"path": name, "line": line, "function": function, "code": code})
             trace = trace.tb_next
         return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
 
@@ -100,7 +105,7 @@ def _outcome(report):
     return report.outcome
 
 
-def _plain_message(report):
+def plain_message(report):
     """What pytest would print last about a report."""
     text = report.longrepr
     if isinstance(text, tuple):

@@ -84,6 +84,29 @@ def find_script(name):
     return name if os.path.exists(name) else shutil.which(name) or name
 
 
+def use_right_interpreter(program, wrapper):
+    """Begins again in the interpreter that a command such as `pytest` is installed for, under the same script."""
+    if program[0].startswith("-") or os.path.exists(program[0]):
+        return
+    script = find_script(program[0])
+    interpreter = other_interpreter(script)
+    if interpreter is not None:
+        os.execv(interpreter, [interpreter, os.path.abspath(wrapper), "--", script, *program[1:]])
+
+
+def is_python(program):
+    """Whether a program is a module, code, or a script without another interpreter."""
+    path = find_script(program[0])
+    if program[0] in ("-m", "-c") or os.path.isdir(path):
+        return True
+    try:
+        with _open(path, "rb") as stream:
+            source = stream.read(4096)
+    except OSError:
+        return False
+    return b"\0" not in source and (not source.startswith(b"#!") or b"python" in source.partition(b"\n")[0])
+
+
 def other_interpreter(path):
     """The Python that a command on PATH says it wants, where that is not this one; else None."""
     try:

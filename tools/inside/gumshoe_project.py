@@ -2,6 +2,8 @@
 
 import os
 
+_TEST_FOLDERS = ("test", "tests", "unittests", "testcases")
+_TEST_FILES = ("test.py", "tests.py", "conftest.py", "runtests.py")
 FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".git", "node_modules", "__pypackages__")
 
 
@@ -14,8 +16,8 @@ def project_path(filename, root):
     return None if any(part in FOREIGN for part in parts[:-1]) else "/".join(parts)
 
 
-def holds_tests(path):
-    """Whether a path of the project is a test file, as pytest's defaults and common folders have it."""
+def holds_tests(path: str) -> bool:
+    """Whether a path relative to the project is test code: pytest's defaults and the common layouts."""
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
-    in_folder = any(folder in ("test", "tests") for folder in folders)
-    return in_folder or name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+    in_folder = any(folder in _TEST_FOLDERS or folder.endswith(("_tests", "_testcases")) for folder in folders)
+    return in_folder or name in _TEST_FILES or name.startswith("test_") or name.endswith(("_test.py", "_tests.py"))

@@ -1,99 +1,97 @@
 """A pytest plugin that counts which lines failing and passing tests run. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It does nothing without the variable GUMSHOE_LINES,
-which names the file to write: `{"failed": n, "passed": n, "lines": {path: {line: [failing, passing, order]}}}`, where
-`failing` and `passing` are numbers of tests that ran the line, and `order` says when the first failing test ran it last
-(0: not at all). Paths are relative to the project; tests, installed packages and the standard library are left out.
-The file is written anew at most once a second and at the end, whole each time, so that what is known survives when the
-run is killed.
+which names the file to write: `{"failed": n, "passed": n, "lines": {path: {line: [failing, passing]}}, "distances":
+{path: {line: n}}}`. `failing` and `passing` are numbers of tests that ran the line; lines that no failing test ran are
+left out. `distances` has, by the line at which a function begins, how many calls lie between it and the frame that
+failed. Paths are relative to the project; tests, installed packages and the standard library are left out. The file is
+written anew at most once a second and at the end, whole each time, so that what is known survives when the run is
+killed.
 
-Only the thread that runs the test and threads that it starts are seen, and no child processes.
+A test is its set-up and its own code, up to the exception that fails it: what runs after that, and what builds the
+message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts are seen,
+and no child processes.
 """
 
 import json
 import os
-import sys
-import threading
 import time
 
-import pytest
-from gumshoe_project import holds_tests, project_path
+from gumshoe_lines import make_follower
+from gumshoe_project import project_path
+from gumshoe_pytest_hooks import observe
 
 WRITE_EVERY_S = 1.0
 
 
-class Lines:
-    """Follows each test line by line, and adds up what failing and passing ones ran."""
+class Spectrum:
+    """The observer: adds up what failing and passing tests ran."""
 
     def __init__(self, path, root):
         self._path = path
         self._root = root
-        self._wanted = {}
+        self._follower = make_follower(root)
         self._lines = {}
+        self._distances = {}
         self._tests = {"failed": 0, "passed": 0}
-        self._seen = {}
-        self._steps = 0
-        self._failed = False
+        self._error = None
         self._written = time.time()
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item, nextitem):
-        """Follows one test from its set-up to its end."""
-        self._seen = {}
-        self._failed = False
-        before = sys.gettrace()
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
-        try:
-            yield
-        finally:
-            sys.settrace(before)
-            threading.settrace(before)
-            self._count()
-            if time.time() - self._written >= WRITE_EVERY_S:
-                self._write()
+    def begin(self, test):
+        self._error = None
+        self._follower.start()
 
-    def pytest_runtest_logreport(self, report):
-        """A phase of the test is over."""
-        if report.outcome == "failed":
-            self._failed = True
+    def run(self):
+        if self._error is None:
+            self._follower.on = True
 
-    def pytest_sessionfinish(self):
-        """All tests are over."""
-        self._write()
+    def pause(self, error):
+        self._follower.on = False
+        if self._error is None:
+            self._error = error
 
-    def _enter(self, frame, event, argument):
-        filename = frame.f_code.co_filename
-        wanted = self._wanted.get(filename)
-        if wanted is None:
-            path = project_path(filename, self._root)
-            wanted = self._wanted[filename] = "" if path is None or holds_tests(path) else path
-        return self._step if wanted else None
+    def enter_report(self):
+        self._follower.on = False
 
-    def _step(self, frame, event, argument):
-        if event == "line":
-            self._steps += 1
-            self._seen[frame.f_code.co_filename, frame.f_lineno] = self._steps
-        return self._step
+    def leave_report(self):
+        pass  # The assertion has failed: nothing that follows is counted.
 
-    def _count(self):
-        first = self._failed and not self._tests["failed"]
-        self._tests["failed" if self._failed else "passed"] += 1
-        # A thread that a test has left behind may still be adding lines.
-        seen = self._seen.copy()
-        for order, place in enumerate(sorted(seen, key=lambda place: seen[place]), start=1):
-            counts = self._lines.setdefault(place, [0, 0, 0])
-            counts[0 if self._failed else 1] += 1
-            if first:
-                counts[2] = order
+    def end(self, failed):
+        self._follower.stop()
+        error = self._error if failed else None
+        self._error = None
+        self._tests["failed" if failed else "passed"] += 1
+        for path, line in self._follower.lines_until(error):
+            counts = self._lines.setdefault((path, line), [0, 0])
+            counts[0 if failed else 1] += 1
+        if failed:
+            self._measure(error)
+        self._follower.clear()
+        if time.time() - self._written >= WRITE_EVERY_S:
+            self.finish()
 
-    def _write(self):
-        lines = {}
-        for (filename, line), counts in self._lines.items():
-            lines.setdefault(self._wanted[filename], {})[line] = counts
+    def _measure(self, error):
+        """Takes in how far the functions of a failing test are from the frame that failed."""
+        trace = getattr(error, "__traceback__", None)
+        frames = []
+        while trace is not None:
+            if project_path(trace.tb_frame.f_code.co_filename, self._root) is not None:
+                frames.append(trace.tb_frame.f_code)
+            trace = trace.tb_next
+        for place, distance in self._follower.distances(frames).items():
+            self._distances[place] = min(distance, self._distances.get(place, distance))
+
+    def finish(self):
+        """Writes what is known."""
+        lines, distances = {}, {}
+        for (path, line), counts in self._lines.items():
+            if counts[0]:
+                lines.setdefault(path, {})[line] = counts
+        for (path, line), distance in self._distances.items():
+            distances.setdefault(path, {})[line] = distance
         beside = "{}.{}".format(self._path, os.getpid())
         with open(beside, "w") as file:
-            json.dump(dict(self._tests, lines=lines), file)
+            json.dump(dict(self._tests, lines=lines, distances=distances), file)
         os.replace(beside, self._path)
         self._written = time.time()
 
@@ -101,5 +99,5 @@ class Lines:
 def pytest_configure(config):
     """Registers the plugin where it is wanted; tests that xdist hands to other processes cannot be added up."""
     path = os.environ.get("GUMSHOE_LINES")
-    if path and not config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Lines(path, os.getcwd()), "gumshoe_lines_writer")
+    if path:
+        observe(config, Spectrum(path, os.getcwd()))

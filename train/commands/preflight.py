@@ -18,8 +18,6 @@ from gumshoe.train.commands.train import quieten
 from gumshoe.train.config import TrainConfig
 
 if TYPE_CHECKING:
-    from datasets import Dataset
-
     from gumshoe.train.preflight import Preflight
 
 __all__ = ["configure", "run"]
@@ -29,9 +27,9 @@ _WIDTH = 40
 
 EPILOG = """\
 examples:
-  gumshoe preflight configs/train/tiny.yaml
-  gumshoe preflight configs/train/tiny.yaml -p dataset=datasets/demo --row 3
-  gumshoe preflight configs/train/tiny.yaml --html mask.html --rows 20
+  gumshoe preflight configs/train/smollm2.yaml
+  gumshoe preflight configs/train/smollm2.yaml -p dataset=datasets/demo --row 3
+  gumshoe preflight configs/train/smollm2.yaml --html mask.html --rows 20
 
 Exit code 2 where a row has nothing to train, or would be cut without a word.
 """
@@ -53,17 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     quieten()
     from gumshoe.train.data import load_rows
     from gumshoe.train.mask import mask_html, mask_text
-    from gumshoe.train.model import load_tokenizer
     from gumshoe.train.preflight import prepare, rendered_row
-    from gumshoe.train.render import Renderer
-    from gumshoe.train.template import training_template
+    from gumshoe.train.starting_point import open_renderer
 
     rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
     if not 0 <= arguments.row < len(rows):
         raise ConfigError(f"--row: there is no row {arguments.row}, the rows are 0 to {len(rows) - 1}")
     with TemporaryDirectory() as scratch:
-        tokenizer = load_tokenizer(_model(config, rows, scratch), config.revision)
-        renderer = Renderer(tokenizer, training_template(tokenizer))
+        renderer = open_renderer(config, rows)
         ready, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
         wanted = min(arguments.row, len(ready) - 1)
         shown = [(report.rows[at].id, rendered_row(ready[at])) for at in range(min(arguments.rows, len(ready)))]
@@ -80,18 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
     report.check(config.too_long)
     return 0
-
-
-def _model(config: TrainConfig, rows: Dataset, scratch: str) -> str:
-    """Where the tokenizer is: with the model, or made as training would make it."""
-    if config.scratch is None:
-        assert config.model is not None
-        return config.model
-    from gumshoe.train.data import conversations
-    from gumshoe.train.scratch import make_tokenizer
-
-    make_tokenizer(config.scratch, conversations(rows)).save_pretrained(scratch)
-    return scratch
 
 
 def _summary(report: Preflight) -> Table:

@@ -14,17 +14,17 @@ from gumshoe.config import apply_overrides, load_config, read_yaml
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.grpo_config import GrpoConfig
-from gumshoe.train.run_folder import RunFolder
+from gumshoe.train.run_folder import TrainingFolder
 
 __all__ = ["configure", "quieten", "run"]
 
 EPILOG = """\
 examples:
-  gumshoe train configs/train/tiny.yaml
-  gumshoe train configs/train/tiny.yaml -p dataset=datasets/demo -p out=runs/train/mine -p epochs=4
+  gumshoe train configs/train/smollm2.yaml
+  gumshoe train configs/train/smollm2.yaml -p dataset=datasets/demo -p out=runs/train/mine -p epochs=4
   gumshoe train configs/train/qwen3-4b.yaml --estimate --device h100-80gb
   gumshoe train configs/train/qwen3-30b-a3b.yaml --accelerate configs/accelerate/fsdp2.yaml --processes 8
-  gumshoe train configs/train/grpo_tiny.yaml --method grpo
+  gumshoe train configs/train/grpo.yaml --method grpo
 
 A run that was stopped goes on from its newest checkpoint when it is started again. The result is in OUT/model.
 """
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _estimate(config, arguments)
     resume: Path | None = arguments.resume
     if resume is not None and not (resume / "trainer_state.json").is_file():
-        raise ConfigError(f"--resume: {resume} is no checkpoint: look into {config.out}/checkpoints")
+        raise ConfigError(f"--resume: {resume} is not a checkpoint: see {config.out}/checkpoints")
     if arguments.accelerate is not None:
         return _launch(arguments, config)
     if not arguments.verbose:
@@ -81,7 +81,7 @@ def _fine_tune(config: TrainConfig, resume: Path | None) -> int:
     outcome = result.outcome
     if outcome is None:
         return _done_already(result.model, config.out)
-    if not _speaks():
+    if not _is_main_process():
         return 0
     loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
     held_out = "" if outcome.eval_loss is None else f" ({outcome.eval_loss:.3f} on {config.eval_split})"
@@ -102,7 +102,7 @@ def _reinforce(config: GrpoConfig, resume: Path | None) -> int:
     outcome = result.outcome
     if outcome is None:
         return _done_already(result.model, config.out)
-    if not _speaks():
+    if not _is_main_process():
         return 0
     print(f"{outcome.steps} steps in {outcome.seconds:.0f} s")
     if outcome.first is not None and outcome.last is not None:
@@ -112,18 +112,18 @@ def _reinforce(config: GrpoConfig, resume: Path | None) -> int:
 
 
 def _done_already(model: Path, out: str) -> int:
-    if _speaks():
+    if _is_main_process():
         print(f"{model} is trained already: give another out, or delete {out}")
     return 0
 
 
-def _speaks() -> bool:
-    """Of several processes, the first one does."""
+def _is_main_process() -> bool:
+    """Whether this is the only process, or the first of several: the one that prints."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> int:
-    """Starts this command again, in several processes. What is wrong at once is said once, before there are several."""
+    """Starts this command again in several processes. Errors found early are reported once, before they start."""
     if not arguments.accelerate.is_file():
         raise ConfigError(f"--accelerate: there is no file {arguments.accelerate}: see configs/accelerate")
     if "distributed_type" not in read_yaml(arguments.accelerate):
@@ -134,7 +134,7 @@ def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> 
         from gumshoe.train.data import load_rows
 
         load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-    folder = RunFolder(config)
+    folder = TrainingFolder(config)
     if folder.done:
         return _done_already(folder.model, config.out)
     command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(arguments.accelerate)]
@@ -153,7 +153,7 @@ def _estimate(config: TrainConfig | GrpoConfig, arguments: argparse.Namespace) -
     from gumshoe.train.estimate import DEVICES, as_table, estimate
 
     if isinstance(config, GrpoConfig):
-        raise ConfigError("--estimate is for fine-tuning: how long GRPO takes hangs on the episodes")
+        raise ConfigError("--estimate is for fine-tuning: the time of GRPO depends on the episodes")
     device = DEVICES.get(arguments.device)
     if device is None:
         raise ConfigError(f"--device {arguments.device!r} is not known; known are {', '.join(DEVICES)}")
@@ -177,7 +177,7 @@ def quieten() -> None:
 
     datasets.disable_progress_bars()
     transformers_logging.disable_progress_bar()
-    # What the libraries say to each other about their next versions is nothing that a user could mend.
+    # What the libraries say to each other about their next versions is nothing that a user could change.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers|trl)\b")
     logging.getLogger("trl").setLevel(logging.ERROR)
     logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -21,7 +21,6 @@ export interface Overview {
   version: number
   searchable: boolean
   masks: boolean
-  fields: Field[]
   sources: Source[]
 }
 
@@ -44,12 +43,6 @@ export interface Row {
   seconds: number | null
   strip: string
   facts?: Record<string, Value>
-}
-
-export interface Page {
-  total: number
-  offset: number
-  rows: Row[]
 }
 
 export interface Values {
@@ -255,6 +248,11 @@ export interface Arm {
   episodes: number
   failed: number
   groups: Record<string, Record<string, Measured>>
+  seeks: boolean
+  per_resolved: Record<string, Record<string, Measured>>
+  tools: Record<string, number>
+  calibration: { confidence: number; right: number; count: number }[]
+  calibration_error: number | null
 }
 
 export interface Comparison {
@@ -280,7 +278,32 @@ export interface Result {
   solver_key: string | null
 }
 
+export interface Metric {
+  title: string
+  help: string
+  share: boolean
+}
+
+export interface EvaluationTask {
+  task: string
+  prompt: string
+  gold: string | null
+  attempts: {
+    arm: string
+    sample: number
+    solved: number | null
+    official: number | null
+    tests: string
+    patch: string
+    key: string | null
+    solver_key: string | null
+  }[]
+}
+
 export interface Evaluation {
+  timing: Record<string, Record<string, Record<string, Measured>>>
+  metrics: Record<string, Metric>
+  tasks: string[]
   slug: string
   name: string
   summary: {
@@ -289,6 +312,10 @@ export interface Evaluation {
     tasks: Record<string, number>
     arms: Arm[]
     comparisons: Comparison[]
+    flaky: { task_id: string; passed: number; runs: number }[]
+    solver: string
+    baseline: string
+    losses: { label: string; points: [number, number][] }[]
   } | null
   results: Result[]
 }

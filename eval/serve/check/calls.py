@@ -42,7 +42,7 @@ def text_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
         return Verdict(item, "wrong", f"HTTP {answer.status}: {answer.said}")
     if answer.calls:
         return Verdict(item, "ok", "the server reads them: they come as native calls")
-    _, calls = split_text_calls(answer.text, prefix="call")
+    _, calls = split_text_calls(answer.text, prefix="call", offered={tool.name for tool in tools})
     if not calls:
         return Verdict(item, "not judged", f"the model called no tool: {answer.text[:60]!r}")
     unread = next((call.parse_error for call in calls if call.parse_error), None)

@@ -133,4 +133,4 @@ class Wire:
                 self._url, json={**request, "stream": stream}, timeout=self._timeout, stream=stream
             )
         except requests.RequestException as error:
-            raise ServeError(f"nobody answers at {self._url}: {' '.join(str(error).split())[:200]}") from None
+            raise ServeError(f"no server responds at {self._url}: {' '.join(str(error).split())[:200]}") from None

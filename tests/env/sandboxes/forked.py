@@ -13,7 +13,7 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env import SandboxConfig
 from gumshoe.env.inside.warden import serve
-from gumshoe.env.sandboxes.bootstrap import payload
+from gumshoe.env.sandboxes.bootstrap import launcher_program, payload
 from gumshoe.env.sandboxes.local import LocalBackend
 
 
@@ -44,12 +44,12 @@ class ForkedBackend(LocalBackend):
         try:
             tty.setraw(0)
             os.environ.clear()
-            os.environ.update(self.place.environment)
+            os.environ.update(self.layout.environment)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             os.write(1, f"{word}\n".encode())
             left = len(payload())
             while left:
                 left -= len(os.read(0, left))
-            serve(0, 1)
+            serve(0, 1, launcher_program())
         finally:
             os._exit(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,22 +18,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.env.inside import state, system
-from gumshoe.env.inside.disk import DiskFull, DiskWatch, written_since
+from gumshoe.env.inside.buffers import BoundedBuffer, Scanner
+from gumshoe.env.inside.disk import DiskFull, DiskWatch, deleted_but_open, written_since
 from gumshoe.env.inside.files import Files, Ignore
-from gumshoe.env.inside.processes import Child, Launch, wake_on_child
+from gumshoe.env.inside.jobs import Job, Launcher
+from gumshoe.env.inside.messages import read_object
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
-from gumshoe.env.inside.tape import Scanner, Tape
-from gumshoe.env.sandboxes.tape import text_of
+from gumshoe.env.sandboxes.bootstrap import launcher_program
+from gumshoe.env.sandboxes.replies import text_of
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(2, 60))
-def test_a_tape_keeps_both_ends(chunks: list[bytes], cap: int) -> None:
-    tape = Tape(cap)
+def test_a_bounded_buffer_keeps_both_ends(chunks: list[bytes], cap: int) -> None:
+    buffer = BoundedBuffer(cap)
     for chunk in chunks:
-        tape.write(chunk)
+        buffer.write(chunk)
     whole = b"".join(chunks)
-    text, cut = text_of(tape.dump())
+    text, cut = text_of(buffer.dump())
     assert cut == (len(whole) > 2 * (cap // 2))
     if cut:
         half = cap // 2
@@ -44,8 +47,8 @@ def test_a_tape_keeps_both_ends(chunks: list[bytes], cap: int) -> None:
 
 @given(st.lists(st.text("ab", max_size=4)), st.text("ab", min_size=1, max_size=3))
 def test_a_marker_is_found_wherever_it_is_cut(chunks: list[str], marker: str) -> None:
-    tape = Tape(1 << 20)
-    scanner = Scanner(tape, marker.encode())
+    buffer = BoundedBuffer(1 << 20)
+    scanner = Scanner(buffer, marker.encode())
     whole = "".join(chunks)
     behind = ""
     for chunk in chunks:
@@ -55,19 +58,38 @@ def test_a_marker_is_found_wherever_it_is_cut(chunks: list[str], marker: str) ->
             behind += scanner.feed(chunk.encode()).decode()
     scanner.flush()
     before, found, after = whole.partition(marker)
-    assert (text_of(tape.dump())[0], scanner.found, behind) == (before, bool(found), after)
+    assert (text_of(buffer.dump())[0], scanner.found, behind) == (before, bool(found), after)
 
 
 def test_the_watch_over_the_disk(tmp_path: Path) -> None:
-    DiskWatch(1 << 50, str(tmp_path)).check()
     moment = time.time() - 1
+    watch = DiskWatch(150_000, str(tmp_path))
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "new").write_bytes(b"x" * 100_000)
     (tmp_path / "link").symlink_to("/")
-    assert written_since(moment, str(tmp_path)) >= 100_000
+    (tmp_path / "same").hardlink_to(tmp_path / "sub" / "new")
+    assert 100_000 <= written_since(moment, str(tmp_path)) < 150_000
     assert written_since(time.time() + 60, str(tmp_path)) == 0
+    watch.check()
+    (tmp_path / "more").write_bytes(b"x" * 100_000)
+    watch.check()  # not yet time to look again
+    ticks = iter(range(0, 1000, 100))
+    eager = DiskWatch(150_000, str(tmp_path), clock=lambda: next(ticks))
+    for name in ("sub/new", "more"):
+        os.utime(tmp_path / name)
     with pytest.raises(DiskFull, match="of disk"):
-        DiskWatch(-(1 << 50), str(tmp_path)).check()
+        eager.check()
+
+
+def test_deleted_files_that_are_open_count(tmp_path: Path) -> None:
+    code = "import os, sys\nf = open(sys.argv[1], 'wb'); f.write(b'x' * 300_000); f.flush(); os.unlink(sys.argv[1])\n"
+    argv = [sys.executable, "-c", code + "print('up', flush=True); input()", str(tmp_path / "gone")]
+    before = deleted_but_open(str(tmp_path))
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert deleted_but_open(str(tmp_path)) >= before + 300_000
+        process.communicate(b"\n")
 
 
 def test_the_state_of_folders(tmp_path: Path) -> None:
@@ -96,38 +118,51 @@ def test_children_are_found_with_and_without_the_kernels_lists(monkeypatch: pyte
     assert system.children(child.pid) == []
 
 
-def test_a_program_without_a_nanny() -> None:
-    """In a process of its own, which becomes the one that adopts orphans."""
-    reader, writer = os.pipe()
-    process = os.fork()
-    if process == 0:
-        try:
-            os.write(writer, _run_without_nanny().encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        assert stream.read() == "3 out\n|None True start\n|0"
-    os.waitpid(process, 0)
-
-
-def _run_without_nanny() -> str:
-    system.adopt_orphans()
-    wake = wake_on_child()[0]
+def test_the_launcher_starts_programs_and_nothing_of_them_is_left() -> None:
+    launcher = Launcher(launcher_program())
     silent = SimpleNamespace(source=os.pipe()[0])
-    told: list[str] = []
-    for script, timeout in (("echo out; (setsid sleep 60 &); exit 3", 30), ("echo start; sleep 60", 3)):
+    replies: list[tuple[Any, ...]] = []
+    for script, timeout in (("echo out; (setsid sleep 61 &); exit 3", 30), ("echo start; sleep 62", 3)):
+        launch = {"argv": ["sh", "-c", script], "cwd": "/", "env": dict(os.environ), "limits": {}, "terminal": False}
 
-        def start(stdin: int, stdout: int, script: str = script) -> Child:
-            launch = Launch(["sh", "-c", script], "/", dict(os.environ), {}, stdin, stdout)
-            return Child(launch, wake, set)
+        def start(stdin: int, stdout: int, launch: Any = launch) -> Job:
+            return Job(launcher, launch, stdin, stdout)
 
         run = Run(start, None, 1000)
         reply: Any = run.finish(timeout, silent)
-        run.job.close()
-        text = text_of(reply["output"])[0]
-        told.append(f"{reply['exit_code']} {text}" if not reply["timed_out"] else f"{reply['exit_code']} True {text}")
-    return "|".join([*told, str(len(system.children(os.getpid())))])
+        replies.append((reply["exit_code"], reply["timed_out"], text_of(reply["output"])[0]))
+        assert run.job.supervisor is not None
+        assert run.job.supervisor not in system.children(launcher.pid)
+    assert replies == [(3, False, "out\n"), (None, True, "start\n")]
+    assert system.descendants(launcher.pid) == set()
+    assert launcher.alive
+    launcher.close()
+    launcher.close()
+    assert not launcher.alive
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_a_message_is_read_as_it_was_written_or_not_at_all(value: Any) -> None:
+    read: Any = read_object(json.dumps({"value": value}).encode(), 1 << 20)
+    if read is not None:
+        assert read == json.loads(json.dumps({"value": value}))
+        json.dumps(read, allow_nan=False, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"\xff", b"[1]", b"7", b"{", b'{"a": NaN}', b'{"a": 1e999}', b'{"a": 9223372036854775808}',
+        b'{"a": ' + b"9" * 100_000 + b"}", b'{"a": ' + b"[" * 100_000, b'{"a": ' + b"[" * 99 + b"]" * 99 + b"}",
+        b'{"a": "' + b"x" * 2000 + b'"}',
+    ],
+)  # fmt: skip
+def test_what_is_no_object_within_bounds_is_not_read(line: bytes) -> None:
+    assert read_object(line, 1000 if len(line) < 3000 else 1 << 20) is None
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    assert read_object(b'{"\\ud800": ["\\udfff"]}', 100) == {"?": ["?"]}
 
 
 def test_a_search_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +187,8 @@ def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
 
     class OtherPython(LocalBackend):
         def __init__(self) -> None:
-            super().__init__(SandboxConfig(kind="local"))
-            self.place = replace(self.place, python=str(python))
+            super().__init__(SandboxConfig(kind="local", unsafe=True))
+            self.layout = replace(self.layout, python=str(python))
 
     with WardenSandbox(Link(OtherPython(), 1 << 16)) as sandbox:
         sandbox.prepare_support()
@@ -165,7 +200,10 @@ def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
         assert sandbox.grep("te.t")[0][0].path == "a/b.txt"
         assert sandbox.run(["sh", "-c", "echo hi; (setsid sleep 60 &); exit 2"]).exit_code == 2
         assert sandbox.run(["sleep", "60"], timeout=0.2).timed_out
-        session = sandbox.open_session(["sh", "-c", "read x; echo got $x; echo '{\"a\": 1}' >&$GUMSHOE_CONTROL"])
+        session = sandbox.open_session(
+            ["sh", "-c", 'eval read m "<&$GUMSHOE_CONTROL"; read x; echo got $x; echo $m >&$GUMSHOE_CONTROL']
+        )
+        assert session.request({"a": 1}, 0).timed_out
         session.send("it\n")
         reply = session.wait_message(30)
         assert (reply.output, reply.message) == ("got it\n", {"a": 1})

@@ -26,7 +26,11 @@ for line in control:
     print("printed", message["n"], flush=True)
     if message.get("silent"):
         continue
-    control.write("no json\\n[1]\\n" + json.dumps({"echo": message["n"]}) + "\\n")
+    answer = {"echo": message["n"], "nonce": message["nonce"]}
+    stale = {"echo": -1, "nonce": "0" * 32}
+    soon = {"interim": True, "nonce": message["nonce"]}
+    for each in ("no json", "[1]", json.dumps({"echo": 0}), json.dumps(stale), json.dumps(soon), json.dumps(answer)):
+        control.write(each + "\\n")
     control.flush()
     if message.get("leave"):
         raise SystemExit(3)
@@ -397,19 +401,62 @@ def test_a_root_that_was_emptied_comes_back(sandbox: WardenSandbox) -> None:
     assert sh(sandbox, "ls") == "app.py\npkg\ntest_app.py\n"
 
 
-def test_a_snapshot_that_was_tampered_with_is_refused(sandbox: WardenSandbox) -> None:
+def test_what_a_snapshot_keeps_cannot_be_reached(sandbox: WardenSandbox) -> None:
     name = sandbox.snapshot()
-    sandbox.write_file("app.py", b"changed")
-    kept = sh(sandbox, f"find {sandbox.state}/snapshots/contents -type f").split()
-    originals = {path: sandbox.read_file(path, inside=False) for path in kept}
-    for path in kept:
-        sandbox.write_file(path, b"tampered", inside=False)
-    with pytest.raises(SandboxError, match="was changed"):
-        sandbox.restore(name)
-    for path, data in originals.items():
-        sandbox.write_file(path, data, inside=False)
-    with pytest.raises(SandboxError, match="cannot be read"):
+    shown = sh(sandbox, f"rm -rf {sandbox.state}/*; find {sandbox.state} -type f; echo x > app.py")
+    assert shown == ""
+    sandbox.restore(name)
+    assert sandbox.changes(name) == {}
+    with pytest.raises(SandboxError, match="no such snapshot"):
         sandbox.restore("0" * 64)
+
+
+def test_restoring_touches_only_what_differs(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    sh(sandbox, "echo x > app.py; touch pkg/core.py; chmod 600 test_app.py; mkdir more; echo > more/x")
+    moment = f"{sandbox.state}/moment"
+    sh(sandbox, f"sleep 0.05; touch {moment}; sleep 0.05")
+    sandbox.restore(name)
+    touched = sh(sandbox, f"find . -type f -newercm {moment} | sort; rm {moment}")
+    assert touched == "./app.py\n./pkg/core.py\n./test_app.py\n"
+    before = sh(sandbox, "stat -c %Z pkg/core.py app.py test_app.py pkg")
+    sandbox.restore(name)
+    assert sh(sandbox, "stat -c %Z pkg/core.py app.py test_app.py pkg") == before
+
+
+WRECKS = [
+    "rm -rf pkg; echo > pkg",
+    "rm -rf pkg; ln -s / pkg",
+    "chmod 000 pkg; chmod 000 app.py",
+    "rm -rf pkg; mkdir -p pkg/core.py/in/it; chmod 000 pkg/core.py/in",
+    "rm -rf pkg; mkfifo pkg; rm app.py; mkdir app.py; ln -s app.py app.py/app.py",
+    "mkdir -p a/b; touch a/b/c; chmod 555 a/b; chmod 000 a",
+    "rm -rf .[!.]* *; cd /; rmdir $OLDPWD; echo > $OLDPWD",
+]
+
+
+@pytest.mark.parametrize("harm", WRECKS)
+@pytest.mark.parametrize("only", [None, ["pkg/", "app.py", "a/"], ["/pkg/core.py"]])
+def test_a_wrecked_workspace_is_put_back(sandbox: WardenSandbox, harm: str, only: list[str] | None) -> None:
+    name = sandbox.snapshot()
+    before = sandbox.walk()
+    sh(sandbox, harm)
+    sandbox.changes(name)
+    if only is None:
+        sandbox.restore(name)
+        assert sandbox.walk() == before
+        assert sandbox.changes(name) == {}
+    else:
+        sandbox.restore(name, only=Patterns(only).pairs)
+        assert sandbox.read_file("pkg/core.py") == b"NAME = 'core'\nprint(NAME)\n"
+
+
+def test_a_folder_that_is_deeper_than_any_path_is_removed(sandbox: WardenSandbox) -> None:
+    name = sandbox.snapshot()
+    code = "import os\nfor _ in range(2000):\n    os.mkdir('d' * 200); os.chdir('d' * 200)"
+    assert sandbox.run([sandbox.python, "-c", code], timeout=60).exit_code == 0
+    sandbox.restore(name)
+    assert [entry.path for entry in sandbox.walk() if entry.kind == "dir"] == ["pkg"]
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------
@@ -420,6 +467,7 @@ def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
     assert session.read_until("(Pdb) ", 30).output == "ready "
     reply = session.request({"n": 1}, 30)
     assert (reply.message, reply.output, reply.exit_code) == ({"echo": 1}, "printed 1\n", None)
+    assert reply.interim == ({"interim": True},)
     assert session.alive
     reply = session.request({"n": 2, "silent": True}, 0.2)
     assert (reply.message, reply.timed_out) == (None, True)
@@ -478,12 +526,12 @@ def test_closing_a_session_kills_all_of_it(sandbox: WardenSandbox) -> None:
 
 
 def test_a_program_that_closes_its_control_channel(sandbox: WardenSandbox) -> None:
-    code = "import os; os.close(int(os.environ['GUMSHOE_CONTROL'])); input(); print('bye')"
+    code = "import os; os.close(int(os.environ['GUMSHOE_CONTROL'])); input(); print('done')"
     session = sandbox.open_session([sandbox.python, "-c", code])
     assert session.wait_message(0.5).timed_out
     assert session.request({"n": 1}, 0.2).timed_out
     session.send("\n")
-    assert session.wait_message(30).output == "bye\n"
+    assert session.wait_message(30).output == "done\n"
     session.close()
 
 

@@ -234,23 +234,12 @@ def test_a_search_that_never_ends_is_given_up(cell: WardenSandbox, task: Task) -
         Workspace(task, cell).grep("(a+)+$", "long.txt")
 
 
-def test_control_messages_cannot_break_the_exchange(cell: WardenSandbox) -> None:
-    code = (
-        "import os\n"
-        "control = int(os.environ['GUMSHOE_CONTROL'])\n"
-        "os.write(control, b'\\xff\\xfe\\n[[[[\\n' + b'[' * 100000 + b'\\n{\"nonce\": \"x\"}\\n')\n"
-    )
-    session = cell.open_session(["python3", "-c", code])
-    assert session.wait_message(60).message == {"nonce": "x"}
-    session.close()
-
-
 @pytest.mark.parametrize("kind", ["local", *ISOLATED])
 def test_nothing_is_left_on_the_host(kind: str, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     gc.collect()  # what earlier tests left in cycles must not be counted
     before = {path.name for path in Path("/proc/self/fd").iterdir()}
-    with open_sandbox(task, SandboxConfig(kind=kind), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
+    with open_sandbox(task, SandboxConfig(kind=kind, unsafe=True), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
         sandbox.open_session(["sleep", "876"])
     assert list(tmp_path.iterdir()) == []
     if kind == "local":

@@ -1,4 +1,4 @@
-"""Opening a sandbox: which one, with what in it, and what is said when it cannot be."""
+"""Opens a sandbox: the choice of the backend, its contents, and the error when it is unavailable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import ConfigError, GumshoeError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 
 
 def with_workspace(task: Task, **workspace: object) -> Task:
@@ -75,10 +75,11 @@ def test_a_repository_of_many_megabytes(task: Task, tmp_path: Path) -> None:
         assert {entry.path for entry in sandbox.walk() if entry.kind != "file"} == {"link"}
 
 
-def test_local_takes_only_trusted_policies(task: Task) -> None:
-    with pytest.raises(ConfigError, match="does not isolate"):
-        open_sandbox(task, LOCAL, trusted=False)
-    with open_sandbox(task, LOCAL.model_copy(update={"unsafe": True}), trusted=False) as sandbox:
+def test_local_takes_a_model_and_a_foreign_task_only_where_that_is_accepted(task: Task) -> None:
+    for trusted in (False, True):
+        with pytest.raises(ConfigError, match="does not isolate"):
+            open_sandbox(task, SandboxConfig(kind="local"), trusted=trusted)
+    with open_sandbox(task, LOCAL, trusted=False) as sandbox:
         assert not sandbox.isolated
 
 
@@ -88,7 +89,9 @@ def test_a_task_that_comes_as_an_image_needs_docker(task: Task) -> None:
         with pytest.raises(SandboxError, match=f"sandbox {kind}: task small comes as the image some/image"):
             open_sandbox(imaged, SandboxConfig(kind=kind), trusted=True)
     # A daemon that answers says what is missing; where there is none, nothing else takes the task either.
-    with pytest.raises(GumshoeError, match=r"its image some/image is not here|docker: .*; bubblewrap: .*; local: "):
+    with pytest.raises(
+        GumshoeError, match=r"its image some/image is not here|docker: .*; podman: .*; bubblewrap: .*; local: "
+    ):
         choose(imaged, SandboxConfig(image="unused"), trusted=True)
 
 
@@ -101,7 +104,8 @@ def test_no_daemon_is_told_in_one_line(task: Task) -> None:
         "except SandboxError as error: print(error)\n"
         "print(choose(None, SandboxConfig(), trusted=True).sentence)"
     )
-    env = {**os.environ, "DOCKER_HOST": "unix:///no/such/socket", "PATH": "/nowhere"}
+    nowhere = {"DOCKER_HOST": "unix:///no/such/socket", "CONTAINER_HOST": "unix:///no/such/socket", "PATH": "/nowhere"}
+    env = {**os.environ, **nowhere}
     lines = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -141,7 +145,7 @@ def test_a_closed_sandbox(task: Task) -> None:
 
 def test_a_sandbox_whose_warden_is_killed_from_outside(task: Task) -> None:
     sandbox = open_sandbox(task, LOCAL, trusted=True)
-    warden = int(sandbox.run(["sh", "-c", "grep PPid /proc/$PPID/status"]).output.split()[1])
+    warden: int = sandbox._link.ask("ping")["pid"]  # pyright: ignore[reportPrivateUsage]
     os.kill(warden, signal.SIGKILL)
     with pytest.raises(SandboxError, match="the sandbox is gone"):
         sandbox.run(["true"])
@@ -156,7 +160,7 @@ def test_a_host_that_is_killed_leaves_nothing(kind: str, task: Task, tmp_path: P
         "from gumshoe.env import SandboxConfig, open_sandbox\n"
         "from gumshoe.records import Task\n"
         "task = Task.model_validate_json(sys.stdin.read())\n"
-        "sandbox = open_sandbox(task, SandboxConfig(kind=sys.argv[1]), trusted=True)\n"
+        "sandbox = open_sandbox(task, SandboxConfig(kind=sys.argv[1], unsafe=True), trusted=True)\n"
         "session = sandbox.open_session(['sleep', '987'])\n"
         "print(sandbox._link._backend._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
@@ -181,7 +185,7 @@ def test_no_python_runs_between_fork_and_exec(kind: str, task: Task) -> None:
         "from gumshoe.records import Task\n"
         "task = Task.model_validate_json(sys.stdin.read())\n"
         "os.register_at_fork(after_in_child=lambda: os._exit(99))\n"
-        "with open_sandbox(task, SandboxConfig(kind=sys.argv[1]), trusted=True) as sandbox:\n"
+        "with open_sandbox(task, SandboxConfig(kind=sys.argv[1], unsafe=True), trusted=True) as sandbox:\n"
         "    print(sandbox.run(['echo', 'alive']).output, end='')"
     )
     argv = [sys.executable, "-c", code, kind]
@@ -199,7 +203,7 @@ from gumshoe.env.sandboxes.local import LocalBackend
 
 config = SandboxConfig()
 backend = LocalBackend(config) if sys.argv[1] == "local" else BubblewrapBackend(config, "/workspace")
-terminal = backend.connect(bootstrap_argv(backend.place.python, "word"))
+terminal = backend.connect(bootstrap_argv(backend.layout.python, "word"))
 print(backend._process.pid, flush=True)
 if sys.argv[2] != "at its birth":
     terminal.expect_exact("word")
@@ -266,7 +270,7 @@ def test_orphans_are_reaped_and_the_living_are_not(task: Task, capsys: pytest.Ca
 )
 def test_no_thread_and_no_descriptor_is_left(kind: str, episodes: int, task: Task) -> None:
     def episode() -> None:
-        with open_sandbox(task, SandboxConfig(kind=kind), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
+        with open_sandbox(task, SandboxConfig(kind=kind, unsafe=True), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
             sandbox.open_session(["cat"]).send("x\n")
 
     def held() -> tuple[int, int]:

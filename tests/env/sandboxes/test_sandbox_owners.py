@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.sandboxes.owners import identity, lives, name_folder, reap_folders
+from gumshoe.env.sandboxes.owners import identity, is_running, name_folder, reap_folders
 
 MAKE_AND_DIE = """
 import os
@@ -79,16 +79,16 @@ def test_a_run_reaps_what_an_earlier_one_left(temporary: Path) -> None:
 
 def test_a_process_is_known_by_more_than_its_number() -> None:
     me = identity(os.getpid())
-    assert lives(me)
+    assert is_running(me)
     boot, pid, started = me.split("/")
     for other in (f"{boot}/{pid}/{int(started) + 1}", f"x/{pid}/{started}", f"{boot}/x/{started}", "", "//"):
-        assert not lives(other)
+        assert not is_running(other)
 
 
 def test_a_dead_process_that_nobody_has_buried_does_not_live() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         named = identity(process.pid)
-        assert lives(named)
+        assert is_running(named)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert not lives(named)
+        assert not is_running(named)

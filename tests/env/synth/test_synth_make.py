@@ -10,15 +10,15 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.patch import make_patch
+from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Result, make_bugs, write_result
-from gumshoe.env.tasks import apply_patch, gold_lines, load_tasks
-from gumshoe.env.tasks.check import check_tasks
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=5, sandbox=LOCAL)
 
 
@@ -149,7 +149,18 @@ def test_the_command_makes_a_set_that_can_be_moved(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "set"
-    arguments = ["--projects", str(project), "--out", str(out), "--per-project", "3", "-p", "sandbox.kind=local"]
+    arguments = [
+        "--projects",
+        str(project),
+        "--out",
+        str(out),
+        "--per-project",
+        "3",
+        "-p",
+        "sandbox.kind=local",
+        "-p",
+        "sandbox.unsafe=true",
+    ]
     assert main(["synth", *arguments]) == 0
     printed = capsys.readouterr().out
     assert "candidates tried, 3 kept" in printed
@@ -165,7 +176,9 @@ def test_the_command_reads_a_config_and_options_override_it(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "synth.yaml"
-    config.write_text("projects: [casebook]\nout: nowhere\nper_project: 9\nsandbox: {kind: local}\nseed: 3\n")
+    config.write_text(
+        "projects: [casebook]\nout: nowhere\nper_project: 9\nsandbox: {kind: local, unsafe: true}\nseed: 3\n"
+    )
     out = tmp_path / "set"
     options = ["--projects", str(project), "--out", str(out), "--per-project", "2", "--seed", "1", "--workers", "1"]
     assert main(["synth", str(config), "-p", "operators=[arithmetic, comparison]", *options]) == 0

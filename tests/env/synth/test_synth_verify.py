@@ -12,7 +12,7 @@ from gumshoe.env.synth.candidates import Candidate
 from gumshoe.env.synth.verify import ProjectVerifier, Verdict
 from gumshoe.errors import SandboxClosed, TaskError
 
-LOCAL = SandboxConfig(kind="local")
+LOCAL = SandboxConfig(kind="local", unsafe=True)
 CLEAN = """\
 SCALE = 2
 
@@ -210,7 +210,10 @@ def test_a_closed_verifier_says_so(project: Path) -> None:
 @pytest.mark.parametrize(
     ("tests", "message"),
     [
-        ("def test_no():\n    assert 0\n", "project x: test_x.py::test_no fails before any bug is put in"),
+        (
+            "def test_no():\n    assert 0\n",
+            "project x: test_x.py::test_no fails without any bug: fix the project first",
+        ),
         ("import nothing_like_it\n", "project x: test_x.py cannot be collected by pytest"),
         ("import pytest\n\n@pytest.mark.skip\ndef test_no(): ...\n", "project x has no passing tests"),
         ("import os\n\ndef test_no():\n    os._exit(0)\n", r"its test run ended without a result \(crashed\)"),

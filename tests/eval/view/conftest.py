@@ -19,7 +19,7 @@ from gumshoe.eval.view.guard import is_loopback
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.masks import Masks
-from gumshoe.eval.view.server import Listening, make_app
+from gumshoe.eval.view.server import ViewerServer, make_app
 from gumshoe.eval.view.watch import Watcher
 
 PATIENCE_MS = 180_000
@@ -34,6 +34,12 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+def all_rows(library: Library) -> list[dict[str, Any]]:
+    """Every row of the list, those in flight in front."""
+    answer = library.rows("", 0)
+    return [*answer["live"], *answer["rows"]]
 
 
 @contextmanager
@@ -55,7 +61,7 @@ def open_library(*paths: Path, cache: Path, model: Path | None = None) -> Genera
 def serving(library: Library, *, host: str = "127.0.0.1", token: str | None = None) -> Generator[str]:
     """The library behind a server; gives its address without the last slash."""
     app = make_app(library, loopback=is_loopback(host) and token is None, token=token)
-    listening = Listening(app, host, 0)
+    listening = ViewerServer(app, host, 0)
     thread = threading.Thread(target=listening.serve, daemon=True)
     library.watcher.start()
     thread.start()

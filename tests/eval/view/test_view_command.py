@@ -13,12 +13,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from conftest import get, open_library, quiet_page, serving
+from conftest import all_rows, get, open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
 
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.masks import Masks
-from gumshoe.eval.view.query import Query
 
 VIEW = (sys.executable, "-m", "gumshoe", "view")
 
@@ -85,13 +84,14 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("tokenizer") / "model"
     code = (
         "import sys; from pathlib import Path\n"
-        "from gumshoe.train.config import ScratchSection\n"
         "from gumshoe.train.data import conversations, load_rows\n"
-        "from gumshoe.train.scratch import make_tokenizer\n"
-        "rows = conversations(load_rows(Path(sys.argv[1]), 'agent', 'train'))\n"
-        "make_tokenizer(ScratchSection(), rows).save_pretrained(sys.argv[2])\n"
+        "sys.path.insert(0, sys.argv[3])\n"
+        "from tiny_model import make_tiny_tokenizer\n"
+        "rows = list(conversations(load_rows(Path(sys.argv[1]), 'agent', 'train')))\n"
+        "make_tiny_tokenizer(rows).save_pretrained(sys.argv[2])\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(everything / "dataset"), str(folder)], check=True)
+    helpers = str(Path(__file__).parents[2] / "train")
+    subprocess.run([sys.executable, "-c", code, str(everything / "dataset"), str(folder), helpers], check=True)
     return folder
 
 
@@ -99,7 +99,7 @@ def test_the_tokens_that_train_are_coloured(
     browser: Browser, everything: Path, tokenizer: Path, tmp_path: Path
 ) -> None:
     with open_library(everything / "dataset", cache=tmp_path, model=tokenizer) as library:
-        key = library.page(Query())["rows"][0]["key"]
+        key = all_rows(library)[0]["key"]
         with serving(library) as site, quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}?tab=mask")
             mask = page.locator(".mask-pane pre.mask")
@@ -116,7 +116,7 @@ def test_the_tokens_that_train_are_coloured(
 def test_a_folder_that_is_no_model_says_so(everything: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with open_library(everything / "dataset", cache=tmp_path, model=tmp_path / "empty") as library:
-        key = library.page(Query())["rows"][0]["key"]
+        key = all_rows(library)[0]["key"]
         with serving(library) as site:
             answer = get(f"{site}/api/mask/{key}")
     assert answer.status_code == 422

@@ -43,7 +43,7 @@ def test_paired_differences_give_their_tasks_side_by_side(page: Page, site: str)
     expect(behind.locator("tr.better")).to_have_count(6)
     expect(page.locator(".differences")).to_contain_text("6 better, 0 worse")
     behind.get_by_role("link", name="side by side").first.click()
-    expect(page.get_by_label("Second episode").get_by_role("article", name="Step 0")).to_be_visible()
+    expect(page.get_by_label("Second episode").get_by_role("article", name="Step 1")).to_be_visible()
 
 
 def test_all_measures_choose_and_the_keyboard_closes(page: Page, site: str) -> None:
@@ -54,12 +54,44 @@ def test_all_measures_choose_and_the_keyboard_closes(page: Page, site: str) -> N
     expect(page.get_by_label("Tasks behind the bar")).to_have_count(0)
 
 
+def test_uplift_calibration_training_and_flaky_tasks_are_shown(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/evaluation/eval")
+    worth = page.locator("section", has=page.get_by_role("heading", name="What the reports are worth"))
+    seeker = worth.get_by_role("row", name=re.compile("^the seeker"))
+    expect(seeker).to_contain_text("67%")
+    expect(seeker).to_contain_text("+67%")
+    expect(seeker).to_contain_text("4 better, 0 worse, p 0.125")
+    expect(page.get_by_role("img", name="Calibration: first location is right by stated confidence")).to_be_visible()
+    expect(page.get_by_text("the seeker, expected error 0.15")).to_be_visible()
+    expect(page.get_by_role("img", name="Training: loss by step")).to_be_visible()
+    expect(page.get_by_text("training loss, last 1.00")).to_be_visible()
+    expect(page.get_by_text("shop/luck (2 of 3 runs)")).to_be_visible()
+    expect(page.get_by_role("row", name="the seeker 0.5 1.5")).to_be_visible()
+    page.get_by_label("Measure").select_option("solved")
+    expect(page.get_by_text("An interval may exclude zero where p is not small")).to_be_visible()
+
+
+def test_a_task_opens_with_its_patches_and_verdicts(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/evaluation/eval")
+    tasks = page.get_by_label("Tasks", exact=True)
+    tasks.get_by_role("button", name="shop/tax-0").click()
+    assert "task=shop%2Ftax-0" in page.url
+    opened = tasks.locator(".one-task")
+    expect(opened).to_contain_text("+    tax = 2")
+    expect(opened.locator("details.attempt")).to_have_count(3)
+    seeker = opened.locator("details.attempt", has_text="the seeker")
+    expect(seeker).to_contain_text("✓ solved")
+    seeker.locator("summary").click()
+    seeker.get_by_role("link", name="Episode").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
+
+
 def test_an_evaluation_that_is_being_played_says_so(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "eval" / "arms" / "one", [make_trajectory(0, SEEK)])
     with open_library(tmp_path / "eval", cache=tmp_path / "cache") as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/evaluation/eval")
-            expect(page.get_by_text("its figures come when every arm is done")).to_be_visible()
+            expect(page.get_by_text("figures appear when every arm is done")).to_be_visible()
             write_run(tmp_path / "eval" / "arms" / "two", [make_trajectory(0, SEEK)])
             expect(page.get_by_role("link", name=re.compile("^two"))).to_be_visible()
 

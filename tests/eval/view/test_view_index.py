@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import open_library
+from conftest import all_rows, open_library
 from hypothesis import given
 from hypothesis import strategies as st
 from view_samples import SEEK, make_trajectory, write_evaluation, write_everything, write_journal, write_run
@@ -18,9 +19,9 @@ from gumshoe.eval.view.code import code_of
 from gumshoe.eval.view.episode import LONGEST_TEXT, MOST_CHARACTERS, cap, of_journal
 from gumshoe.eval.view.facts import row_of_dataset, row_of_journal, row_of_trajectory, words_of
 from gumshoe.eval.view.gold import GoldPatches
-from gumshoe.eval.view.index import Index, cache_folder
+from gumshoe.eval.view.index import TABLES, Index, cache_folder
 from gumshoe.eval.view.library import Library, NotThere
-from gumshoe.eval.view.query import Query, read_query
+from gumshoe.eval.view.query import search
 from gumshoe.eval.view.reading import as_object, read_line, read_row
 from gumshoe.eval.view.sources import find_sources
 from gumshoe.eval.view.watch import Watcher
@@ -30,13 +31,15 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
+SEARCHED = sqlite3.connect(":memory:")
+SEARCHED.executescript(TABLES)
 NAMES = st.sampled_from(
     ["id", "task", "policy", "steps", "scores", "usage", "messages", "context_pack", "patch", "stop", "provenance"]
 )
 
 
 def ids(library: Library) -> list[str]:
-    return [row["task"] for row in library.page(Query(sort="id", limit=500))["rows"]]
+    return [row["task"] for row in sorted(all_rows(library), key=lambda row: row["id"])]
 
 
 @given(st.dictionaries(NAMES, JSON, max_size=6))
@@ -80,19 +83,19 @@ def test_what_is_new_is_taken_in_and_a_torn_line_waits(tmp_path: Path) -> None:
             file.write(f"{line[100:]}\n")
         library.watcher.look()
         assert ids(library) == ["shop/tax-0", "shop/tax-1"]
-        assert library.page(Query(text="shop/tax-1"))["total"] == 1
+        assert len(library.search("shop/tax-1")["keys"]) == 1
 
 
 def test_an_index_is_found_again_and_a_changed_run_is_read_anew(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(number) for number in range(3)])
     with open_library(run, cache=tmp_path / "cache") as library:
         assert len(ids(library)) == 3
-        key = library.page(Query(sort="id"))["rows"][2]["key"]
+        key = sorted(all_rows(library), key=lambda row: row["id"])[2]["key"]
     with Index([run], tmp_path / "cache") as index:
         library = Library(Watcher([run], index), index, GoldPatches(), None)
         assert len(ids(library)) == 3
         write_run(run, [make_trajectory(0)])
-        with pytest.raises(DatasetError, match="was changed meanwhile"):
+        with pytest.raises(DatasetError, match="has changed"):
             library.episode(key)
         library.watcher.look()
         assert ids(library) == ["shop/tax-0"]
@@ -102,7 +105,7 @@ def test_an_index_is_found_again_and_a_changed_run_is_read_anew(tmp_path: Path) 
         assert ids(library) == ["shop/tax-5", "shop/tax-6"]
         (run / "trajectories.jsonl").unlink()
         with pytest.raises(NotThere):
-            library.episode(library.page(Query())["rows"][0]["key"])
+            library.episode(all_rows(library)[0]["key"])
     (database,) = (tmp_path / "cache").glob("*.sqlite")
     database.write_bytes(b"no database at all, but long enough to be read as one" * 100)
     write_run(run, [make_trajectory(7)])
@@ -122,13 +125,13 @@ def test_a_new_export_replaces_the_rows_of_the_old_one(tmp_path: Path) -> None:
     views = ("agent", "seeker", "agent_decisions")
     export_runs([run], tmp_path / "data", unresolved=True, test_share=0.4, views=views)
     with open_library(tmp_path / "data", cache=tmp_path / "cache") as library:
-        before = library.page(Query(limit=500))["rows"]
+        before = all_rows(library)
         decision = next(row for row in before if row["key"].startswith("data~agent_decisions~"))
         assert len(library.episode(decision["key"])["messages"]) > 1
         write_run(run, [make_trajectory(4)])
         export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
         library.watcher.look()
-        assert {row["task"] for row in library.page(Query())["rows"]} == {"shop/tax-4"}
+        assert {row["task"] for row in all_rows(library)} == {"shop/tax-4"}
         shard = next((tmp_path / "data").glob("agent/*.parquet"))
         shard.write_bytes(b"PAR1 broken")
         library.watcher.look()
@@ -142,11 +145,11 @@ def test_an_episode_in_flight(tmp_path: Path) -> None:
         file.write('{"completion": {"text": 7}}\n{"completion"')
     write_journal(run, "tax-8.diverged-0", SEEK)
     with open_library(run, cache=tmp_path / "cache") as library:
-        (row,) = library.page(Query())["rows"]
+        (row,) = all_rows(library)
         assert (row["task"], row["outcome"], row["steps"], row["strip"]) == ("shop/tax-7", "running", 4, "vss-")
         found = library.episode(row["key"])
         assert [step["message_index"] for step in found["steps"]] == [0, 2, 4]
-        assert library.page(Query(text="which tax"))["total"] == 1
+        assert len(library.search("which tax")["keys"]) == 1
         with pytest.raises(NotThere):
             library.raw(row["key"])
         journal.unlink()
@@ -158,15 +161,15 @@ def test_an_episode_in_flight(tmp_path: Path) -> None:
 def test_the_figures_of_an_evaluation_that_cannot_be_read(tmp_path: Path) -> None:
     folder = write_evaluation(tmp_path / "eval", 2)
     with open_library(folder, cache=tmp_path / "cache") as library:
-        key = library.page(Query())["rows"][0]["key"]
+        key = next(row["key"] for row in all_rows(library) if row["source"] == "eval.seeker")
         assert library.episode(key)["evaluated"]["scores"]
         (folder / "results.jsonl").write_text('{"arm": 1}\n')
-        with pytest.raises(DatasetError, match="no result"):
+        with pytest.raises(DatasetError, match=r"results\.jsonl line 1: arm"):
             library.evaluation("eval")
         assert library.episode(key)["evaluated"] is None
         (folder / "results.jsonl").unlink()
         (folder / "summary.json").write_text("{}")
-        with pytest.raises(DatasetError, match="no summary"):
+        with pytest.raises(DatasetError, match="is not a summary"):
             library.evaluation("eval")
         with pytest.raises(NotThere):
             library.evaluation("eval.seeker")
@@ -198,12 +201,25 @@ def test_long_texts_are_cut_so_that_all_of_them_fit() -> None:
     assert sum(map(len, many["all"])) < MOST_CHARACTERS * 1.5
 
 
-def test_queries_are_read_with_care() -> None:
-    assert read_query({}) == Query()
-    assert read_query({"limit": "9999", "offset": "-4"}).limit == 500
-    for broken in ({"limit": "x"}, {"filters": '[{"op": "is"}]'}, {"filters": '[{"field": 1, "op": "is"}]'}):
-        with pytest.raises(ConfigError, match="cannot be read"):
-            read_query(broken)
+def test_rows_are_sent_once_until_the_index_starts_over(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [make_trajectory(number) for number in range(3)])
+    with open_library(run, cache=tmp_path / "cache") as library:
+        first = library.rows("", 0, limit=2)
+        assert (first["first"], len(first["rows"]), first["more"]) == (True, 2, True)
+        rest = library.rows(first["era"], first["last"], limit=2)
+        assert (rest["first"], len(rest["rows"]), rest["more"]) == (False, 1, False)
+        assert library.rows(rest["era"], rest["last"])["rows"] == []
+        write_run(run, [make_trajectory(7)])
+        library.watcher.look()
+        again = library.rows(rest["era"], rest["last"])
+        assert again["first"]
+        assert [row["task"] for row in again["rows"]] == ["shop/tax-7"]
+        assert again["rows"][0]["facts"]["agent"] == "debug"
+
+
+@given(st.text(max_size=40))
+def test_any_text_can_be_searched_for(text: str) -> None:
+    assert search(SEARCHED, text) == []
 
 
 def test_folders_without_anything_to_see(tmp_path: Path) -> None:
@@ -226,7 +242,7 @@ def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> Non
     write_evaluation(folder / "eval", solver=True)
     write_journal(folder / "traces", "tax-7", SEEK)
     with open_library(folder, cache=tmp_path / "cache") as library:
-        before = library.page(Query())["total"]
+        before = len(all_rows(library))
         assert [source["name"] for source in library.overview()["sources"] if source["parent"]] == [
             "idle",
             "seeker",
@@ -234,13 +250,13 @@ def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> Non
         ]
         shutil.rmtree(folder / "eval" / "arms" / "idle")
         library.watcher.look()
-        left = library.page(Query())
-        assert left["total"] == before - 6
-        assert {row["source"] for row in left["rows"]} == {"traces", "dataset", "eval.seeker", "eval.solver.seeker"}
-        assert any(row["live"] for row in left["rows"])
+        left = all_rows(library)
+        assert len(left) == before - 6
+        assert {row["source"] for row in left} == {"traces", "dataset", "eval.seeker", "eval.solver.seeker"}
+        assert any(row["live"] for row in left)
     shutil.rmtree(folder / "eval")
     with open_library(folder, cache=tmp_path / "cache") as library:
-        assert {row["source"] for row in library.page(Query())["rows"]} == {"traces", "dataset"}
+        assert {row["source"] for row in all_rows(library)} == {"traces", "dataset"}
 
 
 def test_the_cache_is_where_the_system_keeps_such_things(tmp_path: Path) -> None:
@@ -255,7 +271,7 @@ def test_reading_what_is_not_what_it_was(tmp_path: Path) -> None:
     export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
     shard = next((tmp_path / "data" / "agent").glob("*.parquet"))
     assert read_row(shard, 1)["task_id"] == "shop/tax-2"
-    with pytest.raises(DatasetError, match="was changed meanwhile"):
+    with pytest.raises(DatasetError, match="has changed"):
         read_row(shard, 9)
     shard.write_bytes(b"PAR1 broken")
     with pytest.raises(DatasetError, match="cannot be read"):

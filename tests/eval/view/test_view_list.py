@@ -111,7 +111,7 @@ def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> Non
     expect(listed.locator("li.chosen a")).to_be_focused()
     chosen = listed.locator("li.chosen a").get_attribute("href")
     listed.keyboard.press("Enter")
-    expect(listed.get_by_role("heading", level=2)).to_contain_text("Step 0")
+    expect(listed.get_by_role("heading", level=2)).to_contain_text("Step 1")
     assert chosen is not None
     assert listed.url.endswith(chosen)
     listed.keyboard.press("Escape")
@@ -132,7 +132,7 @@ def test_a_long_list_is_paged_and_scrolls(browser: Browser, tmp_path: Path) -> N
             page.goto(f"{site}/#/list?sort=cost")
             total(page, "700 episodes")
             assert rows(page).count() < 80
-            assert sum("api/episodes" in url for url in asked) == 1
+            assert sum("api/rows" in url for url in asked) == 1
             page.locator(".scroller").evaluate("box => { box.scrollTop = box.scrollHeight }")
             expect(page.locator("[data-index='699']")).to_contain_text("shop/tax-699")
             assert rows(page).count() < 80
@@ -148,9 +148,9 @@ def test_a_run_in_progress_updates_by_itself(browser: Browser, tmp_path: Path) -
             total(page, "2 episodes")
             expect(rows(page).first).to_contain_text("running")
             rows(page).first.click()
-            expect(page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Step 0"))).to_have_count(1)
+            expect(page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Step 1"))).to_have_count(1)
             write_journal(run, "tax-7", SEEK)
-            expect(page.get_by_role("button", name=re.compile("Step 2: seek"))).to_be_visible()
+            expect(page.get_by_role("button", name=re.compile("Step 3: seek"))).to_be_visible()
             page.goto(f"{site}/#/list")
             (run / "journal" / "tax-7.jsonl").unlink()
             with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import quiet_page
+from conftest import all_rows, quiet_page
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.query import Query
 
 
 def key_of(library: Library, source: str, task: str = "shop/tax-1", policy: str = "openai tiny") -> str:
-    for row in library.page(Query(limit=500))["rows"]:
+    for row in all_rows(library):
         if (row["source"], row["task"], row["policy"]) == (source, task, policy):
             return row["key"]
     raise AssertionError(source)
@@ -32,27 +31,27 @@ def tab(page: Page, name: str) -> Locator:
 
 
 def test_a_step_shows_what_it_saw_decided_called_and_got(played: Page) -> None:
-    expect(played.get_by_text("What it was told")).to_be_visible()
+    expect(played.get_by_text("Prompt")).to_be_visible()
     played.keyboard.press("ArrowRight")
     played.keyboard.press("l")
-    step = played.get_by_role("article", name="Step 2")
+    step = played.get_by_role("article", name="Step 3")
     expect(step).to_contain_text("Which tax is there?")
-    expect(step.get_by_text("50% sure")).to_be_visible()
+    expect(step.get_by_text("confidence 0.50")).to_be_visible()
     expect(step.locator(".call")).to_contain_text("b cart.py:2, prices")
     expect(step.locator(".came")).to_contain_text("prices = [3, 4]")
     expect(step.locator(".costs")).to_have_text(re.compile("500 ms|0.5 s"))
     expect(step.locator(".costs")).to_contain_text("300 in, 20 out, 50 cached")
-    step.get_by_text("What it had just seen: step 1").click()
+    step.get_by_text("Seen before this step: step 2").click()
     expect(step.locator(".saw")).to_contain_text("cart.py 1-3 of 3 lines")
     assert played.url.endswith("step=2")
     played.reload()
-    expect(played.get_by_role("article", name="Step 2")).to_be_visible()
-    played.keyboard.press("End")
-    expect(played.get_by_role("article", name="Step 5")).to_contain_text("bad arguments")
-    played.keyboard.press("Home")
-    expect(played.get_by_role("article", name="Step 0")).to_be_visible()
-    played.get_by_role("button", name=re.compile("^Step 3: edit")).click()
     expect(played.get_by_role("article", name="Step 3")).to_be_visible()
+    played.keyboard.press("End")
+    expect(played.get_by_role("article", name="Step 6")).to_contain_text("bad arguments")
+    played.keyboard.press("Home")
+    expect(played.get_by_role("article", name="Step 1")).to_be_visible()
+    played.get_by_role("button", name=re.compile("^Step 4: edit")).click()
+    expect(played.get_by_role("article", name="Step 4")).to_be_visible()
 
 
 def test_the_debugger_stands_beside_the_code(played: Page) -> None:
@@ -71,14 +70,14 @@ def test_the_debugger_stands_beside_the_code(played: Page) -> None:
 
 def test_the_diff_grows_and_the_code_follows_it(played: Page) -> None:
     pane = tab(played, "Diff")
-    expect(pane).to_contain_text("Nothing has been changed")
+    expect(pane).to_contain_text("No changes up to this step")
     for _ in range(3):
         played.keyboard.press("ArrowRight")
     expect(pane.locator(".plus")).to_have_text("+    tax = 2")
     expect(tab(played, "Code").locator(".code-line.fresh")).to_contain_text("tax = 2")
     played.keyboard.press("End")
     played.keyboard.press("2")
-    expect(pane).to_contain_text("The patch that is left")
+    expect(pane).to_contain_text("Final patch")
 
 
 def test_the_messages_are_those_that_the_model_got(played: Page) -> None:
@@ -116,7 +115,7 @@ def test_the_pack_beside_the_gold_patch(page: Page, site: str, library: Library)
         for kind in ("good", "bad")
     )
     assert (good, bad) == ("rgb(0, 105, 76)", "rgb(178, 58, 0)")
-    grounded.get_by_role("button", name="Step 2").click()
+    grounded.get_by_role("button", name="Step 3").click()
     expect(page.locator("mark.grounded")).to_have_text("prices = [3, 4]")
     expect(pane.get_by_role("article", name="With this pack")).to_contain_text(re.compile("✓ resolved *the seeker"))
     expect(pane.locator(".answers")).to_contain_text(re.compile("✗ not resolved *solver alone"))
@@ -127,22 +126,22 @@ def test_two_episodes_of_a_task_side_by_side(played: Page) -> None:
     played.keyboard.press("c")
     played.locator(".others li").filter(has_text="eval.seeker").get_by_role("link", name="side by side").click()
     first, second = played.get_by_label("First episode"), played.get_by_label("Second episode")
-    expect(first.get_by_role("article", name="Step 1")).to_be_visible()
-    expect(second.get_by_role("article", name="Step 1")).to_be_visible()
+    expect(first.get_by_role("article", name="Step 2")).to_be_visible()
+    expect(second.get_by_role("article", name="Step 2")).to_be_visible()
     for _ in range(3):
         played.keyboard.press("ArrowRight")
-    expect(first.get_by_role("article", name="Step 4")).to_be_visible()
-    expect(second).to_contain_text("It ended after step 3: reported.")
+    expect(first.get_by_role("article", name="Step 5")).to_be_visible()
+    expect(second).to_contain_text("It ended after step 4: reported.")
     assert "step=4" in played.url
     played.keyboard.press("Escape")
-    expect(played.get_by_role("article", name="Step 4")).to_be_visible()
+    expect(played.get_by_role("article", name="Step 5")).to_be_visible()
 
 
 def test_another_episode_of_the_task_by_keyboard_alone(played: Page) -> None:
     played.keyboard.press("c")
     expect(played.locator(".others").get_by_role("link", name="side by side").first).to_be_focused()
     played.keyboard.press("Enter")
-    expect(played.get_by_label("Second episode").get_by_role("article", name="Step 0")).to_be_visible()
+    expect(played.get_by_label("Second episode").get_by_role("article", name="Step 1")).to_be_visible()
 
 
 def test_a_link_to_a_pane_leads_there_on_a_narrow_screen(browser: Browser, site: str, library: Library) -> None:
@@ -155,11 +154,11 @@ def test_tabs_and_neighbours_by_keyboard(played: Page) -> None:
     played.keyboard.press("4")
     expect(played.get_by_role("tab", name=re.compile("Messages"))).to_have_attribute("aria-selected", "true")
     played.keyboard.press("ArrowRight")
-    expect(played.get_by_role("article", name="Step 1")).to_be_visible()
+    expect(played.get_by_role("article", name="Step 2")).to_be_visible()
     before = played.url
     played.keyboard.press("[")
     expect(played).not_to_have_url(before)
-    expect(played.get_by_role("article", name="Step 0")).to_be_visible()
+    expect(played.get_by_role("article", name="Step 1")).to_be_visible()
     played.keyboard.press("Escape")
     expect(played.get_by_role("status")).to_be_visible()
 
@@ -170,7 +169,7 @@ def test_a_dataset_row_shows_whose_messages_train(page: Page, site: str, library
     pane = page.get_by_role("tabpanel")
     expect(pane.locator("mark.trained").first).to_contain_text("[verify 0.3] I run the tests.")
     expect(pane).to_contain_text("--model FOLDER")
-    expect(page.get_by_role("article", name="Step 0")).to_contain_text("I run the tests.")
+    expect(page.get_by_role("article", name="Step 1")).to_contain_text("I run the tests.")
 
 
 def test_what_is_not_there_says_so(page: Page, site: str) -> None:

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import open_library, serving
+from conftest import all_rows, open_library, serving
 from playwright.sync_api import Locator, Page, expect
 from test_view_hostile import HOSTILE
 from view_samples import make_task, write_evaluation
 
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.query import Query
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Li
 def opened(page: Page, repaired: tuple[str, Library], source: str, task: str) -> Locator:
     """The pack's pane of an episode."""
     address, library = repaired
-    rows = library.page(Query(limit=500))["rows"]
+    rows = all_rows(library)
     key = next(row["key"] for row in rows if (row["source"], row["task"]) == (source, task))
     page.goto(f"{address}/#/episode/{key}?tab=pack")
     return page.get_by_role("tabpanel")
@@ -73,7 +72,7 @@ def test_a_patch_that_is_none_and_one_without_end_break_nothing(tmp_path: Path) 
         line["patch"] = HOSTILE if line["task_id"] == "shop/tax-1" else "+" * 2_000_000
     results.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with open_library(tmp_path, cache=tmp_path / "cache") as library:
-        rows = [row for row in library.page(Query(limit=500))["rows"] if row["source"] == "eval.seeker"]
+        rows = [row for row in all_rows(library) if row["source"] == "eval.seeker"]
         found = {row["task"]: library.episode(row["key"]) for row in rows}
     mine = found["shop/tax-1"]["evaluated"]["answers"][0]
     assert (mine["patch"], mine["edited"], mine["elsewhere"]) == (HOSTILE, [False, False], [])
@@ -86,12 +85,12 @@ def test_a_patch_that_is_none_and_one_without_end_break_nothing(tmp_path: Path) 
 def test_its_steps_are_a_link_away_and_lead_back_to_the_pack(page: Page, repaired: tuple[str, Library]) -> None:
     pane = opened(page, repaired, "eval.seeker", "shop/tax-1")
     pane.get_by_role("article", name="With this pack").get_by_role("link", name="Its steps").click()
-    expect(page.get_by_role("article", name="Step 0")).to_contain_text("The tax is wrong.")
+    expect(page.get_by_role("article", name="Step 1")).to_contain_text("The tax is wrong.")
     page.keyboard.press("3")
     pane = page.get_by_role("tabpanel")
-    expect(pane).to_contain_text("This is an episode of the solver.")
+    expect(pane).to_contain_text("This is a solver episode.")
     expect(pane.get_by_role("article", name="With this pack")).to_contain_text("✓ resolved")
-    pane.get_by_role("link", name="this pack").click()
+    pane.get_by_role("link", name="this report").click()
     expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
 
 
@@ -109,4 +108,4 @@ def test_the_other_attempts_are_listed_and_the_evaluation_leads_to_steps(
     page.get_by_role("button", name=re.compile("^the seeker: ")).click()
     behind = page.get_by_label("Tasks behind the bar")
     behind.get_by_role("row", name="shop/tax-1").get_by_role("link", name="solver").click()
-    expect(page.get_by_role("article", name="Step 0")).to_contain_text("The tax is wrong.")
+    expect(page.get_by_role("article", name="Step 1")).to_contain_text("The tax is wrong.")

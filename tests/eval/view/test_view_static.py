@@ -54,7 +54,7 @@ def test_the_copy_plays_and_compares_and_evaluates(browser: Browser, copy: str) 
     with quiet_page(browser) as page:
         page.goto(f"{copy}#/list?f=source|is|eval.seeker&sort=task")
         page.locator("a.line").first.click()
-        expect(page.get_by_role("article", name="Step 0")).to_be_visible()
+        expect(page.get_by_role("article", name="Step 1")).to_be_visible()
         page.keyboard.press("3")
         expect(page.get_by_role("tabpanel")).to_contain_text("✓ grounded")
         page.goto(f"{copy}#/evaluation/eval")
@@ -66,7 +66,7 @@ def test_the_copy_plays_and_compares_and_evaluates(browser: Browser, copy: str) 
 
 def test_a_folder_with_other_things_is_left_alone(library: Library, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="holds something else"):
+    with pytest.raises(ConfigError, match="is not empty"):
         write_static(library, tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with pytest.raises(ConfigError, match="cannot be written"):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gumshoe.collect.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
-from gumshoe.eval.results import ArmSummary, Result, Summary, compare_all, measures
+from gumshoe.eval.results.comparisons import compare, compare_all
+from gumshoe.eval.results.measures import measures, per_resolved
+from gumshoe.eval.results.records import (
+    ArmSummary,
+    CalibrationBin,
+    Comparison,
+    FlakyTask,
+    LossCurve,
+    Result,
+    Summary,
+)
 from gumshoe.records import (
     Completion,
     ContextPack,
@@ -56,6 +66,16 @@ TOOLS = tuple(
     ToolSchema(name=name, description=f"The tool {name}.", parameters={"type": "object", "properties": {}})
     for name in ("eval", "view", "pdb", "rewrite", "report", "submit")
 )
+SHOWN = {
+    "path": "cart.py",
+    "start": 1,
+    "end": 3,
+    "lines": ["def total(prices):", "    tax = 1", "    return sum(prices) * tax"],
+}
+FAILED = {
+    "passed": False,
+    "outcomes": [{"id": "test_cart.py::test_total", "outcome": "failed", "message": "FAILED test_cart.py::test_total"}],
+}
 VIEW = "cart.py 1-3 of 3 lines\n 1 def total(prices):\n 2     tax = 1\n 3     return sum(prices) * tax"
 STOP = (
     "breakpoint 1 at cart.py:2\n> cart.py:2 in total (breakpoint 1)\n"
@@ -86,8 +106,8 @@ DEBUGGER = {
 DIFF = "@@ -1,3 +1,3 @@\n def total(prices):\n-    tax = 1\n+    tax = 2\n     return sum(prices) * tax"
 Turn = tuple[str, Decision, str, dict[str, Any], str, dict[str, Any]]
 SEEK: tuple[Turn, ...] = (
-    ("eval", Decision.VERIFY, "I run the tests.", {}, "1 failed\nFAILED test_cart.py::test_total", {}),
-    ("view", Decision.SEEK, "I read total.", {"path": "cart.py"}, VIEW, {}),
+    ("eval", Decision.VERIFY, "I run the tests.", {}, "1 failed\nFAILED test_cart.py::test_total", FAILED),
+    ("view", Decision.SEEK, "I read total.", {"path": "cart.py"}, VIEW, SHOWN),
     ("pdb", Decision.SEEK, "Which tax is there?", {"command": "b cart.py:2, prices\nc"}, STOP, DEBUGGER),
 )
 REPAIR: tuple[Turn, ...] = (
@@ -227,8 +247,19 @@ def write_journal(folder: Path, name: str, turns: Sequence[Turn]) -> Path:
     return path
 
 
+CURVE = (
+    CalibrationBin(low=0.5, high=0.6, confidence=0.55, right=0.5, count=2),
+    CalibrationBin(low=0.8, high=0.9, confidence=0.85, right=1.0, count=4),
+)
+
+
+def _uplift(by_arm: Mapping[str, Sequence[Result]], alone: Sequence[Result]) -> list[Comparison]:
+    found = [compare(of_arm, alone, "all", "solved", seed=0, resamples=100) for of_arm in by_arm.values()]
+    return [one for one in found if one is not None]
+
+
 def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> Path:
-    """Two arms: one hands over packs, the other one nothing; with a solver's arm.
+    """Two arms: one reports packs, the other reports nothing; with a solver's arm.
 
     With `solver` the solver is an agent whose episodes lie there, too, and everything is written down of them.
     """
@@ -257,7 +288,12 @@ def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> P
                 title=title,
                 policy=PolicyInfo(kind=name),
                 episodes=len(results),
+                seeks=name != "no_pack",
                 groups=measures(results, seed=0, resamples=100),
+                per_resolved=per_resolved(results, seed=0, resamples=100),
+                tools={"view": 1.5, "pdb": 0.5} if name == "seeker" else {},
+                calibration=CURVE if name == "seeker" else (),
+                calibration_error=0.15 if name == "seeker" else None,
             )
             for name, title, results in (
                 ("idle", "idle model", by_arm["idle"]),
@@ -265,7 +301,10 @@ def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> P
                 ("no_pack", "solver alone", alone),
             )
         ),
-        comparisons=compare_all(by_arm, "idle", seed=0, resamples=100),
+        comparisons=(*compare_all(by_arm, "idle", seed=0, resamples=100), *_uplift(by_arm, alone)),
+        baseline="no_pack",
+        flaky=(FlakyTask(task_id="shop/luck", passed=2, runs=3),),
+        losses=(LossCurve(label="training", points=((1, 3.0), (2, 1.5), (3, 1.0))),),
         solver="models/big, agent" if solver else "",
     )
     results = [one for of_arm in (*by_arm.values(), alone) for one in of_arm]

@@ -1,17 +1,25 @@
 /** How arms differ from another one on the same tasks, pair by pair. */
 
 import { Empty } from '../parts'
-import type { Comparison } from '../types'
+import type { Comparison, Measured } from '../types'
 import { Whisker } from './bars'
 import { interval, written, type Choice, type Summary } from './measure'
 
 export function Differences({ summary, choice, onChoose }: { summary: Summary; choice: Choice; onChoose: (one: Comparison) => void }) {
   const found = summary.comparisons.filter((one) => one.group === choice.group && one.metric === choice.metric)
-  if (!found.length) return <Empty>None was worked out for this measure.</Empty>
+  if (!found.length) return <Empty>Not computed for this measure.</Empty>
   const most = Math.max(...found.flatMap((one) => [Math.abs(one.difference.low ?? 0), Math.abs(one.difference.high ?? 0)]), 0.1)
   const scale = (value: number) => 50 + (50 * value) / most
   const title = (name: string) => summary.arms.find((arm) => arm.name === name)?.title ?? name
+  const puzzling = found.some(({ difference, mcnemar_p: p }) => excludesZero(difference) && p !== null && p >= 0.05)
   return (
+    <>
+      {puzzling && (
+        <p class="note">
+          An interval may exclude zero where p is not small: the interval is a bootstrap of the mean difference, p is an exact
+          McNemar test, which counts only the tasks whose outcome changed. With n changed tasks, p is never below 2 / 2ⁿ: with four, 0.125.
+        </p>
+      )}
     <ul class="arms differences">
       {found.map((one) => {
         const { value } = one.difference
@@ -49,5 +57,10 @@ export function Differences({ summary, choice, onChoose }: { summary: Summary; c
         )
       })}
     </ul>
+    </>
   )
+}
+
+function excludesZero({ low, high }: Measured): boolean {
+  return (low ?? 0) > 0 || (high ?? 0) < 0
 }

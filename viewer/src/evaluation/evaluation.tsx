@@ -11,7 +11,10 @@ import { Bars } from './bars'
 import { Behind } from './behind'
 import { Differences } from './differences'
 import { metricsOf, titled, type Choice, type Summary } from './measure'
+import { Pictures } from './pictures'
 import { AllMeasures } from './table'
+import { Tasks } from './tasks'
+import { Tools, Worth } from './worth'
 
 export function EvaluationView({ address, overview }: { address: Address; overview: Overview }) {
   const slug = address.keys[0] ?? ''
@@ -27,7 +30,7 @@ export function EvaluationView({ address, overview }: { address: Address; overvi
       <main class="evaluation">
         <h1>{data.name}</h1>
         <Empty>
-          {live ? 'It is being played; ' : ''}its figures come when every arm is done. The arms so far are among the sources above.
+          {live ? 'Still running: ' : ''}figures appear when every arm is done. The arms so far are among the sources above.
         </Empty>
       </main>
     )
@@ -55,6 +58,12 @@ function Figures({ evaluation, summary, address }: { evaluation: Evaluation; sum
     <main class="evaluation">
       <header class="heading">
         <h1>{summary.title}</h1>
+        {summary.flaky?.length > 0 && (
+          <p class="note">
+            Left out of every arm, because their gold patch does not always fix them:{' '}
+            {summary.flaky.map((one) => `${one.task_id} (${one.passed} of ${one.runs} runs)`).join(', ')}.
+          </p>
+        )}
         <p>
           <span>{count(summary.tasks['all'])} tasks</span>
           <span>{count(summary.arms.length)} arms</span>
@@ -94,10 +103,26 @@ function Figures({ evaluation, summary, address }: { evaluation: Evaluation; sum
         </section>
       </div>
       {choice.arm && <Behind evaluation={evaluation} summary={summary} choice={choice} onClose={() => set({ arm: null, against: null })} />}
+      <Worth evaluation={evaluation} summary={summary} group={choice.group} />
+      <Pictures summary={summary} />
       <section>
         <h2>All measures</h2>
-        <AllMeasures arms={arms} metrics={metrics} choice={choice} onChoose={(metric, arm) => set({ metric, arm, against: null })} />
+        <AllMeasures
+          arms={arms}
+          metrics={metrics}
+          meanings={evaluation.metrics}
+          choice={choice}
+          onChoose={(metric, arm) => set({ metric, arm, against: null })}
+        />
       </section>
+      <Tools summary={summary} />
+      <Tasks
+        evaluation={evaluation}
+        summary={summary}
+        group={choice.group}
+        chosen={address.params.get('task')}
+        onChoose={(task) => go(changed(address, { task }), true)}
+      />
     </main>
   )
 }

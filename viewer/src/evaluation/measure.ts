@@ -16,7 +16,7 @@ export interface Choice {
 
 /** Measures that are no shares of one. */
 export const UNBOUNDED = /(^|_)(steps|tokens|cost|seconds|rank|debugger|brier|tries|repeats)$/
-const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'first_right', 'valid_calls', 'grounding']
+const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'reciprocal_rank', 'valid_calls', 'grounding']
 
 /** The measures that were measured anywhere, those that matter most in front. */
 export function metricsOf(summary: Summary): string[] {

@@ -1,9 +1,17 @@
 /** Every measure of every arm. */
 
-import type { Arm } from '../types'
+import type { Arm, Metric } from '../types'
 import { interval, titled, written, type Choice } from './measure'
 
-export function AllMeasures({ arms, metrics, choice, onChoose }: { arms: Arm[]; metrics: string[]; choice: Choice; onChoose: (metric: string, arm: string) => void }) {
+interface Props {
+  arms: Arm[]
+  metrics: string[]
+  meanings: Record<string, Metric>
+  choice: Choice
+  onChoose: (metric: string, arm: string) => void
+}
+
+export function AllMeasures({ arms, metrics, meanings, choice, onChoose }: Props) {
   return (
     <div class="wide">
       <table>
@@ -21,7 +29,9 @@ export function AllMeasures({ arms, metrics, choice, onChoose }: { arms: Arm[]; 
         <tbody>
           {metrics.map((metric) => (
             <tr key={metric} class={metric === choice.metric ? 'chosen' : ''}>
-              <th scope="row">{titled(metric)}</th>
+              <th scope="row" title={meanings[metric]?.help}>
+                {titled(metric)}
+              </th>
               {arms.map((arm) => {
                 const one = arm.groups[choice.group]?.[metric]
                 return (
@@ -40,6 +50,19 @@ export function AllMeasures({ arms, metrics, choice, onChoose }: { arms: Arm[]; 
           ))}
         </tbody>
       </table>
+      <details>
+        <summary class="note">What each measure means</summary>
+        <dl class="facts">
+          {metrics
+            .filter((name) => meanings[name])
+            .map((name) => (
+              <div key={name}>
+                <dt>{titled(name)}</dt>
+                <dd>{meanings[name]?.help}</dd>
+              </div>
+            ))}
+        </dl>
+      </details>
     </div>
   )
 }

@@ -3,16 +3,23 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { describe, OPERATORS, readTyped, same, type Filter, type Operator, type Query } from '../filters'
 import { useKeys } from '../hooks'
-import type { Overview } from '../types'
+import type { Field } from '../types'
 
-export function Bar({ query, set, overview }: { query: Query; set: (next: Partial<Query>, replace?: boolean) => void; overview: Overview }) {
+interface Props {
+  query: Query
+  set: (next: Partial<Query>, replace?: boolean) => void
+  fields: Field[]
+  searchable: boolean
+}
+
+export function Bar({ query, set, fields, searchable }: Props) {
   const [typed, setTyped] = useState(query.text)
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => setTyped(query.text), [query.text])
   useEffect(() => {
     if (typed === query.text) return
     const timer = setTimeout(() => {
-      if (!readTyped(typed, overview.fields).filters.length) set({ text: typed.trim() }, true)
+      if (!readTyped(typed, fields).filters.length) set({ text: typed.trim() }, true)
     }, 250)
     return () => clearTimeout(timer)
   }, [typed])
@@ -23,7 +30,7 @@ export function Bar({ query, set, overview }: { query: Query; set: (next: Partia
   })
   const submit = (event: Event) => {
     event.preventDefault()
-    const read = readTyped(typed, overview.fields)
+    const read = readTyped(typed, fields)
     setTyped(read.text)
     set({ text: read.text, filters: [...query.filters, ...read.filters] })
   }
@@ -40,7 +47,7 @@ export function Bar({ query, set, overview }: { query: Query; set: (next: Partia
           onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
         />
       </form>
-      <AddFilter overview={overview} onAdd={(filter) => set({ filters: [...query.filters, filter] })} />
+      <AddFilter fields={fields} onAdd={(filter) => set({ filters: [...query.filters, filter] })} />
       {(query.filters.length > 0 || query.text) && (
         <ul class="chips" aria-label="Filters">
           {query.filters.map((filter) => (
@@ -60,16 +67,16 @@ export function Bar({ query, set, overview }: { query: Query; set: (next: Partia
           </li>
         </ul>
       )}
-      {query.text && !overview.searchable && <p class="note">Still reading: more may be found in a moment.</p>}
+      {query.text && !searchable && <p class="note">Still reading: more may be found in a moment.</p>}
     </div>
   )
 }
 
-function AddFilter({ overview, onAdd }: { overview: Overview; onAdd: (filter: Filter) => void }) {
+function AddFilter({ fields, onAdd }: { fields: Field[]; onAdd: (filter: Filter) => void }) {
   const [field, setField] = useState('outcome')
   const [op, setOp] = useState<Operator>('is')
   const [value, setValue] = useState('')
-  const numeric = overview.fields.find((one) => one.name === field)?.numeric
+  const numeric = fields.find((one) => one.name === field)?.numeric
   const add = (event: Event) => {
     event.preventDefault()
     onAdd({ field, op, value: op === 'unknown' ? '' : value })
@@ -78,7 +85,7 @@ function AddFilter({ overview, onAdd }: { overview: Overview; onAdd: (filter: Fi
   return (
     <form class="add-filter" onSubmit={add}>
       <select aria-label="Field" value={field} onChange={(event) => setField(event.currentTarget.value)}>
-        {overview.fields.map(({ name }) => (
+        {fields.map(({ name }) => (
           <option key={name} value={name}>
             {name}
           </option>

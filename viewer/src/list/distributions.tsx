@@ -1,23 +1,20 @@
 /** How the episodes are spread; bars and ranges filter. */
 
 import { useRef, useState } from 'preact/hooks'
-import { backend } from '../backend'
 import { ranged, same, toggled, type Filter, type Query } from '../filters'
 import { count, short } from '../format'
-import { useLoaded } from '../hooks'
-import type { Numbers, Values } from '../types'
+import type { Distribution, Numbers, Values } from '../types'
 
 interface Props {
   query: Query
-  version: number
+  spreads: Distribution[]
   onFilters: (filters: Filter[]) => void
 }
 
-export function Distributions({ query, version, onFilters }: Props) {
-  const { data } = useLoaded(() => backend.distributions(query), [JSON.stringify(query), version])
+export function Distributions({ query, spreads, onFilters }: Props) {
   return (
     <div class="distributions">
-      {(data ?? []).map((one) =>
+      {spreads.map((one) =>
         one.kind === 'values' ? (
           <ValueBars key={one.name} spread={one} filters={query.filters} onFilters={onFilters} />
         ) : (

@@ -15,7 +15,7 @@ const COLUMNS: [string, string][] = [
   ['tokens', 'Tokens'],
   ['cost', 'Cost'],
   ['seconds', 'Time'],
-  ['created', 'Made'],
+  ['created', 'Created'],
 ]
 
 export function Head({ query, set }: { query: Query; set: (next: Partial<Query>) => void }) {

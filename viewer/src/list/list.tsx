@@ -8,20 +8,22 @@ import type { Overview } from '../types'
 import { Bar } from './bar'
 import { Distributions } from './distributions'
 import { Rows } from './rows'
+import { useTable } from './use_table'
 
 export function List({ address, overview }: { address: Address; overview: Overview }) {
   const query = useMemo(() => readQuery(address.params), [address.params.toString()])
   const set = (next: Partial<Query>, replace = false) =>
     go({ view: 'list', keys: [], params: writeQuery({ ...query, ...next }) }, replace)
+  const table = useTable(query, overview.version)
   const wide = useWide('(min-width: 60rem)')
   return (
     <main class="list">
-      <Bar query={query} set={set} overview={overview} />
+      <Bar query={query} set={set} fields={table.fields} searchable={overview.searchable} />
       <details class="spread" open={wide}>
         <summary>Distributions</summary>
-        <Distributions query={query} version={overview.version} onFilters={(filters) => set({ filters })} />
+        <Distributions query={query} spreads={table.distributions} onFilters={(filters) => set({ filters })} />
       </details>
-      <Rows key={address.params.toString()} query={query} set={set} version={overview.version} />
+      <Rows key={address.params.toString()} query={query} set={set} rows={table.rows} problem={table.problem} />
     </main>
   )
 }

@@ -2,7 +2,6 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { format, go } from '../address'
-import { backend } from '../backend'
 import { writeQuery, type Query } from '../filters'
 import { count } from '../format'
 import { useKeys, useWide } from '../hooks'
@@ -10,22 +9,24 @@ import { Empty, Legend, Wait } from '../parts'
 import type { Row } from '../types'
 import { Head, RowLine } from './line'
 
-const PAGE = 100
-
 /** Where the list was scrolled to when it was left, by its address. */
 const places = new Map<string, { top: number; chosen: number }>()
 
-export function Rows({ query, set, version }: { query: Query; set: (next: Partial<Query>) => void; version: number }) {
+interface Props {
+  query: Query
+  set: (next: Partial<Query>) => void
+  rows: Row[] | null
+  problem: string | null
+}
+
+export function Rows({ query, set, rows, problem }: Props) {
   const name = writeQuery(query).toString()
   const wide = useWide('(min-width: 60rem)')
   const height = wide ? 34 : 62
-  const [pages, setPages] = useState<Map<number, Row[]>>(new Map())
-  const [total, setTotal] = useState<number | null>(null)
-  const [problem, setProblem] = useState<string | null>(null)
+  const total = rows?.length ?? null
   const [chosen, setChosen] = useState(places.get(name)?.chosen ?? 0)
   const [span, setSpan] = useState<[number, number]>([0, 30])
   const scroller = useRef<HTMLDivElement>(null)
-  const asked = useRef(new Map<number, number>())
 
   const measure = () => {
     const box = scroller.current
@@ -33,20 +34,6 @@ export function Rows({ query, set, version }: { query: Query; set: (next: Partia
     setSpan([Math.max(0, Math.floor(box.scrollTop / height) - 8), Math.ceil((box.scrollTop + box.clientHeight) / height) + 8])
     places.set(name, { top: box.scrollTop, chosen })
   }
-  useEffect(() => {
-    for (let page = Math.floor(span[0] / PAGE); page <= Math.floor(span[1] / PAGE); page++) {
-      if (asked.current.get(page) === version) continue
-      asked.current.set(page, version)
-      backend.page(query, page * PAGE, PAGE).then(
-        (found) => {
-          setTotal(found.total)
-          setProblem(null)
-          setPages((before) => new Map(before).set(page, found.rows))
-        },
-        (error: Error) => setProblem(error.message),
-      )
-    }
-  }, [span[0], span[1], version])
   useEffect(() => {
     const before = places.get(name)
     if (scroller.current && before) scroller.current.scrollTop = before.top
@@ -59,7 +46,7 @@ export function Rows({ query, set, version }: { query: Query; set: (next: Partia
     places.set(name, { top: known?.top ?? 0, chosen })
   }, [chosen])
 
-  const rowAt = (index: number) => pages.get(Math.floor(index / PAGE))?.[index % PAGE]
+  const rowAt = (index: number) => rows?.[index]
   /** The chosen row, ahead of the screen while keys come quickly. */
   const latest = useRef(chosen)
   const choose = (index: number) => {
@@ -96,7 +83,7 @@ export function Rows({ query, set, version }: { query: Query; set: (next: Partia
       {problem !== null && <Wait problem={problem} />}
       <div class="scroller" ref={scroller} onScroll={measure} tabIndex={-1}>
         <Head query={query} set={set} />
-        {total === 0 && <Empty>Nothing meets these filters.</Empty>}
+        {total === 0 && <Empty>No matches.</Empty>}
         <ol style={{ height: `${(total ?? 0) * height}px` }}>
           {indices.map((index) => (
             <RowLine key={index} row={rowAt(index)} index={index} height={height} chosen={index === chosen} search={query.text} />

@@ -10,7 +10,7 @@ import type { PaneProps } from './pane'
 export function CodePane({ episode, position }: PaneProps) {
   const state = useMemo(() => codeAt(episode.steps, position), [episode, position])
   if (!state.path && !state.breakpoints.length) {
-    return <Empty>No code has been looked at up to this step.</Empty>
+    return <Empty>No code shown up to this step.</Empty>
   }
   return (
     <div class={`code-pane${state.breakpoints.length || state.frames.length ? '' : ' calm'}`}>

@@ -6,7 +6,7 @@ import type { Frame } from '../types'
 
 export function Debugger({ state }: { state: CodeState }) {
   if (!state.breakpoints.length && !state.frames.length) {
-    return <p class="note">There are no breakpoints, and the program is not stopped.</p>
+    return <p class="note">No debugger output up to this step.</p>
   }
   return (
     <div class="debugger">
@@ -28,7 +28,7 @@ export function Debugger({ state }: { state: CodeState }) {
       </section>
       <section>
         <h3>Frames</h3>
-        {state.frames.length === 0 && <p class="note">the program is not stopped</p>}
+        {state.frames.length === 0 && <p class="note">no frames reported</p>}
         <ol class="frames">
           {[...state.frames].reverse().map((frame, index) => (
             <FrameLine key={index} frame={frame} open={state.frames.length - 1 - index === (state.frame ?? state.frames.length - 1)} />

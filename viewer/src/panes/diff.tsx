@@ -10,12 +10,12 @@ export function DiffPane({ episode, position, onStep }: PaneProps) {
   const last = position >= episode.steps.length - 1
   return (
     <div class="diff-pane">
-      {state.edits.length === 0 && <Empty>Nothing has been changed up to this step.</Empty>}
+      {state.edits.length === 0 && <Empty>No changes up to this step.</Empty>}
       {state.edits.map((edit, index) => (
         <figure key={index} class={`diff ${edit.step === episode.steps[position]?.index ? 'newest' : ''}`}>
           <figcaption>
             <button class="plain" onClick={() => onStep(positionOf(episode, edit.step))}>
-              Step {edit.step}
+              Step {edit.step + 1}
             </button>{' '}
             {edit.path}
           </figcaption>
@@ -24,7 +24,7 @@ export function DiffPane({ episode, position, onStep }: PaneProps) {
       ))}
       {last && episode.patch && (
         <figure class="diff">
-          <figcaption>The patch that is left</figcaption>
+          <figcaption>Final patch</figcaption>
           <Diff text={episode.patch} />
         </figure>
       )}

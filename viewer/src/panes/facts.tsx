@@ -18,12 +18,12 @@ export function FactsPane({ episode }: { episode: Episode }) {
         agent: episode.policy.agent,
         stop: episode.stop.replaceAll('_', ' '),
         'prompt tokens': count(episode.usage.prompt_tokens),
-        'answer tokens': count(episode.usage.completion_tokens),
+        'completion tokens': count(episode.usage.completion_tokens),
         cost: money(episode.usage.cost_usd),
       },
     ],
     ['Scores', Object.fromEntries(episode.scores.map((score) => [score.name, `${score.value ?? 'unscored'}${score.explanation ? ` (${score.explanation})` : ''}`]))],
-    ['Made with', { ...episode.provenance, created_at: moment(String(episode.provenance['created_at'] ?? '')) }],
+    ['Provenance', { ...episode.provenance, created_at: moment(String(episode.provenance['created_at'] ?? '')) }],
   ]
   return (
     <div class="facts-pane">

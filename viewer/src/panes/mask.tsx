@@ -28,9 +28,9 @@ export function MaskPane({ episode, masks }: { episode: Episode; masks: boolean 
           <mark class="trained">trained</mark>
         </li>
         <li>
-          <mark class="masked">said, but masked</mark>
+          <mark class="masked">assistant, but masked</mark>
         </li>
-        <li>only read</li>
+        <li>input only</li>
       </ul>
       <pre class="mask">
         {data.parts.map(([text, kind, tokens], index) =>

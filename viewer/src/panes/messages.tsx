@@ -12,8 +12,8 @@ export function MessagesPane({ episode, position }: PaneProps) {
     <div class="messages-pane">
       <p class="note">
         {episode.exact
-          ? `What the model got in this turn: ${shown.length} messages, ${episode.tools.length} tools.`
-          : 'Prompts are not in the journal of an episode in flight; this is what was said since.'}
+          ? `Input of this turn: ${shown.length} messages, ${episode.tools.length} tools.`
+          : 'The journal of a running episode does not hold the prompt; these are the messages since.'}
       </p>
       {episode.tools.length > 0 && (
         <details>
@@ -26,7 +26,7 @@ export function MessagesPane({ episode, position }: PaneProps) {
       ))}
       {step && episode.messages[until] && (
         <>
-          <p class="note">And this is what it answered:</p>
+          <p class="note">Completion:</p>
           <MessageBox message={episode.messages[until]} leftOut={false} />
         </>
       )}

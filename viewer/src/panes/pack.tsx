@@ -10,20 +10,20 @@ export function PackPane({ episode, onStep }: PaneProps) {
   return (
     <div class="pack-pane">
       <div class="pack">
-        <h3>What was handed over</h3>
+        <h3>Report</h3>
         {pack ? (
           <PackFacts episode={episode} pack={pack} onStep={onStep} />
         ) : evaluated?.given ? (
           <p>
-            This is an episode of the solver. It began with <a href={`${episodeAddress({ key: evaluated.given })}?tab=pack`}>this pack</a>.
+            This is a solver episode. It started from <a href={`${episodeAddress({ key: evaluated.given })}?tab=pack`}>this report</a>.
           </p>
         ) : (
-          <Empty>This episode handed over no pack.</Empty>
+          <Empty>This episode made no report.</Empty>
         )}
       </div>
       <div class="gold">
-        <h3>The gold patch</h3>
-        {gold === null ? <Empty>It is not known here: name the task source with --tasks.</Empty> : <Diff text={gold} />}
+        <h3>Gold patch</h3>
+        {gold === null ? <Empty>Unknown here: name the task source with --tasks.</Empty> : <Diff text={gold} />}
         {episode.patch && !evaluated && (
           <>
             <h3>This episode&rsquo;s patch</h3>
@@ -97,10 +97,10 @@ function FindingLine({ finding, onOpen }: { finding: Finding; onOpen: () => void
       <blockquote>{finding.quote}</blockquote>
       {finding.known ? (
         <button class="plain" onClick={onOpen}>
-          Step {finding.step}
+          Step {finding.step + 1}
         </button>
       ) : (
-        <span class="note">There is no step {finding.step}.</span>
+        <span class="note">There is no step {finding.step + 1}.</span>
       )}
     </li>
   )

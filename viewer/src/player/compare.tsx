@@ -60,7 +60,7 @@ function Side({ episode, position, onStep }: { episode: Episode; position: numbe
       {position < episode.steps.length ? (
         <StepCard episode={episode} position={position} />
       ) : (
-        <Empty>It ended after step {episode.steps.at(-1)?.index ?? 0}: {episode.stop.replaceAll('_', ' ')}.</Empty>
+        <Empty>It ended after step {(episode.steps.at(-1)?.index ?? 0) + 1}: {episode.stop.replaceAll('_', ' ')}.</Empty>
       )}
     </>
   )

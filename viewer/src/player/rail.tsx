@@ -22,7 +22,7 @@ export function Rail({ steps, position, onStep, label = 'Steps' }: { steps: Step
         const kind = step.decision ?? step.stated ?? 'none'
         const tokens = step.prompt_tokens + step.completion_tokens
         const failed = step.observations.some((one) => one.failure) || step.calls.some((one) => one.error)
-        const title = `Step ${step.index}: ${kind}${step.seconds !== null ? `, ${seconds(step.seconds)}` : ''}${tokens ? `, ${count(tokens)} tokens` : ''}${failed ? ', failed' : ''}`
+        const title = `Step ${step.index + 1}: ${kind}${step.seconds !== null ? `, ${seconds(step.seconds)}` : ''}${tokens ? `, ${count(tokens)} tokens` : ''}${failed ? ', failed' : ''}`
         return (
           <li key={index}>
             <button
@@ -33,7 +33,7 @@ export function Rail({ steps, position, onStep, label = 'Steps' }: { steps: Step
               tabIndex={index === position ? 0 : -1}
               onClick={() => onStep(index)}
             >
-              {step.index}
+              {step.index + 1}
               {failed && <sup aria-hidden="true">✗</sup>}
             </button>
             <span class="time" style={{ width: `${(100 * (step.seconds ?? 0)) / longest}%` }} />
@@ -56,11 +56,11 @@ interface MoverProps {
 export function Mover({ position, steps, index, onStep, children }: MoverProps) {
   return (
     <div class="mover">
-      <button onClick={() => onStep(position - 1)} disabled={position <= 0} aria-label="Step before">
+      <button onClick={() => onStep(position - 1)} disabled={position <= 0} aria-label="Previous step">
         ←
       </button>
       <h2>
-        Step {index} <small>of {steps}</small>
+        Step {index + 1} <small>of {steps}</small>
       </h2>
       <button onClick={() => onStep(position + 1)} disabled={position >= steps - 1} aria-label="Next step">
         →

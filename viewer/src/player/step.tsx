@@ -1,7 +1,7 @@
 /** One turn: what was seen before it, what was decided and why, what was called, what came back. */
 
 import { useState } from 'preact/hooks'
-import { count, money, percent, seconds } from '../format'
+import { count, money, seconds } from '../format'
 import { CallLine } from '../call'
 import { Decision, Pieces } from '../parts'
 import { findMarks, piecesOf, type Mark } from '../text'
@@ -11,13 +11,13 @@ const FOLD = 6_000
 
 export function StepCard({ episode, position, search = '' }: { episode: Episode; position: number; search?: string }) {
   const step = episode.steps[position]
-  if (!step) return <p class="empty">This episode has no step {position}.</p>
+  if (!step) return <p class="empty">This episode has no step {position + 1}.</p>
   return (
-    <article class="step" aria-label={`Step ${step.index}`}>
+    <article class="step" aria-label={`Step ${step.index + 1}`}>
       <Saw episode={episode} position={position} />
       <header>
         <Decision name={step.decision ?? step.stated} />
-        {step.stated && step.decision && step.stated !== step.decision && <span class="note">said: {step.stated}</span>}
+        {step.stated && step.decision && step.stated !== step.decision && <span class="note">stated: {step.stated}</span>}
         <Confidence value={step.confidence} />
         <Costs step={step} />
       </header>
@@ -27,11 +27,11 @@ export function StepCard({ episode, position, search = '' }: { episode: Episode;
           <pre>{step.reasoning}</pre>
         </details>
       )}
-      <p class="why">{step.rationale ?? <span class="note">It gave no reason.</span>}</p>
+      <p class="why">{step.rationale ?? <span class="note">No rationale.</span>}</p>
       {step.calls.map((call, index) => (
         <CallLine key={index} call={call} />
       ))}
-      {step.calls.length === 0 && <p class="note">It called nothing.</p>}
+      {step.calls.length === 0 && <p class="note">No tool call.</p>}
       {step.observations.map((observation, index) => (
         <Answer key={`${position}-${index}`} observation={observation} marks={marksOf(episode, step, observation, search)} />
       ))}
@@ -54,7 +54,7 @@ function marksOf(episode: Episode, step: Step, observation: Observation, search:
 function Saw({ episode, position }: { episode: Episode; position: number }) {
   const before = episode.steps[position - 1]
   const first = episode.messages.find((message) => message.role === 'user')
-  const title = before ? `What it had just seen: step ${before.index}` : 'What it was told'
+  const title = before ? `Seen before this step: step ${before.index + 1}` : 'Prompt'
   const texts = before ? before.observations : []
   if (!before && !first) return null
   return (
@@ -76,8 +76,8 @@ function Saw({ episode, position }: { episode: Episode; position: number }) {
 export function Confidence({ value }: { value: number | null }) {
   if (value === null) return null
   return (
-    <span class="confidence" title={`It said that it was ${percent(value)} sure`}>
-      <meter min={0} max={1} value={value} aria-label="confidence" /> {percent(value)} sure
+    <span class="confidence" title="Confidence that the model stated">
+      <meter min={0} max={1} value={value} aria-label="confidence" /> confidence {value.toFixed(2)}
     </span>
   )
 }
@@ -94,7 +94,7 @@ function Costs({ step }: { step: Step }) {
       )}
       {step.asking ? (
         <div>
-          <dt>of it the model</dt>
+          <dt>model time</dt>
           <dd>{seconds(step.asking)}</dd>
         </div>
       ) : null}

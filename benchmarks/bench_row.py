@@ -1,0 +1,57 @@
+"""Processor seconds of one training row, forward and backward, by precision: what fine-tuning on a processor costs.
+
+    python benchmarks/bench_row.py MODEL [--tokens 2290] [--trained 400] [--threads 1]
+
+All weights train; the loss reads the trained tokens alone, as TRL computes it. Processor time counts, not wall time, so
+that the figures hold on a shared machine. The second of two rows counts: the first one warms up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+
+PRECISIONS = {
+    "float32": (torch.float32, False),
+    "bf16: true": (torch.float32, True),
+    "bfloat16": (torch.bfloat16, False),
+}
+"""Name to type of the weights, and whether it is computed in bfloat16 from them."""
+
+
+def main() -> None:
+    """Measures each precision and prints a line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODEL", help="model folder")
+    parser.add_argument("--tokens", type=int, default=2290, help="of the row (2290)")
+    parser.add_argument("--trained", type=int, default=400, help="tokens of the row that train (400)")
+    parser.add_argument("--threads", type=int, default=1, help="processor threads (1)")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    for name, (dtype, autocast) in PRECISIONS.items():
+        model: Any = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype).train()
+        seconds = [measure(model, arguments.tokens, arguments.trained, autocast) for _ in range(2)][-1]
+        print(f"{name:<12}{seconds:>8.1f} s a row{arguments.tokens / seconds:>8.0f} tokens a s", flush=True)
+
+
+def measure(model: Any, tokens: int, trained: int, autocast: bool) -> float:
+    """Processor seconds of one row of random tokens, the optimizer left out."""
+    ids = torch.randint(0, model.config.vocab_size, (1, tokens))
+    places = torch.randperm(tokens - 1)[:trained]
+    began = time.process_time()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        hidden = model.model(input_ids=ids).last_hidden_state
+        logits = model.lm_head(hidden[0, places])
+        loss = torch.nn.functional.cross_entropy(logits.float(), ids[0, places + 1])
+    loss.backward()
+    seconds = time.process_time() - began
+    model.zero_grad()
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""`gumshoe play`: debug a task yourself, with the tools that an agent has."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from gumshoe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gumshoe.collect.play.game import Game
+    from gumshoe.collect.play.line_input import LineInput
+
+__all__ = ["configure", "run"]
+
+TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "bash", "submit")
+STEPS = 1_000_000
+
+EPILOG = """\
+examples:
+  gumshoe play ledger                                a case of the casebook
+  gumshoe play casebook:casebook/ledger              the same, spelled out
+  gumshoe play tasks/casebook-synth:ID               a task of a set (see gumshoe tasks list)
+  gumshoe play local:path/to/repository              a repository of your own
+  gumshoe play ledger --sandbox docker --tools view,pdb,rewrite,eval,submit
+
+what to type:
+  view ledger/book.py 10 30       grep "def post" ledger       eval
+  pdb b ledger/book.py:21         pdb c                        pdb locals
+  pdb                             every line goes to the debugger, until Ctrl-D
+  rewrite ledger/book.py 21 23    edit these lines, Ctrl-D when they are right
+  submit                          runs the tests a last time and ends
+
+Nothing is saved: the patch is printed at the end. Without a terminal, lines are read from standard input.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.epilog = EPILOG
+    parser.add_argument("task", metavar="TASK", help="id in the casebook, SOURCE:ID, or a source with one task")
+    parser.add_argument(
+        "--sandbox", choices=("auto", "docker", "podman", "bubblewrap", "local"), default="auto", help="sandbox to use"
+    )
+    parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
+    parser.add_argument(
+        "--tools", default=",".join(TOOLS), metavar="NAMES", help="comma-separated tools (default: %(default)s)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plays; 1 when the tests did not pass at the end of a submitted game. Raises GumshoeError."""
+    from rich.console import Console
+
+    from gumshoe.collect.play.choose import choose_task
+    from gumshoe.collect.play.game import Game
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.debug_env import DebugEnv
+
+    names = [name.strip() for name in arguments.tools.split(",") if name.strip()]
+    if not names:
+        raise ConfigError("--tools names no tool")
+    task = choose_task(arguments.task)
+    # A person types many small commands, and is to stop when they want to.
+    task = task.model_copy(update={"limits": task.limits.model_copy(update={"steps": STEPS, "wall_s": None})})
+    config = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
+    env = DebugEnv(task, tools=names, sandbox=config, trusted=True)
+    try:
+        game = Game(env, Console(highlight=False))
+        game.play(_line_input(game))
+    finally:
+        env.close()
+    return 1 if game.solved is False else 0
+
+
+def _line_input(game: Game) -> LineInput:
+    from gumshoe.collect.play.line_input import PipeInput, TerminalInput
+
+    return TerminalInput(game.suggest) if sys.stdin.isatty() and sys.stdout.isatty() else PipeInput(sys.stdin)

@@ -1,0 +1,87 @@
+"""What an episode that is over came to: its trajectory, with the final patch and what the tests say of it."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+
+from gumshoe import __version__
+from gumshoe.collect.episode import Episode
+from gumshoe.collect.spec import task_ref
+from gumshoe.env.verifier import Grade, without_tests
+from gumshoe.protocols import Policy
+from gumshoe.records import PolicyInfo, Provenance, Score, Trajectory
+
+__all__ = ["finished_trajectory"]
+
+
+def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
+    """The trajectory of an episode that is over and not closed yet.
+
+    Args:
+        episode: it has had at least one request.
+        policy: who decided.
+
+    Raises:
+        SandboxError: the sandbox broke.
+    """
+    assert episode.stop is not None, "the episode is not over"
+    patch = _final_patch(episode)
+    grade = _grade(episode)
+    return Trajectory(
+        id=episode.spec.id,
+        task=task_ref(episode.spec.task),
+        policy=PolicyInfo(kind=policy.kind, model=policy.model, agent=episode.agent.kind),
+        tools=episode.info.schemas,
+        messages=tuple(episode.messages),
+        steps=tuple(episode.steps),
+        stop=episode.stop,
+        patch=patch,
+        context_pack=episode.context_pack,
+        scores=_scores(episode, grade),
+        tampering=() if grade is None else grade.tampering,
+        usage=episode.usage,
+        provenance=_provenance(episode),
+    )
+
+
+def _final_patch(episode: Episode) -> str:
+    """What the agent has changed, without the files of tests that it does not know."""
+    patch, oracle = episode.environment.patch(), episode.spec.oracle
+    return patch if episode.task.regime == "debug" or oracle is None else without_tests(patch, oracle)
+
+
+def _grade(episode: Episode) -> Grade | None:
+    """The verifier's grade; None where it was not asked: of an agent that cannot edit, or has no tests to pass."""
+    if episode.task.regime == "issue" and episode.spec.oracle is None:
+        return None
+    if episode.grade is not None:
+        return episode.grade
+    if "rewrite" not in episode.info.decisions and not episode.environment.patch():
+        return None
+    return episode.environment.verify()
+
+
+def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
+    """Whether the patch resolves the task. An agent that cannot edit is not scored."""
+    if grade is None:
+        hidden = Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
+        return (hidden,) if episode.task.regime == "issue" else ()
+    if grade.outcome == "error":
+        return (Score(name="resolved", value=None, explanation=grade.explanation),)
+    when = "at submit" if episode.grade is not None else "at the end of the episode"
+    # The names of hidden tests stay hidden.
+    why = f": {grade.explanation}" if grade.explanation and episode.task.regime == "debug" else ""
+    return (Score(name="resolved", value=float(grade.resolved), explanation=f"verified {when}, {grade.outcome}{why}"),)
+
+
+def _provenance(episode: Episode) -> Provenance:
+    return Provenance(
+        gumshoe=__version__,
+        python=platform.python_version(),
+        sandbox=episode.info.sandbox,
+        image_digest=episode.info.image_digest,
+        config_hash=episode.spec.run,
+        seed=episode.spec.seed,
+        created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )

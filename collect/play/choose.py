@@ -1,0 +1,53 @@
+"""Which task a word on the command line means."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.load import SOURCES
+from gumshoe.env.tasks.taskset import is_taskset
+from gumshoe.errors import TaskError
+from gumshoe.records import Task
+
+__all__ = ["choose_task"]
+
+DEFAULT_SOURCE = "casebook"
+
+
+def choose_task(text: str) -> Task:
+    """The task that `text` names: `SOURCE:ID`, an id of the casebook, or a source with one task alone.
+
+    The last part of an id is enough where no other task has it.
+
+    Raises:
+        TaskError: there is no such task, or more than one.
+    """
+    source, colon, name = text.rpartition(":")
+    if colon and _is_source(source):
+        return _only(source, name)
+    if _is_source(text):
+        return _only(text, None)
+    return _only(DEFAULT_SOURCE, text)
+
+
+def _is_source(text: str) -> bool:
+    """Whether tasks can be loaded from it: a source that needs a path does not count without one."""
+    kind, colon, path = text.partition(":")
+    return text == DEFAULT_SOURCE or bool(colon and path and kind in SOURCES) or is_taskset(Path(text))
+
+
+def _only(source: str, name: str | None) -> Task:
+    tasks = [task for task, _ in load_tasks(source)]
+    found = tasks if name is None else [task for task in tasks if task.id == name]
+    found = found or [task for task in tasks if task.id.rpartition("/")[2] == name]
+    if len(found) == 1:
+        return found[0]
+    listing = f"see `gumshoe tasks list {source}`"
+    if found:
+        raise TaskError(f"{source} has {len(found)} tasks: name one, such as {source}:{found[0].id} ({listing})")
+    short = {task.id.rpartition("/")[2]: task.id for task in tasks}
+    nearest = difflib.get_close_matches(str(name), [*short, *short.values()], n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise TaskError(f"{source} has no task {name!r}{hint} ({listing})")

@@ -1,0 +1,181 @@
+"""One episode that a person plays at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.environments import LocalEnvironment
+from gumshoe.collect.episode import Episode
+from gumshoe.collect.play.completing import Suggestion, suggestions
+from gumshoe.collect.play.line_input import LineInput
+from gumshoe.collect.play.show import patch_text, shown, visible
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.env.debug_env import DebugEnv
+from gumshoe.errors import ToolFailure
+from gumshoe.records import Completion, StopReason, ToolCall, ToolSchema
+from gumshoe.tools.typed_calls import line_parameter, parse_command
+
+__all__ = ["WORDS", "Game"]
+
+WORDS: Mapping[str, str] = {
+    "help": "the tools and these words; help TOOL says more",
+    "problem": "the problem again",
+    "patch": "what you have changed so far",
+    "quit": "stop here",
+}
+KEYS = "Tab completes, the arrow keys go back, Ctrl-C stops a call, Ctrl-D leaves."
+
+
+class Game:
+    """Reads lines, runs them as calls, shows what comes back, until the end of the episode or of the input.
+
+    A tool that takes one text, such as `pdb`, typed alone, takes all lines that follow until Ctrl-D or, for pdb, `q`.
+
+    Args:
+        env: not reset yet; closed by whoever made it.
+        console: where everything is shown.
+    """
+
+    def __init__(self, env: DebugEnv, console: Console) -> None:
+        self._env = env
+        # The tools are the environment's own; a person is shown them, not a prompt.
+        self._episode = Episode(EpisodeSpec(env.task), make_agent(AgentConfig()), lambda _: LocalEnvironment(env))
+        self._console = console
+        self._schemas = tuple(_code_last(schema) for schema in env.toolbox.schemas)
+        self._mode = ""
+        self._calls = 0
+        self._paths: list[str] | None = None
+        self.solved: bool | None = None
+        """Whether the tests passed when the person submitted; None where they did not submit."""
+
+    def play(self, lines: LineInput) -> None:
+        """Plays one episode. Raises SandboxError and TaskError."""
+        self._episode.next_request()
+        self._problem()
+        self._say(f"Tools: {', '.join(schema.name for schema in self._schemas)}. Type help for more.", "dim")
+        while self._episode.next_request() is not None:
+            try:
+                line = lines.line(f"({self._mode}) " if self._mode else f"[{self._calls}] > ", self._prefix)
+                if line is None and not self._mode:
+                    break
+                if not self._take(line, lines):
+                    break
+            except KeyboardInterrupt:
+                self._say("stopped", "yellow")
+        self._ending()
+
+    def suggest(self, line: str) -> Iterator[Suggestion]:
+        """What can stand at the end of a line."""
+        return suggestions(line, self._schemas, WORDS, self._list_paths)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self._mode} " if self._mode else ""
+
+    def _take(self, line: str | None, lines: LineInput) -> bool:
+        """Does what a line says; false where the game is to end."""
+        if line is None:
+            self._mode = ""
+        elif line.strip():
+            return self._call(line.strip(), lines) if self._mode else self._word(line.strip(), lines)
+        return True
+
+    def _word(self, line: str, lines: LineInput) -> bool:
+        name, _, rest = line.partition(" ")
+        if name == "quit":
+            return False
+        if name == "help":
+            self._help(rest.strip())
+        elif name == "problem":
+            self._problem()
+        elif name == "patch":
+            self._console.print(patch_text(self._env.patch() or "nothing is changed"), soft_wrap=True)
+        elif not rest and any(tool.name == name and line_parameter(tool) for tool in self._schemas):
+            self._mode = name
+        else:
+            return self._call(line, lines)
+        return True
+
+    def _call(self, line: str, lines: LineInput) -> bool:
+        call = parse_command(self._prefix + line, f"call_{self._calls}", self._schemas)
+        if call.name == "rewrite" and call.parse_error is None and "code" not in call.arguments:
+            code = lines.text("  ", self._replaced(call))
+            if code is None:
+                return True
+            call = call.model_copy(update={"arguments": {**call.arguments, "code": code}})
+        self._calls += 1
+        self._paths = None
+        step = self._episode.accept(Completion(text="", tool_calls=(call,)))
+        self._console.print(shown(step.observations[0]), soft_wrap=True)
+        if self._episode.stop is StopReason.SUBMITTED:
+            self.solved = step.reward == 1.0
+        if self._mode == "pdb" and line in ("q", "quit", "exit"):
+            self._mode = ""
+        return True
+
+    def _replaced(self, call: ToolCall) -> str:
+        """The lines that a rewrite is to replace, to begin from."""
+        path, start, end = (call.arguments.get(name) for name in ("path", "start", "end"))
+        try:
+            lines = self._env.workspace.read_text(str(path)).splitlines()
+        except ToolFailure:
+            return ""
+        if not isinstance(start, int):
+            return "\n".join(lines)
+        return "\n".join(lines[start - 1 : end if isinstance(end, int) else start])
+
+    def _list_paths(self) -> list[str]:
+        """Every visible path, folders with a slash; listed once between two calls."""
+        if self._paths is None:
+            entries = self._env.workspace.list()
+            self._paths = [f"{entry.path}/" if entry.kind == "dir" else entry.path for entry in entries]
+        return self._paths
+
+    def _help(self, name: str) -> None:
+        tools = [tool for tool in self._schemas if name in ("", tool.name)]
+        for tool in tools:
+            properties = tool.parameters.get("properties")
+            arguments: Mapping[str, object] = properties if isinstance(properties, dict) else {}
+            self._console.print(Text(f"{tool.name} {' '.join(arguments)}".strip(), style="bold"))
+            self._say(f"    {tool.description}")
+            for argument, schema in arguments.items() if name else ():
+                meaning = schema.get("description", "") if isinstance(schema, dict) else ""
+                self._say(f"    {argument}: {meaning}")
+        if not tools:
+            self._say(f"no tool {name}", "yellow")
+        if not name:
+            for word, meaning in WORDS.items():
+                self._console.print(Text.assemble((word, "bold"), f"    {meaning}"))
+            self._say("pdb or bash alone: every line that follows goes there, until Ctrl-D")
+            self._say("rewrite PATH START END: edit these lines, Ctrl-D when they are right")
+            self._say(KEYS, "dim")
+
+    def _problem(self) -> None:
+        self._console.print(Rule(self._env.task.id, align="left"))
+        self._say(self._env.task.problem_statement.rstrip())
+
+    def _ending(self) -> None:
+        verdict = {None: "not submitted", True: "solved: the tests pass", False: "not solved: the tests do not pass"}
+        style = {None: "yellow", True: "bold green", False: "bold red"}[self.solved]
+        self._console.print(Rule(align="left"))
+        self._say(f"{verdict[self.solved]} ({self._calls} calls)", style)
+        patch = self._env.patch()
+        self._console.print(patch_text(patch) if patch else Text("nothing was changed"), soft_wrap=True)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(visible(text), style=style), soft_wrap=True)
+
+
+def _code_last(schema: ToolSchema) -> ToolSchema:
+    """The schema with the argument `code`, which is long, behind the others, for those who type without names."""
+    properties = schema.parameters.get("properties")
+    if not isinstance(properties, dict) or "code" not in properties:
+        return schema
+    ordered = {**{name: part for name, part in properties.items() if name != "code"}, "code": properties["code"]}
+    return schema.model_copy(update={"parameters": {**schema.parameters, "properties": ordered}})

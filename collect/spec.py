@@ -1,0 +1,32 @@
+"""Which episode is played: a task, its oracle, a sample and a seed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from gumshoe.records import Oracle, Task, TaskRef
+
+__all__ = ["EpisodeSpec", "task_ref"]
+
+
+@dataclass(frozen=True)
+class EpisodeSpec:
+    """One episode to be played: a task, its oracle, which sample of it, the seed of its choices."""
+
+    task: Task
+    oracle: Oracle | None = None
+    sample: int = 0
+    seed: int = 0
+    run: str = ""
+
+    @property
+    def id(self) -> str:
+        """The trajectory's id: the same for the same task, sample and run config."""
+        digest = hashlib.sha256(f"{self.run}\n{self.task.hash}\n{self.sample}\n{self.seed}".encode()).hexdigest()
+        return f"{self.task.id}#{self.sample}.{digest[:12]}"
+
+
+def task_ref(task: Task) -> TaskRef:
+    """Which task a trajectory is about, without the task itself."""
+    return TaskRef(id=task.id, hash=task.hash, source=task.source, regime=task.regime, tags=task.tags)

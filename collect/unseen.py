@@ -1,0 +1,207 @@
+"""The leak check: what a trajectory's turns say that nothing before them has shown.
+
+Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
+what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
+What the agent itself has said before is no source. New code in an edit may hold what nobody has seen; it is marked
+`edit`. Plain words are not checked, nor are the numbers 0, 1 and 2: without either no sentence could be written.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps
+from gumshoe.records import Step, Trajectory
+from gumshoe.tools.suspects import shown_suspects
+
+__all__ = ["Unseen", "unseen"]
+
+Kind = Literal["place", "name", "number", "string"]
+Where = Literal["rationale", "call", "report", "edit"]
+
+PLACE = re.compile(r"(?P<path>[\w./-]*\w\.\w+):(?P<line>\d+)")
+PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[\w.-]*\w\.(?:py|pyi|pyx|cfg|toml|txt|json|ya?ml|ini|rst|md)\b")
+QUOTED = re.compile(r"`([^`\n]{2,})`|(?<!\w)'([^'\n]{2,})'(?!\w)|\"([^\"\n]{2,})\"")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
+WORD = re.compile(r"[A-Za-z_]\w*")
+CODE_WORD = re.compile(
+    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*"
+)
+"""What is taken for the name of something in a program: a call, and words with `_` or capitals inside."""
+SMALL = {"0", "1", "2"}
+KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
+EDITS = ("rewrite",)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Something that a turn says and nothing before it has shown."""
+
+    step: int
+    where: Where
+    kind: Kind
+    text: str
+
+
+class _Seen:
+    """What was shown before a turn."""
+
+    def __init__(self, texts: Sequence[str], outputs: Sequence[ToolOutput]) -> None:
+        self.text = _squeezed("\n".join(texts))
+        self.words = set(WORD.findall(self.text))
+        self.numbers = set(re.findall(r"\d+(?:\.\d+)?", self.text)) | SMALL
+        self.lines: dict[str, set[int]] = {}
+        for match in PLACE.finditer(self.text):
+            self.lines.setdefault(match["path"], set()).add(int(match["line"]))
+        for output in outputs:
+            for path, numbers in _shown_lines(output):
+                self.lines.setdefault(path, set()).update(numbers)
+
+    def has(self, text: str) -> bool:
+        """Whether a text occurs, white space counting as one space."""
+        return _squeezed(text) in self.text
+
+    def has_lines(self, path: str, numbers: Iterable[int]) -> bool:
+        """Whether one of the lines of a file was shown, or named."""
+        return not self.lines.get(path.removeprefix("./"), set()).isdisjoint(numbers)
+
+
+def unseen(trajectory: Trajectory) -> list[Unseen]:
+    """All that the turns of a trajectory say and nothing before them has shown, each once a turn."""
+    descriptions = [f"{tool.name} {tool.description} {tool.parameters}" for tool in trajectory.tools]
+    outputs = outputs_of_steps(trajectory.steps)
+    found: list[Unseen] = []
+    for step in trajectory.steps:
+        before = trajectory.messages[: step.message_index]
+        shown = [message.content for message in before if message.role != "assistant"]
+        seen = _Seen([*descriptions, *shown], [output for output in outputs if output.step < step.index])
+        found += dict.fromkeys(_of_step(step, seen))
+    return found
+
+
+def _of_step(step: Step, seen: _Seen) -> Iterator[Unseen]:
+    for kind, text in _in_prose(step.rationale or "", seen):
+        yield Unseen(step.index, "rationale", kind, text)
+    for call in step.tool_calls:
+        arguments: Any = call.arguments
+        if call.name == "report":
+            yield from (Unseen(step.index, "report", kind, text) for kind, text in _in_report(arguments, seen))
+            continue
+        yield from (Unseen(step.index, "call", "place", text) for text in _places_of(arguments, seen))
+        if call.name in EDITS:
+            code = str(arguments.get("code") or "")
+            yield from (Unseen(step.index, "edit", kind, text) for kind, text in _in_code(code, seen))
+
+
+def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
+    for match in PLACE.finditer(text):
+        if not seen.has_lines(match["path"], [int(match["line"])]):
+            yield "place", match[0]
+    rest = PLACE.sub(" ", text)
+    for match in PATH.finditer(rest):
+        if not seen.has(match[0]):
+            yield "place", match[0]
+    rest = PATH.sub(" ", rest)
+    for match in QUOTED.finditer(rest):
+        quoted = next(group for group in match.groups() if group)
+        if not seen.has(quoted):
+            yield "string", quoted
+    for match in CODE_WORD.finditer(rest):
+        missing = [word for word in match[0].split(".") if word not in seen.words and word not in KNOWN]
+        if missing:
+            yield "name", match[0]
+    for number in NUMBER.findall(rest):
+        if number not in seen.numbers:
+            yield "number", number
+
+
+def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:
+    for place in [*_items(arguments.get("locations")), *_items([arguments.get("failing_frame")])]:
+        yield from _in_location(place, seen)
+    for finding in _items(arguments.get("findings")):
+        quote = str(finding.get("quote") or "")
+        if quote and not seen.has(quote):
+            yield "string", quote
+        yield from _in_prose(str(finding.get("claim") or ""), seen)
+    for item in _items(arguments.get("ruled_out")):
+        yield from _in_prose(f"{item.get('what') or ''}\n{item.get('why') or ''}", seen)
+    yield from _in_prose(str(arguments.get("hypothesis") or ""), seen)
+
+
+def _in_location(place: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:
+    path = str(place.get("path") or "")
+    start = place.get("start") or place.get("line")
+    if isinstance(start, int):
+        end = place.get("end") if isinstance(place.get("end"), int) else start
+        if not seen.has_lines(path, range(start, max(start, end or start) + 1)):
+            yield "place", f"{path}:{start}"
+    symbol = str(place.get("symbol") or place.get("function") or "")
+    if any(word not in seen.words for word in WORD.findall(symbol)):
+        yield "name", symbol
+    yield from _in_prose(str(place.get("why") or ""), seen)
+
+
+def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
+    """Files that nothing has named, and lines of breakpoints and edits that nothing has shown."""
+    path, start = str(arguments.get("path") or ""), arguments.get("start")
+    if path.strip("./") and not seen.has(path.removeprefix("./")) and not _is_new_file(arguments):
+        yield path
+    elif "code" in arguments and isinstance(start, int):
+        end = arguments.get("end") if isinstance(arguments.get("end"), int) else start
+        if not seen.has_lines(path, range(start - 1, max(start, end or start) + 1)):
+            yield f"{path}:{start}"
+    for text in (arguments.get("command"), *(_place(item) for item in _items(arguments.get("variants")))):
+        for match in PLACE.finditer(str(text or "")):
+            if not seen.has_lines(match["path"], [int(match["line"])]):
+                yield match[0]
+
+
+def _place(item: dict[str, Any]) -> str:
+    return f"{item.get('path')}:{item.get('line')}"
+
+
+def _is_new_file(arguments: dict[str, Any]) -> bool:
+    return "code" in arguments and arguments.get("start") is None
+
+
+def _in_code(code: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
+    rest = code
+    for match in re.finditer(r"\"([^\"\n]*)\"|'([^'\n]*)'", code):
+        text = match[1] or match[2] or ""
+        if text and not seen.has(text):
+            yield "string", text
+        rest = rest.replace(match[0], " ")
+    for word in WORD.findall(rest):
+        if word not in seen.words and word not in KNOWN:
+            yield "name", word
+    for number in NUMBER.findall(rest):
+        if number not in seen.numbers:
+            yield "number", number
+
+
+def _shown_lines(output: ToolOutput) -> Iterator[tuple[str, Iterable[int]]]:
+    """The lines of files that an observation shows or names, from its data."""
+    data = output.data
+    if "lines" in data and "start" in data:
+        yield data["path"], range(data["start"], data["start"] + len(data["lines"]))
+    for match in _items(data.get("matches")):
+        yield match["path"], [match["line"]]
+    for suspect in shown_suspects(data) if output.tool == "suspects" else ():
+        yield suspect["path"], range(suspect["start"], suspect["end"] + 1)
+    for result in _items(data.get("results")):
+        stop = result.get("stop")
+        if isinstance(stop, dict) and "path" in stop and "line" in stop:
+            yield str(stop["path"]), range(int(stop["line"]) - 2, int(stop["line"]) + 3)
+
+
+def _items(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,88 @@
+"""`gumshoe harvest`: from the names of packages to verified tasks."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gumshoe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gumshoe.env.harvest.config import HarvestConfig
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  gumshoe harvest toolz==1.2 --out tasks/toolz                 a package of the index that pip is configured with
+  gumshoe harvest ./my-project ~/src/other --out tasks/mine    folders and git repositories
+  gumshoe harvest configs/harvest/packages.txt --out tasks/real -p per_package=50 -p workers=4
+  gumshoe harvest --config configs/harvest/forty.yaml
+  gumshoe harvest --status --out tasks/real
+  gumshoe harvest --rebuild tasks/real                         the environments of a set from another machine
+
+Stages: get, environment, baseline, bugs, check. The same command again goes on where the last one stopped. Packages
+are downloaded and unpacked on this machine; their code runs in sandboxes only, and has network only while their
+environment is built. Exit code 1: no package gave a set.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    parser.epilog = EXAMPLES
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="folder, git repository, sdist, requirement, or a file that lists them",
+    )
+    parser.add_argument("--out", metavar="SET", help="folder of the task set")
+    parser.add_argument("--config", type=Path, metavar="CONFIG", help="YAML file; other options override it")
+    parser.add_argument("-p", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set one key")
+    parser.add_argument("--workers", type=int, metavar="N", help="packages processed in parallel")
+    parser.add_argument("--status", action="store_true", help="show the progress of the harvest in --out, and exit")
+    parser.add_argument("--rebuild", type=Path, metavar="SET", help="build the environments of a set on this machine")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Harvests, or shows a harvest. Raises GumshoeError."""
+    from gumshoe.env.harvest.run import harvest, rebuild, reports_in
+    from gumshoe.env.harvest.show import progress_line, show_reports
+    from gumshoe.env.harvest.sources import parse_sources
+
+    config = _config(arguments)
+    if arguments.rebuild is not None:
+        built = rebuild(arguments.rebuild, config.build, lambda text: print(text, file=sys.stderr))
+        print(f"{len(built)} environments built" if built else "all environments are on this machine")
+        return 0
+    if not config.out:
+        raise ConfigError("no folder for the task set: give --out SET")
+    if arguments.status:
+        show_reports(reports_in(Path(config.out)))
+        return 0
+    if not config.sources:
+        raise ConfigError("no package: give folders, git repositories, sdists, requirements, or a file that lists them")
+    with progress_line(len(parse_sources(config.sources))) as progress:
+        reports = harvest(config, progress)
+    show_reports(reports)
+    print(f"tasks in {config.out}")
+    return 0 if any(report.done for report in reports) else 1
+
+
+def _config(arguments: argparse.Namespace) -> HarvestConfig:
+    from gumshoe.config import apply_overrides, read_yaml, validate
+    from gumshoe.env.harvest.config import HarvestConfig
+
+    data = {} if arguments.config is None else read_yaml(arguments.config)
+    data = apply_overrides(data, arguments.overrides)
+    options = {
+        "sources": arguments.sources or None,
+        "out": arguments.out,
+        "workers": arguments.workers,
+    }
+    data.update({key: value for key, value in options.items() if value is not None})
+    return validate(
+        HarvestConfig, data, origin="gumshoe harvest" if arguments.config is None else str(arguments.config)
+    )

@@ -1,0 +1,124 @@
+"""Applies a unified diff to texts and to folders, in pure Python.
+
+Strict on purpose: every context line and every removed line must be exactly where the diff says. A patch that has
+drifted is a broken task, and guessing where it belongs would hide that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+from pathlib import Path
+
+from unidiff.patch import Hunk
+
+from gumshoe.env.diff.parse import FilePatch, parse_patch, split_lines
+from gumshoe.errors import TaskError
+from gumshoe.storage import write_atomic
+
+__all__ = ["apply_patch", "apply_to_folder", "source_paths"]
+
+
+def source_paths(patch: str) -> list[str]:
+    """The files that must be known to apply `patch`, in its order. Raises TaskError."""
+    return list(dict.fromkeys(file.source for file in parse_patch(patch) if file.source is not None))
+
+
+def apply_patch(files: Mapping[str, str], patch: str) -> dict[str, str | None]:
+    """The texts that `patch` changes, each as it becomes; None stands for a file that is deleted or renamed away.
+
+    Args:
+        files: path to text, at least of the files that the patch touches; line ends as they are in the file, bytes
+            that are not UTF-8 as surrogate escapes, here and in what is returned.
+        patch: a unified diff, plain or in git's format.
+
+    Raises:
+        TaskError: it is not a diff, does not fit the files, or has a binary file without its whole content.
+    """
+    changed: dict[str, str | None] = {}
+    for file in parse_patch(patch):
+        after = _after(file, {**files, **changed})
+        if file.source is not None and file.source != file.target:
+            changed[file.source] = None
+        if file.target is not None:
+            changed[file.target] = after
+    return changed
+
+
+def apply_to_folder(folder: Path, patch: str) -> list[str]:
+    """Applies a patch to the files in `folder` and returns the paths that it has changed.
+
+    No file is touched unless every part fits, and each is replaced in one step.
+
+    Raises:
+        TaskError: the files are not as the patch says, or a path leads out of the folder.
+    """
+    root = folder.resolve()
+    before = {
+        path: place.read_bytes().decode("utf-8", "surrogateescape")
+        for path in source_paths(patch)
+        if (place := _inside(root, path)).is_file()
+    }
+    changed = apply_patch(before, patch)
+    places = {path: _inside(root, path) for path in changed}
+    for path, text in changed.items():
+        place = places[path]
+        if text is None:
+            place.unlink()
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        mode = place.stat().st_mode & 0o7777 if place.exists() else None
+        write_atomic(place, text.encode("utf-8", "surrogateescape"))
+        if mode is not None:
+            place.chmod(mode)
+    return sorted(changed)
+
+
+def _after(file: FilePatch, files: Mapping[str, str | None]) -> str:
+    """The file's text once it is patched; without meaning for one that is deleted."""
+    before = "" if file.source is None else files.get(file.source)
+    if before is None:
+        raise TaskError(f"the patch does not apply: there is no file {file.source}")
+    if not file.binary:
+        return _apply_hunks(file, before)
+    if file.content is None:
+        name = file.target or file.source
+        raise TaskError(f"the patch changes the binary file {name} without its whole content: use git diff --binary")
+    return file.content.decode("utf-8", "surrogateescape")
+
+
+def _apply_hunks(file: FilePatch, text: str) -> str:
+    lines = split_lines(text)
+    result: list[str] = []
+    done = 0
+    for hunk in file.hunks:
+        # A hunk without source lines names the line that it comes after.
+        start = hunk.source_start - (hunk.source_length > 0)
+        if start < done or start > len(lines):
+            raise TaskError(f"the patch does not apply: {file.source} has no line {hunk.source_start}")
+        old, new = _side(hunk, "-"), _side(hunk, "+")
+        for number, expected in enumerate(old, start=start):
+            if number >= len(lines) or lines[number] != expected:
+                found = repr(lines[number]) if number < len(lines) else "the end of the file"
+                raise TaskError(
+                    f"the patch does not apply: {file.source}:{number + 1} should be {expected!r} but is {found}"
+                )
+        result += lines[done:start] + new
+        done = start + len(old)
+    return "".join(result + lines[done:])
+
+
+def _side(hunk: Hunk, sign: str) -> list[str]:
+    """The hunk's lines before (`-`) or after (`+`), each with its end: a marker takes the end of the line before it."""
+    return [
+        line.value.removesuffix("\n") if following is not None and following.line_type == "\\" else line.value
+        for line, following in zip_longest(hunk, hunk[1:])
+        if line.line_type in (" ", sign)
+    ]
+
+
+def _inside(root: Path, path: str) -> Path:
+    place = (root / path).resolve()
+    if not place.is_relative_to(root) or ".git" in place.relative_to(root).parts:
+        raise TaskError(f"the patch changes {path}, which is not a file of the repository")
+    return place

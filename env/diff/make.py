@@ -1,0 +1,100 @@
+"""Unified diffs in git's format, from contents before and after.
+
+What `git apply` makes of such a diff is exactly the content after. Files that are not UTF-8 text (and those with NUL
+bytes, as in git) are carried as git's binary literals, so a patch is always plain text.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+
+from gumshoe.env.diff.parse import split_lines
+
+__all__ = ["make_patch"]
+
+LINE_BYTES = 52
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+NEEDS_QUOTES = re.compile(r'[\x00-\x1f\x7f"\\\udc80-\udcff]')
+ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", '"': '"', "\\": "\\"}
+NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def make_patch(changes: Mapping[str, tuple[bytes | None, bytes | None]]) -> str:
+    """The diff of all changed files, in the order of their paths.
+
+    Args:
+        changes: path (with `/`, relative) to content before and after; None where there is no file.
+    """
+    changed = ((path, *changes[path]) for path in sorted(changes))
+    return "".join(part for path, before, after in changed if before != after for part in _file(path, before, after))
+
+
+def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
+    yield f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n"
+    if before is None:
+        yield "new file mode 100644\n"
+    if after is None:
+        yield "deleted file mode 100644\n"
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
+        yield f"index {_blob_hash(before)}..{_blob_hash(after)}\nGIT binary patch\n"
+        yield from _literal(after or b"")
+        yield from _literal(before or b"")
+        return
+    mode = "" if before is None or after is None else " 100644"
+    yield f"index {_blob_hash(before)[:7]}..{_blob_hash(after)[:7]}{mode}\n"
+    if old or new:
+        yield f"--- {'/dev/null' if before is None else _header_name('a/' + path)}\n"
+        yield f"+++ {'/dev/null' if after is None else _header_name('b/' + path)}\n"
+        lines = difflib.unified_diff(split_lines(old), split_lines(new), lineterm="\n")
+        for line in list(lines)[2:]:  # The first two are file names.
+            yield line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}"
+
+
+def _text(data: bytes | None) -> str | None:
+    """The content as text, empty for no file; None where it has to be carried as binary."""
+    try:
+        return None if b"\0" in (data or b"") else (data or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _blob_hash(data: bytes | None) -> str:
+    if data is None:
+        return "0" * 40
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _literal(data: bytes) -> Iterator[str]:
+    """One side of a binary diff: deflated, in base 85, 52 bytes a line, each line led by its length."""
+    yield f"literal {len(data)}\n"
+    packed = zlib.compress(data)
+    for start in range(0, len(packed), LINE_BYTES):
+        chunk = packed[start : start + LINE_BYTES]
+        yield f"{LETTERS[len(chunk) - 1]}{base64.b85encode(chunk, pad=True).decode('ascii')}\n"
+    yield "\n"
+
+
+def _quoted(name: str) -> str:
+    """The name as git writes it: in C quotes when it holds what would end or hide a line."""
+    if not NEEDS_QUOTES.search(name):
+        return name
+    bytes_of_name = (chr(byte) for byte in name.encode("utf-8", "surrogateescape"))
+    return '"{}"'.format("".join(map(_escaped, bytes_of_name)))
+
+
+def _escaped(char: str) -> str:
+    if char in ESCAPES:
+        return f"\\{ESCAPES[char]}"
+    return char if " " <= char <= "~" else f"\\{ord(char):03o}"
+
+
+def _header_name(name: str) -> str:
+    """The name behind `---` or `+++`; a tab ends one with spaces."""
+    quoted = _quoted(name)
+    return f"{quoted}\t" if " " in name and quoted == name else quoted

@@ -1,0 +1,99 @@
+"""Environments of packages: what the tests of a package need, built once and shared by all of its tasks.
+
+An environment is a virtual environment that stands at `/environment` in every sandbox. It is built by
+`gumshoe harvest` from a lock file and named by the hash of what went into it. On this machine it is a folder in the
+cache, mounted read-only by bubblewrap and copied into an image layer for docker. A task only names it: no task set can
+have another folder of this machine mounted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gumshoe.errors import TaskError
+
+__all__ = [
+    "INSIDE",
+    "RECORD",
+    "InstalledEnvironment",
+    "cache_folder",
+    "environment_folder",
+    "environment_of",
+    "find_environment",
+]
+
+INSIDE = "/environment"
+RECORD = "environment.json"
+NAME = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class InstalledEnvironment:
+    """An environment on this machine.
+
+    Attributes:
+        root: the folder that sandboxes see as `/environment`.
+        python: the interpreter that it was made with, outside of the folder.
+        version: (major, minor) of that interpreter.
+        variables: set for every program that runs in it.
+    """
+
+    name: str
+    root: Path
+    python: Path
+    version: tuple[int, int]
+    variables: dict[str, str]
+
+    @property
+    def python_home(self) -> Path:
+        """The folder of the interpreter and its standard library."""
+        return self.python.resolve().parent.parent
+
+
+def cache_folder() -> Path:
+    """Where environments and finished stages are kept: `GUMSHOE_CACHE`, else `~/.cache/gumshoe`."""
+    named = os.environ.get("GUMSHOE_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "gumshoe"
+
+
+def environment_folder(name: str) -> Path:
+    """Where the environment of this name belongs. Raises TaskError for a name that is none."""
+    if not NAME.fullmatch(name):
+        raise TaskError(f"{name!r} is not the name of an environment")
+    return cache_folder() / "environments" / name
+
+
+def environment_of(text: str) -> str:
+    """The environment that a text names: by its name, or by the folder of a package's set. Raises TaskError."""
+    if NAME.fullmatch(text):
+        return text
+    locks = sorted((Path(text) / "environments").glob("*.json"))
+    if len(locks) != 1:
+        raise TaskError(f"{text} is neither the name of an environment nor the set of one package")
+    return locks[0].stem
+
+
+def find_environment(name: str) -> InstalledEnvironment:
+    """The environment of this name. Raises TaskError when it is not on this machine."""
+    folder = environment_folder(name)
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        major, minor = record["version"]
+        found = InstalledEnvironment(
+            name=name,
+            root=folder / "root",
+            python=Path(record["python"]),
+            version=(int(major), int(minor)),
+            variables={str(key): str(value) for key, value in record["lock"]["variables"].items()},
+        )
+    except FileNotFoundError:
+        raise TaskError(f"environment {name} is not on this machine: gumshoe harvest --rebuild TASKSET") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TaskError(f"environment {name} is damaged ({error}): remove {folder} and rebuild it") from None
+    if not found.python.exists():
+        raise TaskError(f"environment {name} needs {found.python}, which is gone: remove {folder} and rebuild it")
+    return found

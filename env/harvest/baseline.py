@@ -1,0 +1,207 @@
+"""The baseline stage: which tests of a package pass, each time, quickly, and without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.harvest.config import BaselineConfig
+from gumshoe.env.harvest.missing import reason_of
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.synth.suite import Suite
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import TaskError
+from gumshoe.protocols import TestRun
+from gumshoe.records import Task
+
+__all__ = ["Baseline", "find_baseline"]
+
+DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
+MEASURED_FROM_S = "0.05"
+HANGING = 4
+SETTLING_ROUNDS = 4
+MAX_DESELECTED = 500
+GOOD = ("passed", "xfailed")
+OUTPUT_KB = 1024
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The tests that count, and why the others do not.
+
+    Attributes:
+        arguments: of pytest, so that the tests that do not count are not run.
+        passing: ids of the tests that count.
+        deselected: test (or file) to the reason: fails, flaky, slow, hangs, not collected, or too long together.
+        seconds: what one run of the tests that count takes.
+    """
+
+    arguments: tuple[str, ...]
+    passing: tuple[str, ...]
+    deselected: dict[str, str]
+    seconds: float
+
+
+@dataclass
+class Runs:
+    """What several runs of one package's tests have shown."""
+
+    outcomes: list[dict[str, str]] = field(default_factory=list)
+    messages: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    hanging: list[str] = field(default_factory=list)
+    output: str = ""
+
+    def add(self, run: TestRun) -> None:
+        self.output = run.result.output
+        self.outcomes.append({outcome.id: outcome.outcome for outcome in run.outcomes})
+        self.messages.update({outcome.id: outcome.message for outcome in run.outcomes if outcome.message})
+        spent: dict[str, float] = {}
+        for seconds, _, test in DURATION.findall(run.result.output):
+            spent[test] = spent.get(test, 0.0) + float(seconds)
+        for test, seconds in spent.items():
+            self.seconds[test] = max(seconds, self.seconds.get(test, 0.0))
+
+
+def find_baseline(
+    name: str,
+    project: Path,
+    suite: Suite,
+    config: BaselineConfig,
+    sandbox: SandboxConfig,
+    note: Callable[[str], None],
+) -> Baseline:
+    """Runs the tests of a package in a sandbox without network and drops those that no verdict can hang on.
+
+    Raises TaskError when too few are left, with what the first of the others said.
+    """
+    wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
+    task = suite.task(f"harvest/{name}", str(project))
+    with open_sandbox(task, wide, trusted=True) as opened:
+        tester = Tester(task, opened, config)
+        runs = Runs()
+        for number in range(config.runs):
+            note(f"run {number + 1} of the tests")
+            tester.run(runs)
+        dropped = _dropped(runs, config)
+        _require(runs, dropped, config)
+        return tester.settle(dropped, runs, note)
+
+
+class Tester:
+    """Runs a package's tests with changing arguments, each time on the files as they came."""
+
+    def __init__(self, task: Task, sandbox: WardenSandbox, config: BaselineConfig) -> None:
+        self._task = task
+        self._sandbox = sandbox
+        self._config = config
+        self._clean = sandbox.snapshot()
+
+    def run(self, runs: Runs) -> None:
+        """One run of everything; a test that hangs is left out and the run repeated. Raises TaskError."""
+        for _ in range(HANGING):
+            left_out = [f"--deselect={test}" for test in runs.hanging]
+            run = self._run(["--continue-on-collection-errors", *left_out])
+            if not run.result.timed_out:
+                runs.add(run)
+                return
+            stuck = self._stuck(run, left_out)
+            if stuck is None:
+                break
+            runs.hanging.append(stuck)
+        raise TaskError(f"its tests take more than {self._config.run_timeout_s:g} s (baseline.run_timeout_s)")
+
+    def settle(self, dropped: dict[str, str], runs: Runs, note: Callable[[str], None]) -> Baseline:
+        """Runs what is left until it passes twice as it is: tests may need others that are gone. Raises TaskError."""
+        output = ""
+        for _ in range(SETTLING_ROUNDS):
+            arguments = tuple(_arguments(dropped, runs))
+            note(f"run without {len(dropped)} tests")
+            seen = [self._run(arguments), self._run(arguments)]
+            output = seen[0].result.output
+            first, second = ({outcome.id: outcome.outcome for outcome in run.outcomes} for run in seen)
+            broken = {
+                test: "fails without the others" for test, outcome in first.items() if outcome in ("failed", "error")
+            }
+            broken.update(
+                {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
+            )
+            passing = tuple(test for test, outcome in first.items() if outcome in GOOD)
+            if not broken and seen[0].passed and seen[1].passed and len(passing) >= self._config.min_tests:
+                seconds = min(run.result.duration_s for run in seen)
+                return Baseline((*self._task.entrypoint[4:], *arguments), passing, dropped, seconds)
+            if not broken:
+                break
+            dropped = {**dropped, **broken}
+            if len(dropped) > MAX_DESELECTED:
+                raise TaskError(f"more than {MAX_DESELECTED} tests would have to be deselected")
+        raise TaskError(f"its tests do not become stable: {reason_of(output)}")
+
+    def _run(self, arguments: Sequence[str]) -> TestRun:
+        self._sandbox.restore(self._clean)
+        measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
+        task = self._task.model_copy(update={"entrypoint": (*self._task.entrypoint, *measured)})
+        return Workspace(task, self._sandbox).run_tests(self._config.run_timeout_s)
+
+    def _stuck(self, run: TestRun, left_out: Iterable[str]) -> str | None:
+        """The first test in the order of collection that has not come to its end."""
+        self._sandbox.restore(self._clean)
+        argv = [*self._task.entrypoint, "--collect-only", "--continue-on-collection-errors", *left_out]
+        listed = self._sandbox.run(argv, timeout=self._config.run_timeout_s).output.splitlines()
+        done = {outcome.id for outcome in run.outcomes}
+        return next(
+            (line for line in listed if "::" in line and line not in done and not line.startswith("ERROR")), None
+        )
+
+
+def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
+    """The tests that do not count, each with the reason."""
+    dropped = dict.fromkeys(runs.hanging, "hangs")
+    tests = dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes)
+    for test in tests:
+        seen = {outcomes.get(test) for outcomes in runs.outcomes}
+        if seen & {"failed", "error"} or None in seen:
+            if len(seen) > 1:
+                dropped[test] = "flaky"
+            else:
+                dropped[test] = "fails" if "::" in test else "not collected"
+        elif runs.seconds.get(test, 0.0) > config.slow_test_s:
+            dropped[test] = "slow (baseline.slow_test_s)"
+    left = {test: seconds for test, seconds in runs.seconds.items() if test not in dropped and test in tests}
+    total = sum(left.values())
+    for test in sorted(left, key=lambda test: -left[test]):
+        if total <= config.suite_s:
+            break
+        dropped[test] = "too long together (baseline.suite_s)"
+        total -= left[test]
+    return dropped
+
+
+def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> None:
+    """Refuses a package with too few tests. Raises TaskError."""
+    first = runs.outcomes[0]
+    left = [test for test, outcome in first.items() if outcome in GOOD and test not in dropped]
+    if len(left) >= config.min_tests:
+        return
+    failed = [
+        test for test, reason in dropped.items() if reason in ("fails", "not collected") and test in runs.messages
+    ]
+    if not first:
+        raise TaskError(f"no test was run: {reason_of(runs.output)}")
+    because = f"; {failed[0]}: {runs.messages[failed[0]].splitlines()[0]}" if failed else ""
+    raise TaskError(f"{len(left)} of its {len(first)} tests are usable, {config.min_tests} are needed{because}")
+
+
+def _arguments(dropped: dict[str, str], runs: Runs) -> list[str]:
+    """Pytest's options that leave these tests out; a file whose tests all go is left out as a whole."""
+    files: dict[str, list[str]] = {}
+    for test in dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes):
+        files.setdefault(test.partition("::")[0], []).append(test)
+    whole = {file for file, tests in files.items() if all(test in dropped for test in tests)}
+    whole |= {test for test in dropped if "::" not in test}
+    singles = [test for test in dropped if test.partition("::")[0] not in whole]
+    return [*(f"--ignore={file}" for file in sorted(whole)), *(f"--deselect={test}" for test in singles)]

@@ -1,0 +1,104 @@
+"""The bugs stage: candidates in a package's own code, and those that its tests notice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from gumshoe.env.harvest.baseline import Baseline
+from gumshoe.env.harvest.config import HarvestConfig
+from gumshoe.env.harvest.stages import StageCache, key_of
+from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.synth.make import Result, make_bugs
+from gumshoe.env.synth.projects import Project, copy_into_taskset
+from gumshoe.env.synth.suite import Suite
+from gumshoe.env.tasks.content import digest_of
+from gumshoe.env.tasks.doctests import is_doctest
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
+from gumshoe.storage import read_records
+
+__all__ = ["harvest_bugs"]
+
+# One run of the tests with a bug in it may take so many times what the clean suite takes, and no less than this.
+RUN_FACTOR, RUN_S = 5.0, 10.0
+
+
+def harvest_bugs(
+    name: str,
+    project: Path,
+    suite: Suite,
+    baseline: Baseline,
+    config: HarvestConfig,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Counter[str]:
+    """Writes the project and its verified bugs to `folder` as a task set; returns what became of the candidates.
+
+    The tests run on the copy of the project that the set ships. Raises TaskError when no bug is found.
+    """
+    stored = Project(name, project, f"projects/{name}", suite)
+    copy_into_taskset(stored, folder)
+    shipped = Project(name, folder / stored.stored, stored.stored, suite)
+    wanted = _synth_config(shipped, baseline, config)
+    key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, wanted.model_dump(exclude={"out"}))
+
+    def make(kept: Path) -> dict[str, object]:
+        def progress(project: str, judged: int, kept: int) -> None:
+            say(f"{kept} bugs in {judged} candidates")
+
+        result = make_bugs(wanted, progress, [shipped])
+        _require_some(result, name)
+        write_taskset(kept, result.tasks)
+        return {"counts": dict(result.counts[name])}
+
+    cache = StageCache("bugs")
+    made = cache.get(key, make, lambda made: (cache.folder / key / "tasks.jsonl").is_file())
+    write_taskset(folder, _kept(cache.folder / key))
+    return Counter({str(status): int(count) for status, count in made["counts"].items()})
+
+
+def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -> SynthConfig:
+    tests = _test_files(baseline)
+    return SynthConfig(
+        projects=(str(project.path),),
+        seed=config.seed,
+        per_project=config.per_package,
+        candidates_per_project=config.candidates_per_package,
+        operators=config.operators,
+        exclude=(*config.exclude, *tests),
+        readonly=(*tests, "tests/", "conftest.py"),
+        heldout_projects=0.0,
+        heldout_bugs=config.heldout_bugs,
+        heldout_by=config.heldout_by,
+        timeout_s=round(max(RUN_S, RUN_FACTOR * baseline.seconds), 1),
+        workers=1,
+        sandbox=config.sandbox,
+    )
+
+
+def _test_files(baseline: Baseline) -> list[str]:
+    """Patterns of the files that the tests stand in; the modules that doctests stand in are none."""
+    tests = (test for test in baseline.passing if not is_doctest(test))
+    return [f"/{path}" for path in dict.fromkeys(test.partition("::")[0] for test in tests)]
+
+
+def _require_some(result: Result, name: str) -> None:
+    counts = result.counts[name]
+    if counts["kept"]:
+        return
+    tried = counts.total()
+    if tried and counts["uncovered"] == tried:
+        raise TaskError(
+            f"no test runs a line of it that could be changed ({tried} candidates): are its sources excluded?"
+        )
+    found = ", ".join(f"{count} {status}" for status, count in counts.most_common()) or "no candidates"
+    raise TaskError(f"no bug that its tests detect: {found}")
+
+
+def _kept(folder: Path) -> list[tuple[Task, Oracle]]:
+    """The tasks in a folder of the cache, which names their project as the set will."""
+    oracles = {oracle.task_id: oracle for oracle in read_records(folder / "oracles.jsonl", Oracle, error=TaskError)}
+    return [(task, oracles[task.id]) for task in read_records(folder / "tasks.jsonl", Task, error=TaskError)]

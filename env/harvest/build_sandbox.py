@@ -1,0 +1,238 @@
+"""The build sandbox: the only place where a package's code meets the network.
+
+What it does: programs run in bubblewrap's namespaces as a user that exists nowhere else, see the system's folders and
+one Python read-only, and write only to the folders they are given and to temporary ones in memory. They see no process
+and no other file of the host, nothing of its environment except pip's settings, and have no capabilities. Each run
+has limits on its time, on the address space and the number of its processes, and on what it may write.
+
+What it does not do: keep them off the network. Installing needs it, so code of a package and of all that it depends on
+can reach whatever this machine can reach while an environment is built, and read the credentials in pip's settings.
+Tests, bugs and agents run elsewhere, without any network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gumshoe.env.harvest.config import BuildConfig
+from gumshoe.env.harvest.pip_settings import PipSettings
+from gumshoe.env.sandboxes.bubblewrap import (
+    FIRST_FREE_USER,
+    SYSTEM_FILES,
+    SYSTEM_FOLDERS,
+    bubblewrap_unavailable_reason,
+)
+from gumshoe.errors import SandboxError
+
+__all__ = ["BuildResult", "BuildSandbox"]
+
+HOME, PROGRAMS = "/tmp/home", "/gumshoe"  # noqa: S108 - inside the sandbox
+NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
+OUTPUT_BYTES = 256 << 10
+LOOK_EVERY_S = 2.0
+PROCESSES = 512
+USER_OF_GUESTS = 1000
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What one program did. `problem` says which limit ended it, by its name; None where none did."""
+
+    exit_code: int | None
+    output: str
+    problem: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and self.problem is None
+
+
+class BuildSandbox:
+    """Runs programs with network on a few folders of this machine.
+
+    Args:
+        folders: absolute paths inside to the folders that stand there and may be written.
+        python: the interpreter whose home is mounted.
+
+    Raises SandboxError where bubblewrap does not work.
+    """
+
+    def __init__(self, folders: Mapping[str, Path], python: Path, config: BuildConfig) -> None:
+        reason = bubblewrap_unavailable_reason()
+        if reason is not None:
+            raise SandboxError(f"environments are built in bubblewrap: {reason}")
+        self._folders = dict(folders)
+        self._python = python
+        self._config = config
+        self._settings = PipSettings.of_this_machine()
+        self._user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if os.geteuid() == 0 else None
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        limit: str,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        sealed: Sequence[str] = (),
+    ) -> BuildResult:
+        """Runs a program to its end.
+
+        Args:
+            limit: what the timeout is called in messages.
+            sealed: folders that this program may only read; with any, it has no network either.
+        """
+        with tempfile.TemporaryDirectory(prefix="gumshoe-build-") as name, tempfile.TemporaryFile() as output:
+            programs = Path(name)
+            programs.chmod(0o755)
+            self._prepare(programs)
+            self._own(self._user)
+            try:
+                process = subprocess.Popen(
+                    [*self._bwrap(programs, sealed), "--chdir", cwd, "--", *self._launch(argv)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment(env or {}),
+                    start_new_session=True,
+                )
+                problem = self._wait(process, timeout, limit)
+            finally:
+                self._own(0 if self._user is not None else None)
+            return BuildResult(process.returncode, _tail(output.fileno()), problem)
+
+    def _wait(self, process: subprocess.Popen[bytes], timeout: float, limit: str) -> str | None:
+        deadline = time.monotonic() + timeout
+        allowed = self._config.disk_mb << 20
+        problem = None
+        try:
+            while problem is None:
+                left = deadline - time.monotonic()
+                try:
+                    process.wait(max(0.0, min(left, LOOK_EVERY_S)))
+                    return None
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= deadline:
+                        problem = f"it took more than {timeout:g} s ({limit})"
+                    elif sum(_size(folder) for folder in self._folders.values()) > allowed:
+                        problem = f"it wrote more than {self._config.disk_mb} MiB (build.disk_mb)"
+            return problem
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _own(self, user: int | None) -> None:
+        """Gives the folders to a user, links not followed."""
+        if user is None:
+            return
+        for folder in self._folders.values():
+            os.chown(folder, user, user)
+            for parent, names, files in os.walk(folder):
+                for name in (*names, *files):
+                    os.chown(Path(parent, name), user, user, follow_symlinks=False)
+
+    def _prepare(self, folder: Path) -> None:
+        inside = Path(__file__).resolve().parent.parent / "inside"
+        for name in ("drop_privileges.py", "fetch_sdist.py"):
+            shutil.copy(inside / name, folder / name)
+            (folder / name).chmod(0o644)
+        user = self._user if self._user is not None else USER_OF_GUESTS
+        (folder / "passwd").write_text(f"root:x:0:0:root:/:/bin/false\ngumshoe:x:{user}:{user}::{HOME}:/bin/sh\n")
+
+    def _launch(self, argv: Sequence[str]) -> list[str]:
+        config = self._config
+        wanted = {
+            "user": self._user,
+            "limits": {
+                "RLIMIT_CORE": 0,
+                "RLIMIT_FSIZE": config.disk_mb << 20,
+                "RLIMIT_AS": config.memory_mb << 20,
+                "RLIMIT_NPROC": PROCESSES,
+            },
+        }
+        return [str(self._python), "-I", "-S", f"{PROGRAMS}/drop_privileges.py", json.dumps(wanted), *argv]
+
+    def _bwrap(self, programs: Path, sealed: Sequence[str]) -> Iterator[str]:
+        yield from ("bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+        yield from ("--hostname", "gumshoe", "--new-session", "--die-with-parent", "--cap-drop", "ALL")
+        if sealed:
+            yield "--unshare-net"
+        if self._user is not None:
+            yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+        else:
+            yield from ("--unshare-user", "--uid", str(USER_OF_GUESTS), "--gid", str(USER_OF_GUESTS))
+        for folder in self._parents():
+            yield from ("--perms", "0755", "--dir", folder)
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        for folder in SYSTEM_FOLDERS:
+            if Path(folder).is_symlink():
+                yield from ("--symlink", str(Path(folder).readlink()), folder)
+            else:
+                yield from ("--ro-bind-try", folder, folder)
+        for name in (*SYSTEM_FILES, *NETWORK_FILES):
+            yield from ("--ro-bind-try", str(Path(name).resolve()), name)
+        yield from ("--perms", "1777", "--size", str(self._config.disk_mb << 20), "--tmpfs", "/tmp")  # noqa: S108
+        yield from ("--perms", "0777", "--dir", HOME)
+        for path in self._read_only():
+            yield from ("--ro-bind-try", path, path)
+        yield from ("--ro-bind", str(programs), PROGRAMS, "--ro-bind", str(programs / "passwd"), "/etc/passwd")
+        for inside, folder in self._folders.items():
+            yield from ("--ro-bind" if inside in sealed else "--bind", str(folder), inside)
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+    def _read_only(self) -> list[str]:
+        """The Python and pip's local indexes, as far as they are not in the system's folders."""
+        home = str(self._python.resolve().parent.parent)
+        wanted = [home, *self._settings.paths]
+        in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
+        return [path for path in dict.fromkeys(wanted) if path != "/" and not f"{path}/".startswith(in_system)]
+
+    def _parents(self) -> list[str]:
+        """The folders above what is mounted, outermost first: bwrap would make them for root alone."""
+        mounted = [*self._read_only(), *self._folders, *SYSTEM_FILES, f"{PROGRAMS}/x"]
+        parents = {str(parent) for path in mounted for parent in Path(path).parents}
+        return sorted(parents - {"/", "/tmp"} - set(SYSTEM_FOLDERS))  # noqa: S108
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "PATH": f"{self._python.resolve().parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": HOME,
+            "TMPDIR": "/tmp",  # noqa: S108 - inside the sandbox
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "SOURCE_DATE_EPOCH": "315532800",
+            **self._settings.environment,
+            **more,
+        }
+
+
+def _size(folder: Path) -> int:
+    """The bytes of the regular files below a folder that others may be changing."""
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += Path(parent, name).lstat().st_size
+            except OSError:
+                continue
+    return total
+
+
+def _tail(file: int) -> str:
+    """The end of what was printed."""
+    size = os.fstat(file).st_size
+    return os.pread(file, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES)).decode("utf-8", "replace")

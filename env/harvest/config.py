@@ -1,0 +1,83 @@
+"""The config of `gumshoe harvest`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gumshoe.config import Config
+from gumshoe.env.config import SandboxConfig
+
+__all__ = ["BaselineConfig", "BuildConfig", "HarvestConfig"]
+
+
+class BuildConfig(Config):
+    """How an environment is built, in the only sandbox with network."""
+
+    python: str = Field(default="", description="version such as 3.12; empty: this one if the package allows it")
+    install_timeout_s: float = Field(default=900.0, gt=0, description="seconds one installation may take")
+    collect_timeout_s: float = Field(default=120.0, gt=0, description="time limit for collecting the tests, in seconds")
+    install_rounds: int = Field(default=6, ge=1, description="how often missing modules are installed")
+    memory_mb: int = Field(default=4096, ge=256, description="address space of each process")
+    disk_mb: int = Field(default=4096, ge=64, description="size of the environment and the package")
+
+
+class BaselineConfig(Config):
+    """Which tests of a package count."""
+
+    runs: int = Field(default=3, ge=2, description="runs of the tests; tests whose outcomes differ are deselected")
+    run_timeout_s: float = Field(default=240.0, gt=0, description="seconds one of these runs may take")
+    slow_test_s: float = Field(default=2.0, gt=0, description="tests that take longer are deselected")
+    suite_s: float = Field(default=15.0, gt=0, description="the slowest tests are deselected until the rest takes less")
+    min_tests: int = Field(default=5, ge=1, description="packages with fewer tests left are refused")
+
+
+class HarvestConfig(Config):
+    """Which packages become tasks, and how."""
+
+    sources: tuple[str, ...] = Field(
+        default=(), description="folders, git repositories, sdists, requirements, or files that list them"
+    )
+    out: str = Field(default="", description="output folder of the task set")
+    seed: int = Field(default=0, description="equal seeds produce equal candidates")
+    per_package: int = Field(default=200, ge=1, description="maximum number of verified bugs per package")
+    candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
+    operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
+    exclude: tuple[str, ...] = Field(
+        default=(
+            "tests/",
+            "test/",
+            "testing/",
+            "test.py",
+            "tests.py",
+            "test_*.py",
+            "*_test.py",
+            "*_tests.py",
+            "conftest.py",
+            "setup.py",
+            "noxfile.py",
+            "docs/",
+            "doc/",
+            "examples/",
+            "benchmarks/",
+            "bench/",
+            "scripts/",
+            "tools/",
+            "tasks.py",
+            "_version.py",
+            "_vendor/",
+            "build/",
+            ".*/",
+        ),
+        description="gitignore patterns of files that get no bugs",
+    )
+    heldout_packages: float = Field(default=0.25, ge=0, lt=1, description="share of packages kept out of training")
+    heldout_bugs: float = Field(default=0.2, ge=0, lt=1, description="share of bugs kept out, by mutated function")
+    heldout_by: Literal["function", "bug"] = Field(default="function", description="what is kept out together")
+    workers: int = Field(default=1, ge=1, description="packages processed in parallel")
+    build: BuildConfig = Field(default=BuildConfig(), description="the environment stage")
+    baseline: BaselineConfig = Field(default=BaselineConfig(), description="the baseline stage")
+    sandbox: SandboxConfig = Field(
+        default=SandboxConfig(kind="bubblewrap"), description="where tests run; bubblewrap builds in any case"
+    )

@@ -1,0 +1,382 @@
+"""The environment stage: installs a package and what its tests need, until its tests can be collected.
+
+The package is installed in place: what is edited in the workspace counts, and C extensions are built beside the
+sources. What the build leaves in the package's folder (extensions, metadata, generated modules) becomes part of the
+project that tasks ship; a file that was there before is never changed by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.environments import INSIDE, RECORD, environment_folder
+from gumshoe.env.harvest.archives import copy_tree
+from gumshoe.env.harvest.build_sandbox import BuildResult, BuildSandbox
+from gumshoe.env.harvest.config import BuildConfig
+from gumshoe.env.harvest.metadata import read_package
+from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
+from gumshoe.env.harvest.pythons import Interpreter, choose_python
+from gumshoe.env.harvest.requirements import TEST_NAMES, test_requirements
+from gumshoe.errors import TaskError
+
+__all__ = ["Lock", "build_environment", "install_lock"]
+
+WORKSPACE = "/workspace"
+PYTHON = f"{INSIDE}/bin/python"
+PIP = (PYTHON, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile", "--prefer-binary")
+# Files of setuptools' own copies and of programs that nobody calls.
+MAX_PACKAGE_FILE = 1 << 20
+NOT_SHIPPED = frozenset({"build", "dist", "__pycache__", ".git", ".pytest_cache", ".hypothesis", ".eggs"})
+COLLECT = (PYTHON, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
+ALL_COLLECTED = 0
+COLLECTED = re.compile(r"^\S+\.(?:py|txt|rst|md)::", re.MULTILINE)
+FILES_OF_TESTS = "python_files=test*.py *_test.py *_tests.py tests.py"
+WAYS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("-o", FILES_OF_TESTS),
+    ("-o", "addopts=", "-o", FILES_OF_TESTS, "-W", "default"),
+    ("--doctest-modules",),
+)
+# Plugins that get into the way of single, repeatable runs, and what turns them off.
+TURNED_OFF = {
+    "pytest-benchmark": ("--benchmark-disable",),
+    "pytest-cov": ("--no-cov",),
+    "pytest-randomly": ("-p", "no:randomly"),
+    "pytest-xdist": ("-n0",),
+}
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Everything that an environment is made from.
+
+    Attributes:
+        python: major.minor of the interpreter.
+        machine: system and processor, since extensions differ.
+        packages: pinned requirements, sorted.
+        files: the package's own metadata and path files, relative to the folder of installed packages.
+        variables: environment variables that its tests need.
+    """
+
+    python: str
+    machine: str
+    packages: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def from_json(cls, data: Any) -> Lock:
+        """The lock that was written as JSON. Raises TypeError, KeyError or AttributeError for other data."""
+        return cls(
+            python=str(data["python"]),
+            machine=str(data["machine"]),
+            packages=tuple(str(item) for item in data["packages"]),
+            files={str(key): str(value) for key, value in data["files"].items()},
+            variables={str(key): str(value) for key, value in data["variables"].items()},
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the environment: a hash of all this."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the stage gives: the lock, requirements that could not be installed, and what pytest needs as arguments."""
+
+    lock: Lock
+    skipped: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+def build_environment(source: Path, project: Path, config: BuildConfig, note: Callable[[str], None]) -> Built:
+    """Builds the environment of the package in `source` and writes the project that tasks ship to `project`.
+
+    `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
+    """
+    package = read_package(source)
+    python = choose_python(package.requires_python, config.python)
+    beside = (
+        environment_folder("0" * 16).parent
+        / f".build-{os.getpid()}-{hashlib.sha256(str(project).encode()).hexdigest()[:8]}"
+    )
+    shutil.rmtree(beside, ignore_errors=True)
+    root, workspace = beside / "root", beside / "workspace"
+    root.mkdir(parents=True)
+    try:
+        copy_tree(source, workspace)
+        sandbox = BuildSandbox({INSIDE: root, WORKSPACE: workspace}, python.path, config)
+        builder = Builder(sandbox, source, config, note)
+        variables = builder.install(python)
+        builder.collect()
+        lock = Lock(
+            python=".".join(map(str, python.version[:2])),
+            machine=f"{platform.system()}-{platform.machine()}".lower(),
+            packages=builder.freeze(),
+            files=dict(_package_files(root, python)),
+            variables=variables,
+        )
+        _ship(source, workspace, project)
+        _keep(root, lock, python)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return Built(lock, tuple(builder.skipped), (*quiet_arguments(lock.packages), *builder.arguments))
+
+
+class Builder:
+    """One environment while it is made."""
+
+    def __init__(self, sandbox: BuildSandbox, source: Path, config: BuildConfig, note: Callable[[str], None]) -> None:
+        self._sandbox = sandbox
+        self._source = source
+        self._config = config
+        self._note = note
+        self._variables: dict[str, str] = {}
+        self.skipped: list[str] = []
+        self.arguments: tuple[str, ...] = ()
+
+    def install(self, python: Interpreter) -> dict[str, str]:
+        """Makes the environment, installs the package and its tests' requirements; returns variables to set."""
+        self._note(f"installing with Python {python.text}")
+        made = self._run([str(python.path), "-m", "venv", INSIDE])
+        if not made.ok:
+            raise TaskError(f"no virtual environment: {_why(made)}")
+        package = read_package(self._source)
+        wanted = test_requirements(package)
+        needed = ["pytest", *wanted.packages, *plugins_used(self._source)]
+        extras = [name for name in package.extras if name.lower() in TEST_NAMES]
+        files = [word for name in wanted.files for word in ("-r", f"{WORKSPACE}/{name}")]
+        if not self._pip([*_in_place(extras), *files, *needed]).ok:
+            self._install_package(extras)
+            self._install(needed)
+            for name in wanted.files:
+                if not self._pip(["-r", f"{WORKSPACE}/{name}"]).ok:
+                    self._install(_lines(self._source / name))
+        return self._variables
+
+    def collect(self) -> None:
+        """Finds how the tests can be collected: with the project's own options, else by other names of files, else
+        without its options. Raises TaskError with the first way's complaint.
+        """
+        complaints: list[str] = []
+        for arguments in WAYS:
+            complaint = self._collect(arguments)
+            if complaint is None:
+                self.arguments = arguments
+                return
+            complaints.append(complaint)
+        raise TaskError(f"its tests cannot be collected: {complaints[0]}")
+
+    def _collect(self, arguments: tuple[str, ...]) -> str | None:
+        """Installs what is missing until all tests can be collected, or nothing more is found. None where some can."""
+        tried: set[str] = set()
+        bases = (self._source, self._source / "src")
+        own = {path.name.removesuffix(".py") for base in bases for path in _entries(base)}
+        complaint = output = ""
+        for round_ in range(self._config.install_rounds + 1):
+            self._note("collecting tests" if not round_ else f"collecting tests again ({round_})")
+            argv = (*COLLECT, *arguments)
+            # A conftest runs now: it must not change what all tasks of the package will share.
+            result = self._run(
+                argv, timeout=self._config.collect_timeout_s, limit="build.collect_timeout_s", sealed=(INSIDE,)
+            )
+            if result.problem is not None:
+                return result.problem
+            if result.exit_code == ALL_COLLECTED:
+                return None
+            output = result.output
+            complaint = reason_of(output)
+            missing = [name for name in missing_packages(output, own) if name not in tried]
+            if not missing:
+                break
+            tried.update(missing)
+            self._note(f"installing {', '.join(missing)}")
+            self._install(missing)
+        return None if COLLECTED.search(output) else complaint
+
+    def freeze(self) -> tuple[str, ...]:
+        """The pinned requirements, without the package itself and without tools that made the environment."""
+        result = self._run([PYTHON, "-m", "pip", "list", "--format=json", "--exclude-editable"])
+        start = result.output.find("[")
+        try:
+            found = json.JSONDecoder().raw_decode(result.output[start:])[0]
+        except ValueError:
+            raise TaskError(f"the installed packages cannot be listed: {_why(result)}") from None
+        return tuple(
+            sorted(f"{item['name'].lower()}=={item['version']}" for item in found if item["name"].lower() != "pip")
+        )
+
+    def _install_package(self, extras: Sequence[str]) -> None:
+        """Installs the package in place; where its build does not work so, its requirements and its path."""
+        first = self._pip(_in_place(extras))
+        if first.ok or (extras and self._pip(_in_place(())).ok) or self._pip(_in_place(()), UNVERSIONED).ok:
+            return
+        needed = [line for line in read_package(self._source).metadata.get("requires-dist", []) if "extra" not in line]
+        self.skipped.append(f"the package itself ({_why(first)})")
+        self._install(needed)
+        source = f"{WORKSPACE}/src" if (self._source / "src").is_dir() else WORKSPACE
+        self._variables["PYTHONPATH"] = source
+
+    def _install(self, requirements: Sequence[str]) -> None:
+        """Installs requirements together; one by one where that fails, and notes those that cannot be."""
+        if not requirements or self._pip(requirements).ok:
+            return
+        for requirement in requirements:
+            result = self._pip([requirement])
+            if not result.ok:
+                self.skipped.append(f"{requirement} ({_why(result)})")
+
+    def _pip(self, words: Sequence[str], env: dict[str, str] | None = None) -> BuildResult:
+        return self._run([*PIP, *words], env=env)
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        limit: str = "build.install_timeout_s",
+        env: dict[str, str] | None = None,
+        sealed: Sequence[str] = (),
+    ) -> BuildResult:
+        seconds = self._config.install_timeout_s if timeout is None else timeout
+        variables = {"PATH": f"{INSIDE}/bin:/usr/bin:/bin", **self._variables, **(env or {})}
+        return self._sandbox.run(argv, timeout=seconds, limit=limit, cwd=WORKSPACE, env=variables, sealed=sealed)
+
+
+# For repositories whose version comes from tags that are not there.
+UNVERSIONED = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.1", "PBR_VERSION": "0.0.1", "PDM_BUILD_SCM_VERSION": "0.0.1"}
+
+
+def install_lock(lock: Lock, config: BuildConfig) -> Path:
+    """Builds the environment of a lock, if it is not on this machine. Raises TaskError."""
+    folder = environment_folder(lock.name)
+    if (folder / RECORD).is_file():
+        return folder
+    python = choose_python(f"=={lock.python}.*")
+    here = f"{platform.system()}-{platform.machine()}".lower()
+    if here != lock.machine:
+        raise TaskError(f"environment {lock.name} is for {lock.machine}, this machine is {here}")
+    beside = folder.parent / f".build-{os.getpid()}-{lock.name}"
+    shutil.rmtree(beside, ignore_errors=True)
+    root = beside / "root"
+    root.mkdir(parents=True)
+    try:
+        sandbox = BuildSandbox({INSIDE: root}, python.path, config)
+        for argv in ([str(python.path), "-m", "venv", INSIDE], [*PIP, "--no-deps", *lock.packages]):
+            result = sandbox.run(argv, timeout=config.install_timeout_s, limit="build.install_timeout_s")
+            if not result.ok:
+                raise TaskError(f"environment {lock.name} cannot be rebuilt: {_why(result)}")
+        for name, text in lock.files.items():
+            target = _site(root, python) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        _keep(root, lock, python)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return folder
+
+
+def _keep(root: Path, lock: Lock, python: Interpreter) -> None:
+    """Moves a finished environment to where sandboxes find it, beside a record that no package can write."""
+    folder = environment_folder(lock.name)
+    if (folder / RECORD).is_file():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    root.replace(folder / "root")
+    (folder / "root").chmod(0o755)
+    record = {"python": str(python.path), "version": list(python.version[:2]), "lock": asdict(lock)}
+    beside = folder / f".{RECORD}"
+    beside.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    beside.replace(folder / RECORD)
+
+
+def _site(root: Path, python: Interpreter) -> Path:
+    return root / "lib" / f"python3.{python.version[1]}" / "site-packages"
+
+
+def _package_files(root: Path, python: Interpreter) -> Iterator[tuple[str, str]]:
+    """What installing in place has put beside the installed packages, by path: metadata and path files."""
+    site = _site(root, python)
+    for path in _entries(site):
+        editable = path.suffix == ".dist-info" and "file://" + WORKSPACE in _text(path / "direct_url.json")
+        if editable:
+            files = [f"{path.name}/{child.name}" for child in _entries(path)]
+            recorded = [line.split(",")[0] for line in _text(path / "RECORD").splitlines()]
+            files += [name for name in recorded if name.endswith((".pth", ".py")) and ".." not in name]
+        else:
+            files = [path.name] if path.suffix in (".egg-link", ".pth") and WORKSPACE in _text(path) else []
+        yield from ((name, text) for name in files if (text := _text(site / name)))
+
+
+def _ship(source: Path, built: Path, project: Path) -> None:
+    """The sources as they came, with the regular files that building has added."""
+    shutil.rmtree(project, ignore_errors=True)
+    project.parent.mkdir(parents=True, exist_ok=True)
+    copy_tree(source, project)
+    for parent, names, files in os.walk(built):
+        relative = Path(parent).relative_to(built)
+        names[:] = [name for name in names if name not in NOT_SHIPPED and not Path(parent, name).is_symlink()]
+        for name in files:
+            made, target = Path(parent, name), project / relative / name
+            inside = target.parent.resolve().is_relative_to(project.resolve())
+            if made.is_symlink() or not made.is_file() or os.path.lexists(target) or not inside or made.suffix == ".o":
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(made, target, follow_symlinks=False)
+            target.chmod(0o755 if made.suffix == ".so" else 0o644)
+
+
+def quiet_arguments(packages: Sequence[str]) -> tuple[str, ...]:
+    """Pytest's arguments that turn off the plugins among these pinned requirements which disturb single runs."""
+    names = {package.partition("==")[0] for package in packages}
+    return tuple(word for name, words in TURNED_OFF.items() if name in names for word in words)
+
+
+def _in_place(extras: Sequence[str]) -> list[str]:
+    """Pip's words that install the package so that edits to the workspace count."""
+    return ["-e", f"{WORKSPACE}[{','.join(extras)}]" if extras else WORKSPACE]
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+
+
+def _text(path: Path) -> str:
+    """The text of a small regular file of a folder that a package's code could write to."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        regular = stat.S_ISREG(os.fstat(file).st_mode)
+        data = os.read(file, MAX_PACKAGE_FILE) if regular else b""
+    finally:
+        os.close(file)
+    return data.decode("utf-8", "replace")
+
+
+def _lines(path: Path) -> list[str]:
+    lines = [line.partition("#")[0].strip() for line in _text(path).splitlines()]
+    return [line for line in lines if line and not line.startswith("-")]
+
+
+def _why(result: BuildResult) -> str:
+    """Why an installation failed, in one line."""
+    if result.problem is not None:
+        return result.problem
+    lines = [line.strip() for line in result.output.splitlines() if line.strip()]
+    telling = [line for line in lines if re.match(r"^(?:ERROR: |error: |[\w.]*Error: )", line)]
+    useful = [line for line in telling if "subprocess-exited" not in line] or telling or lines[-1:]
+    return useful[0].removeprefix("ERROR: ")[:200] if useful else f"exit code {result.exit_code}"

@@ -1,0 +1,149 @@
+"""What pytest's complaints say about packages that are not installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gumshoe.env.harvest.metadata import read_text
+from gumshoe.env.tasks.projects import test_files
+
+__all__ = ["missing_packages", "plugins_used", "reason_of"]
+
+MODULE = re.compile(r"No module named '?([A-Za-z_][\w.]*)'?")
+OPTIONS = re.compile(r"unrecognized arguments: (.*)")
+PLUGINS = re.compile(r"Missing required plugins: (.*)")
+UNKNOWN_OPTION = re.compile(r"Unknown config option: (\w+)")
+LOADED_PLUGIN = re.compile(r"Error importing plugin \"([\w.]+)\"")
+MAX_SCAN = 400
+
+# Where the distribution is called otherwise than its module.
+DISTRIBUTIONS = {
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "Crypto": "pycryptodome",
+    "dateutil": "python-dateutil",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "flask_sqlalchemy": "flask-sqlalchemy",
+    "git": "gitpython",
+    "google.protobuf": "protobuf",
+    "jose": "python-jose",
+    "jwt": "pyjwt",
+    "magic": "python-magic",
+    "mock": "mock",
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "pkg_resources": "setuptools<81",
+    "pytest_cov": "pytest-cov",
+    "setuptools": "setuptools",
+    "sklearn": "scikit-learn",
+    "skimage": "scikit-image",
+    "wx": "wxpython",
+    "yaml": "pyyaml",
+    "zmq": "pyzmq",
+}
+# The start of an option of pytest's command line, or of a setting, to the plugin that knows it.
+PLUGIN_OPTIONS = {
+    "--cov": "pytest-cov",
+    "--no-cov": "pytest-cov",
+    "--benchmark": "pytest-benchmark",
+    "--timeout": "pytest-timeout",
+    "--dist": "pytest-xdist",
+    "--numprocesses": "pytest-xdist",
+    "--maxprocesses": "pytest-xdist",
+    "-n": "pytest-xdist",
+    "--asyncio": "pytest-asyncio",
+    "--reruns": "pytest-rerunfailures",
+    "--randomly": "pytest-randomly",
+    "--hypothesis": "hypothesis",
+    "--mypy": "pytest-mypy",
+    "--flake8": "pytest-flake8",
+    "--black": "pytest-black",
+    "--html": "pytest-html",
+    "--doctest-plus": "pytest-doctestplus",
+    "--doctest-rst": "pytest-doctestplus",
+    "--doctest-ufunc": "pytest-doctestplus",
+    "--nbval": "nbval",
+    "--snapshot": "syrupy",
+    "--sugar": "pytest-sugar",
+    "--disable-socket": "pytest-socket",
+    "--allow-hosts": "pytest-socket",
+    "--ruff": "pytest-ruff",
+    "--pylint": "pytest-pylint",
+}
+PLUGIN_SETTINGS = {
+    "asyncio_mode": "pytest-asyncio",
+    "asyncio_default_fixture_loop_scope": "pytest-asyncio",
+    "timeout": "pytest-timeout",
+    "doctest_plus": "pytest-doctestplus",
+    "mypy_plugins": "pytest-mypy",
+    "env": "pytest-env",
+}
+FIXTURES = {
+    r"def test\w*\([^)]*\bmocker\b": "pytest-mock",
+    r"def test\w*\([^)]*\bbenchmark\b": "pytest-benchmark",
+    r"def test\w*\([^)]*\brequests_mock\b": "requests-mock",
+    r"def test\w*\([^)]*\bfreezer\b": "pytest-freezer",
+    r"def test\w*\([^)]*\bdatadir\b": "pytest-datadir",
+    r"def test\w*\([^)]*\bhttpserver\b": "pytest-httpserver",
+    r"mark\.asyncio\b": "pytest-asyncio",
+    r"mark\.trio\b": "pytest-trio",
+    r"mark\.timeout\b": "pytest-timeout",
+    r"mark\.flaky\b": "pytest-rerunfailures",
+}
+
+
+def missing_packages(output: str, own: Iterable[str] = ()) -> list[str]:
+    """The distributions that would answer the complaints in `output`, without modules called as the package's own."""
+    mine = set(own)
+    modules = [name for name in MODULE.findall(output) if name.partition(".")[0] not in mine]
+    found = [_distribution(name) for name in modules]
+    found += [plugin for match in LOADED_PLUGIN.findall(output) for plugin in [_distribution(match)]]
+    for words in OPTIONS.findall(output):
+        found += [plugin for word in words.split() if (plugin := _longest(word)) is not None]
+    for names in PLUGINS.findall(output):
+        found += [name.strip() for name in names.split(",")]
+    found += [PLUGIN_SETTINGS[name] for name in UNKNOWN_OPTION.findall(output) if name in PLUGIN_SETTINGS]
+    return list(dict.fromkeys(found))
+
+
+def plugins_used(folder: Path) -> list[str]:
+    """The plugins of pytest whose fixtures and marks the tests in a folder use by name."""
+    text = "\n".join(read_text(path) for path in test_files(folder)[:MAX_SCAN])
+    return [plugin for pattern, plugin in FIXTURES.items() if re.search(pattern, text)]
+
+
+def reason_of(output: str) -> str:
+    """The line of pytest's output that tells best why nothing works: the exception, not the summary."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for wanted in (_marked, _errors):
+        found = list(wanted(lines))
+        if found:
+            return found[0][:300]
+    return lines[-1][:300] if lines else "it printed nothing"
+
+
+def _marked(lines: list[str]) -> Iterator[str]:
+    """What pytest marks as the exception."""
+    for line in lines:
+        if line.startswith("E ") and re.match(r"^E\s+[\w.]*(?:Error|Exception|Warning|Interrupted|Failed)\b", line):
+            yield line[1:].strip()
+
+
+def _errors(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        if re.match(r"^(?:[\w.]+Error\b|ERROR: |error: )", line) and not line.startswith("ERROR: usage:"):
+            yield line
+
+
+def _distribution(module: str) -> str:
+    top = module.partition(".")[0]
+    return DISTRIBUTIONS.get(module) or DISTRIBUTIONS.get(top) or top.replace("_", "-").lower()
+
+
+def _longest(word: str) -> str | None:
+    fits = [name for name in PLUGIN_OPTIONS if word == name or (word.startswith(name) and name.startswith("--"))]
+    return PLUGIN_OPTIONS[max(fits, key=len)] if fits else None

@@ -1,0 +1,181 @@
+"""One package from its name to a checked task set, stage by stage."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.harvest.baseline import Baseline, find_baseline
+from gumshoe.env.harvest.bugs import harvest_bugs
+from gumshoe.env.harvest.checking import check_package
+from gumshoe.env.harvest.config import HarvestConfig
+from gumshoe.env.harvest.environment import Built, Lock, build_environment
+from gumshoe.env.harvest.get import Got, get_source
+from gumshoe.env.harvest.sources import Source
+from gumshoe.env.harvest.stages import StageCache, key_of
+from gumshoe.env.synth.suite import Suite
+from gumshoe.errors import TaskError
+from gumshoe.storage import write_atomic
+
+__all__ = ["REPORT", "STAGES", "PackageReport", "harvest_package", "read_report"]
+
+REPORT = "report.json"
+STAGES = ("get", "environment", "baseline", "bugs", "check")
+# A task's command may take so many times what the clean suite takes, and no less than this.
+COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
+
+Note = Callable[[str, str], None]
+"""Called with a stage and what is being done in it."""
+
+
+@dataclass
+class PackageReport:
+    """What became of one package. `reason` says why it was refused, and `stage` where."""
+
+    name: str
+    source: str
+    version: str = ""
+    stage: str = "get"
+    done: bool = False
+    reason: str = ""
+    environment: str = ""
+    skipped: tuple[str, ...] = ()
+    tests: int = 0
+    deselected: dict[str, str] = field(default_factory=dict[str, str])
+    suite_s: float = 0.0
+    candidates: int = 0
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    verified: int = 0
+    rejected: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def bugs_a_minute(self) -> float:
+        """Verified bugs for each minute of the bugs stage."""
+        spent = self.seconds.get("bugs", 0.0)
+        return 60 * self.verified / spent if spent else 0.0
+
+
+def read_report(folder: Path) -> PackageReport | None:
+    """The report of a package's set; None where there is none."""
+    try:
+        data = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        return PackageReport(**data)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
+    """Carries one package through the stages and leaves its set in `folder`. A refusal stands in the report.
+
+    Raises GumshoeError for what is no fault of the package, such as a sandbox that does not work.
+    """
+    report = PackageReport(source.name, source.text)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _stages(source, config, folder, report, note)
+        report.done = True
+    except TaskError as error:
+        report.reason = str(error)
+        (folder / "tasks.jsonl").unlink(missing_ok=True)
+    write_atomic(folder / REPORT, json.dumps(asdict(report), indent=1))
+    return report
+
+
+def _stages(source: Source, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
+    with _Stage("get", report, note):
+        got = get_source(source, config.build)
+        report.version = got.version
+    with _Stage("environment", report, note) as say:
+        built, project, key = _environment(source, got, config, say)
+        report.environment, report.skipped = built.lock.name, built.skipped
+    with _Stage("baseline", report, note) as say:
+        baseline = _baseline(source, project, built, key, config, say)
+        report.tests, report.deselected = len(baseline.passing), baseline.deselected
+        report.suite_s = round(baseline.seconds, 3)
+    suite = Suite(built.lock.name, baseline.arguments, max(COMMAND_S, COMMAND_FACTOR * baseline.seconds))
+    with _Stage("bugs", report, note) as say:
+        made = harvest_bugs(source.name, project, suite, baseline, config, folder, say)
+        report.counts, report.candidates = dict(made), made.total()
+        _write_lock(built.lock, folder)
+    with _Stage("check", report, note) as say:
+        report.verified, report.rejected = check_package(folder, sandbox_of(config), say)
+        if not report.verified:
+            raise TaskError(f"none of its {made['kept']} bugs passes the check: {_first(report.rejected)}")
+
+
+class _Stage:
+    """Times a stage and reports it; messages from inside it carry its name."""
+
+    def __init__(self, name: str, report: PackageReport, note: Note) -> None:
+        self._name, self._report, self._note = name, report, note
+        self._began = 0.0
+
+    def __enter__(self) -> Callable[[str], None]:
+        self._report.stage = self._name
+        self._began = time.monotonic()
+        self._note(self._name, "")
+        return lambda text: self._note(self._name, text)
+
+    def __exit__(self, *_: object) -> None:
+        self._report.seconds[self._name] = round(time.monotonic() - self._began, 1)
+
+
+def sandbox_of(config: HarvestConfig) -> SandboxConfig:
+    """Where the tests run: with warm sandboxes, since hundreds of tasks are checked."""
+    return config.sandbox if config.sandbox.pool else config.sandbox.model_copy(update={"pool": 1})
+
+
+def _environment(
+    source: Source, got: Got, config: HarvestConfig, say: Callable[[str], None]
+) -> tuple[Built, Path, str]:
+    """The environment, the project that tasks ship, and the stage's key."""
+    key = key_of(source.name, got.digest, config.build.model_dump())
+
+    def make(folder: Path) -> dict[str, object]:
+        return asdict(build_environment(got.folder, folder / "project", config.build, say))
+
+    cache = StageCache("environment")
+    made = cache.get(key, make, _built)
+    return _built_from(made), cache.folder / key / "project", key
+
+
+def _built(made: dict[str, Any]) -> bool:
+    return (environment_folder(_built_from(made).lock.name) / RECORD).is_file()
+
+
+def _built_from(made: dict[str, Any]) -> Built:
+    return Built(Lock.from_json(made["lock"]), tuple(made["skipped"]), tuple(made["arguments"]))
+
+
+def _baseline(
+    source: Source, project: Path, built: Built, key: str, config: HarvestConfig, say: Callable[[str], None]
+) -> Baseline:
+    suite = Suite(built.lock.name, built.arguments)
+    key = key_of(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
+
+    def make(folder: Path) -> dict[str, object]:
+        del folder
+        return asdict(find_baseline(source.name, project, suite, config.baseline, config.sandbox, say))
+
+    made = StageCache("baseline").get(key, make, lambda made: True)
+    return Baseline(tuple(made["arguments"]), tuple(made["passing"]), made["deselected"], made["seconds"])
+
+
+def _write_lock(lock: Lock, folder: Path) -> None:
+    """Puts the lock beside the tasks, so that the environment can be built on another machine."""
+    target = folder / "environments"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    write_atomic(target / f"{lock.name}.json", json.dumps(asdict(lock), indent=1))
+
+
+def _first(rejected: dict[str, str]) -> str:
+    return next(iter(rejected.values()), "no reason given")

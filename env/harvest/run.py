@@ -1,0 +1,136 @@
+"""`gumshoe harvest`: many packages at a time, each with a set of its own, and one set over all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
+from gumshoe.env.harvest.environment import Lock, install_lock
+from gumshoe.env.harvest.package import PackageReport, harvest_package, read_report
+from gumshoe.env.harvest.sources import Source, parse_sources
+from gumshoe.env.harvest.splits import heldout_packages
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.env.synth.rows import write_rows
+from gumshoe.env.tasks.taskset import is_taskset, write_taskset
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
+from gumshoe.storage import read_json, read_records
+
+__all__ = ["PACKAGES", "harvest", "rebuild", "reports_in"]
+
+PACKAGES = "packages"
+
+Progress = Callable[[str, str, str], None]
+"""Called with a package, its stage and what is being done there."""
+
+
+def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, text: None) -> list[PackageReport]:
+    """Harvests every source of the config and writes the set over all packages; the reports are in their order.
+
+    Raises:
+        ConfigError: a source is none.
+        GumshoeError: a sandbox does not work here; what was finished is kept.
+    """
+    sources = parse_sources(config.sources)
+    out = Path(config.out)
+    lock = threading.Lock()
+    reports: dict[str, PackageReport] = {}
+
+    def one(source: Source) -> PackageReport:
+        folder = out / PACKAGES / source.name
+        return harvest_package(source, config, folder, lambda stage, text: progress(source.name, stage, text))
+
+    try:
+        with ThreadPoolExecutor(config.workers) as threads:
+            futures = {threads.submit(one, source): source for source in sources}
+            try:
+                for future in as_completed(futures):
+                    reports[futures[future].name] = future.result()
+                    with lock:
+                        write_whole_set(out, config)
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+    finally:
+        close_pools()
+    return [reports[source.name] for source in sources]
+
+
+def reports_in(out: Path) -> list[PackageReport]:
+    """The reports of all packages in a set, by name. Raises TaskError where there are none."""
+    found = [read_report(folder) for folder in sorted((out / PACKAGES).glob("*")) if folder.is_dir()]
+    reports = [report for report in found if report is not None]
+    if not reports:
+        raise TaskError(f"{out} contains no harvest: give the folder written by gumshoe harvest --out")
+    return reports
+
+
+def write_whole_set(out: Path, config: HarvestConfig) -> None:
+    """Writes the tasks of all finished packages as one set, packages in turns, with their splits."""
+    folders = [folder for folder in sorted((out / PACKAGES).glob("*")) if is_taskset(folder) and _finished(folder)]
+    texts = {folder.name: _fingerprint(folder) for folder in folders}
+    heldout = heldout_packages(texts, config.heldout_packages, config.seed)
+    groups = [[_placed(pair, folder, folder.name in heldout) for pair in _stored(folder)] for folder in folders]
+    longest = max((len(group) for group in groups), default=0)
+    tasks = [group[rank] for rank in range(longest) for group in groups if rank < len(group)]
+    write_taskset(out, tasks)
+    write_rows(out, tasks)
+
+
+def rebuild(taskset: Path, config: BuildConfig, note: Callable[[str], None]) -> list[str]:
+    """Builds the environments that a set's tasks name and this machine lacks; returns their names.
+
+    Raises TaskError for a set without environments, or an environment that cannot be built here.
+    """
+    locks = sorted({*taskset.glob("environments/*.json"), *taskset.glob(f"{PACKAGES}/*/environments/*.json")})
+    if not locks:
+        raise TaskError(f"{taskset} lists no environments")
+    built: list[str] = []
+    for path in locks:
+        lock = _lock_in(path)
+        if not (environment_folder(lock.name) / RECORD).is_file():
+            note(f"building {lock.name} ({len(lock.packages)} packages)")
+            install_lock(lock, config)
+            built.append(lock.name)
+    return built
+
+
+def _lock_in(path: Path) -> Lock:
+    """The lock in a file, which has to be named by its hash."""
+    try:
+        lock = Lock.from_json(read_json(path, error=TaskError))
+    except (TypeError, KeyError, AttributeError):
+        raise TaskError(f"{path} is not an environment lock") from None
+    if lock.name != path.stem:
+        raise TaskError(f"{path} is damaged: its content hashes to {lock.name}")
+    return lock
+
+
+def _finished(folder: Path) -> bool:
+    report = read_report(folder)
+    return report is not None and report.done
+
+
+def _stored(folder: Path) -> list[tuple[Task, Oracle]]:
+    """The tasks of one package as its files hold them."""
+    oracles = {oracle.task_id: oracle for oracle in read_records(folder / "oracles.jsonl", Oracle, error=TaskError)}
+    return [(task, oracles[task.id]) for task in read_records(folder / "tasks.jsonl", Task, error=TaskError)]
+
+
+def _placed(pair: tuple[Task, Oracle], folder: Path, heldout: bool) -> tuple[Task, Oracle]:
+    """The task as the whole set names it."""
+    task, oracle = pair
+    path = f"{PACKAGES}/{folder.name}/{task.workspace.path}"
+    tags = {**task.tags, "split": "heldout_projects"} if heldout else task.tags
+    workspace = task.workspace.model_copy(update={"path": path})
+    return task.model_copy(update={"workspace": workspace, "tags": tags}), oracle
+
+
+def _fingerprint(folder: Path) -> str:
+    """The sources of a package's set in one text, to be compared with those of others."""
+    files = sorted((folder / "projects").rglob("*.py"))
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())

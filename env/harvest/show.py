@@ -1,0 +1,81 @@
+"""What `gumshoe harvest` shows on the terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from gumshoe.env.harvest.package import PackageReport
+from gumshoe.env.harvest.run import Progress
+
+__all__ = ["progress_line", "show_reports"]
+
+EVERY_S = 15.0
+
+
+@contextmanager
+def progress_line(total: int) -> Generator[Progress]:
+    """Yields what `harvest` reports to: one line on a terminal, else a line for each stage and one now and then."""
+    console = Console(stderr=True)
+    lock = threading.Lock()
+    stages: dict[str, str] = {}
+    shown: dict[str, float] = {}
+    status = console.status("") if sys.stderr.isatty() else None
+
+    def report(package: str, stage: str, text: str) -> None:
+        with lock:
+            fresh = stages.get(package) != stage
+            stages[package] = stage
+            line = f"{len(stages)}/{total} {package}: {stage}{f' ({text})' if text else ''}"
+            if status is not None:
+                status.update(line)
+            elif fresh or time.monotonic() - shown.get(package, 0.0) > EVERY_S:
+                shown[package] = time.monotonic()
+                print(line, file=sys.stderr, flush=True)
+
+    if status is None:
+        yield report
+    else:
+        with status:
+            yield report
+
+
+def show_reports(reports: Sequence[PackageReport]) -> None:
+    """A table of all packages, and the totals below it."""
+    console = Console()
+    numbers = ("tests", "deselected", "seconds", "candidates", "bugs", "bugs/min")
+    columns = [Column(name, justify="right") for name in numbers]
+    table = Table(
+        Column("package", no_wrap=True), *columns, Column("refused, or rejected by the check", overflow="fold")
+    )
+    for report in reports:
+        table.add_row(*_row(report))
+    console.print(table)
+    done = [report for report in reports if report.done]
+    bugs = sum(report.verified for report in done)
+    console.print(f"{len(done)} of {len(reports)} packages gave a set, {bugs} verified bugs", soft_wrap=True)
+
+
+def _row(report: PackageReport) -> tuple[str, ...]:
+    name = f"{report.name} {report.version}".strip()
+    spent = f"{sum(report.seconds.values()):.0f}"
+    if not report.done:
+        reason = f"{report.stage}: {report.reason}" if report.reason else f"not finished ({report.stage})"
+        return name, str(report.tests or ""), "", spent, str(report.candidates or ""), "", "", reason
+    rejected = f"{len(report.rejected)} rejected" if report.rejected else ""
+    return (
+        name,
+        str(report.tests),
+        str(len(report.deselected)),
+        spent,
+        str(report.candidates),
+        str(report.verified),
+        f"{report.bugs_a_minute:.0f}",
+        rejected,
+    )

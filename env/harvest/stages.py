@@ -1,0 +1,44 @@
+"""Finished stages, kept by the hash of what went into them, so that nothing is done twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.environments import cache_folder
+from gumshoe.storage import write_atomic
+
+__all__ = ["StageCache", "key_of"]
+
+# Changed whenever a stage gives something else for the same input.
+VERSION = 2
+
+
+def key_of(*parts: Any) -> str:
+    """A name for the inputs of a stage: 24 hex digits."""
+    return hashlib.sha256(json.dumps([VERSION, *parts], sort_keys=True, default=str).encode()).hexdigest()[:24]
+
+
+class StageCache:
+    """The results of one stage on this machine."""
+
+    def __init__(self, stage: str) -> None:
+        self.folder = cache_folder() / "harvest" / stage
+
+    def get(self, key: str, make: Callable[[Path], dict[str, Any]], valid: Callable[[dict[str, Any]], bool]) -> Any:
+        """The result for a key, made with `make(folder for its files)` where there is none that is `valid`."""
+        folder = self.folder / key
+        record = folder / "result.json"
+        try:
+            known = json.loads(record.read_text(encoding="utf-8"))
+            if valid(known):
+                return known
+        except (OSError, ValueError):
+            pass
+        folder.mkdir(parents=True, exist_ok=True)
+        result = make(folder)
+        write_atomic(record, json.dumps(result, indent=1).encode())
+        return result

@@ -1,0 +1,129 @@
+"""Running programs, seen from the warden: the launcher's process and the jobs that it starts."""
+
+import os
+import signal
+import socket
+import sys
+import time
+
+from gumshoe.env.inside import launcher
+from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_readable
+
+PROGRAM = """\
+import os, sys
+data = b""
+while len(data) < int(sys.argv[1]):
+    data += os.read(0, int(sys.argv[1]) - len(data)) or sys.exit()
+exec(data.decode("ascii"))
+"""
+
+
+class Launcher:
+    """The process that starts programs. `program` is its source code in ASCII."""
+
+    def __init__(self, program):
+        self.pid = -1
+        self.connection, theirs = socket.socketpair()
+        data = program.encode("ascii")
+        argv = [sys.executable, "-I", "-S", "-c", PROGRAM, str(len(data))]
+        self.pid = os.fork()
+        if self.pid == 0:
+            _execute(argv, theirs.fileno())
+        theirs.close()
+        self.connection.sendall(data)
+
+    @property
+    def alive(self):
+        """Whether it still runs; one that has died is reaped."""
+        if self.pid > 0 and os.waitpid(self.pid, os.WNOHANG)[0]:
+            self.pid = -1
+        return self.pid > 0
+
+    def close(self):
+        """Ends it. Idempotent."""
+        self.connection.close()
+        if self.alive:
+            send_signal(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = -1
+
+
+def _execute(argv, connection):
+    """Never returns: turns this process into the launcher, with the socket as its standard input and nothing else."""
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(connection, 0)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.closerange(3, 4096)
+        os.execv(argv[0], argv)
+    finally:
+        os._exit(127)
+
+
+class Job:
+    """A running program.
+
+    `status` becomes readable when there is news, `pid` is the program's process, `supervisor` the process that looks
+    after it, `exit_code` is None until it ended, `orphaned` says that something killed the supervisor, so that what
+    the program left behind is still there.
+    """
+
+    def __init__(self, started_by, launch, stdin, stdout, control=None):
+        self.pid = None
+        self.supervisor = None
+        self.exit_code = None
+        self.over = False
+        self.orphaned = False
+        self._buffer = b""
+        self.status, status_end = os.pipe()
+        liveness_end, self._liveness = os.pipe()
+        try:
+            descriptors = [stdin, stdout, status_end, liveness_end]
+            launcher.send(started_by.connection, launch, descriptors + ([] if control is None else [control]))
+        finally:
+            os.close(status_end)
+            os.close(liveness_end)
+
+    def read_status(self):
+        """Takes in what the supervisor reported. After it, `over` says whether the program and all it started are
+        gone.
+        """
+        data = os.read(self.status, CHUNK)
+        self._buffer += data
+        lines = self._buffer.split(b"\n")
+        self._buffer = lines.pop()
+        for line in lines:
+            word, number = line.split()
+            if word == b"pid":
+                self.pid = int(number)
+            elif word == b"supervisor":
+                self.supervisor = int(number)
+            else:
+                self.exit_code = int(number)
+        if not data:
+            self.over = True
+            if self.exit_code is None:
+                self.exit_code = KILLED
+                self.orphaned = True
+
+    def release(self):
+        """Closes the liveness pipe: the supervisor kills everything and ends."""
+        if self._liveness >= 0:
+            os.close(self._liveness)
+            self._liveness = CLOSED
+
+    def close(self):
+        """Kills what is left, waits for the supervisor and closes the pipes. Idempotent."""
+        self.release()
+        if self.status < 0:
+            return
+        deadline = time.monotonic() + GRACE_S
+        while not self.over and wait_readable([self.status], deadline):
+            self.read_status()
+        os.close(self.status)
+        self.status = CLOSED
+        if not self.over and self.supervisor is not None:
+            send_signal(self.supervisor, signal.SIGKILL)
+            self.over, self.orphaned = True, True

@@ -1,0 +1,33 @@
+"""One broken entry of a source does not keep the others from being loaded, where the caller wants that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
+
+__all__ = ["OnError", "load_entries", "refuse"]
+
+EntryT = TypeVar("EntryT")
+OnError = Callable[[TaskError], None]
+"""Told of an entry that is no task; the others go on unless it raises."""
+
+
+def refuse(error: TaskError) -> None:
+    """Ends the loading at the first entry that is broken."""
+    raise error
+
+
+def load_entries(
+    entries: Iterable[EntryT], make: Callable[[EntryT], tuple[Task, Oracle]], on_error: OnError
+) -> list[tuple[Task, Oracle]]:
+    """What `make` makes of the entries; its TaskErrors go to `on_error`."""
+    made: list[tuple[Task, Oracle]] = []
+    for entry in entries:
+        try:
+            made.append(make(entry))
+        except TaskError as error:
+            on_error(error)
+    return made

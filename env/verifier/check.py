@@ -1,0 +1,152 @@
+"""Proves tasks in their sandboxes: the failing tests fail, the gold patch repairs them, and nothing else breaks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.verifier.judge import NamedOutcomes, Verdict
+from gumshoe.env.verifier.original import verified_task
+from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import ConfigError, GumshoeError
+from gumshoe.records import Oracle, Record, Task
+
+__all__ = ["CheckResult", "check_task", "check_tasks"]
+
+MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+SHOWN_LINES, SHOWN_CHARS = 4, 400
+
+
+class CheckResult(Record):
+    """What the check of one task found. No problems means that the task is proven."""
+
+    task_id: str
+    problems: tuple[str, ...] = ()
+    duration_s: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems
+
+
+def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, workers: int = 1) -> Iterator[CheckResult]:
+    """Checks several tasks at a time and yields the results in order. A task that is broken does not stop the rest.
+
+    Raises ConfigError as `check_task`.
+    """
+    threads = ThreadPoolExecutor(workers)
+    futures = [threads.submit(check_task, task, oracle, config) for task, oracle in tasks]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
+
+
+def check_task(task: Task, oracle: Oracle, config: SandboxConfig) -> CheckResult:
+    """Checks one task in a sandbox of its own. Whatever is wrong with it is in the result.
+
+    Where the source knows no answer, there is no gold patch, and all that is checked is that the tests fail.
+
+    Raises:
+        ConfigError: the sandbox does not take this task.
+    """
+    started = time.monotonic()
+    try:
+        problems = tuple(_problems(task, oracle, config))
+    except ConfigError:
+        raise
+    except GumshoeError as error:
+        problems = (str(error),)
+    return CheckResult(task_id=task.id, problems=problems, duration_s=time.monotonic() - started)
+
+
+def _problems(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:
+    with Verifier(task, oracle, config, trusted=True) as verifier:
+        named = bool(oracle.fail_to_pass or oracle.pass_to_pass)
+        before = verifier.verify("")
+        yield from _before(before, oracle, named)
+        if oracle.gold_patch:
+            yield from _after(verifier.verify(oracle.gold_patch), named)
+        elif missing := _missing_module(before, task):
+            yield f"the tests fail because the module {missing} is not installed in the sandbox"
+    if task.regime == "debug" and verified_task(task, oracle) != task:
+        yield from _as_the_agent_sees_it(task, oracle, config)
+
+
+def _as_the_agent_sees_it(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:
+    """In the regime debug, the tests that fail are there for the agent, whose own command runs them."""
+    with open_sandbox(task, config, trusted=True) as sandbox:
+        run = Workspace(task, sandbox).run_tests()
+    seen = NamedOutcomes(run.outcomes)
+    unseen = [test for test in oracle.fail_to_pass if not seen.of(test)]
+    if unseen:
+        yield from _listed(unseen, "in the regime debug the agent's command does not run these tests")
+        yield _ending(run.result.output)
+
+
+def _missing_module(verdict: Verdict, task: Task) -> str | None:
+    """A module that the tests want and that is no part of the repository."""
+    texts = (verdict.run.result.output, *(outcome.message for outcome in verdict.run.outcomes))
+    for name in (found[1] for text in texts for found in MISSING_MODULE.finditer(text)):
+        top = name.partition(".")[0]
+        folder = None if task.workspace.path is None else Path(task.workspace.path)
+        if folder is None or not (any(folder.rglob(f"{top}.py")) or any(folder.rglob(top))):
+            return name
+    return None
+
+
+def _before(verdict: Verdict, oracle: Oracle, named: bool) -> Iterator[str]:
+    # A bug may be a loop that never ends; where the answer is known, its run shows whether the time is enough.
+    if not (verdict.run.result.timed_out and oracle.gold_patch):
+        yield from _run_problems(verdict, "before the gold patch")
+    if not named and not verdict.failing_fail_to_pass and not verdict.problems:
+        yield "before the gold patch the tests pass: there is no bug"
+    repaired = [test for test in oracle.fail_to_pass if test not in verdict.failing_fail_to_pass]
+    yield from _listed(repaired, "before the gold patch these tests should fail and pass")
+    if named:
+        yield from _listed(verdict.failing_pass_to_pass, "before the gold patch these tests should pass and do not")
+
+
+def _after(verdict: Verdict, named: bool) -> Iterator[str]:
+    yield from _run_problems(verdict, "with the gold patch")
+    if not named and verdict.failing_fail_to_pass:
+        yield "with the gold patch the tests still fail"
+    else:
+        yield from _listed(verdict.failing_fail_to_pass, "with the gold patch these tests should pass and do not")
+        yield from _listed(verdict.failing_pass_to_pass, "with the gold patch these tests no longer pass")
+    if not verdict.resolved:
+        yield _ending(verdict.run.result.output)
+
+
+def _run_problems(verdict: Verdict, when: str) -> Iterator[str]:
+    result = verdict.run.result
+    if result.exit_code == 127:
+        yield f"{when} the entrypoint cannot be run: {_last_line(result.output)}"
+        return
+    yield from (f"{when} {problem}" for problem in verdict.problems)
+    if verdict.restored:
+        yield f"{when} the patch changes test configuration, which is put back: {', '.join(verdict.restored)}"
+
+
+def _listed(tests: Sequence[str], complaint: str) -> Iterator[str]:
+    if tests:
+        more = f" and {len(tests) - 3} more" if len(tests) > 3 else ""
+        yield f"{complaint}: {', '.join(tests[:3])}{more}"
+
+
+def _ending(output: str) -> str:
+    """The last lines of an output, which say why a run failed."""
+    lines = [line.strip() for line in output.splitlines() if line.strip(" =-_")]
+    return f"the output ends: {' | '.join(lines[-SHOWN_LINES:])[-SHOWN_CHARS:] or 'it is empty'}"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"

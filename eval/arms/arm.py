@@ -1,0 +1,164 @@
+"""What is compared: an arm is a source of packs and, where bugs are to be fixed, a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from gumshoe.collect.control import Control
+from gumshoe.collect.environments import InProcess, MakeFactory
+from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.serve import ModelServer
+from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
+
+__all__ = ["Arm", "Attempt", "EvalRun", "Hooks", "PackSource", "Packs", "Pair", "Solution", "Solver"]
+
+Pair = tuple[Task, Oracle]
+TaskSample = tuple[str, int]
+"""Task id and sample."""
+AttemptKey = tuple[str, str, int]
+"""Arm, task id and sample."""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Called while episodes are run.
+
+    `serving` gets the server once it answers; `begun` the number of episodes and of those finished before; `done`
+    each trajectory that this process has finished; `tick` is called about four times a second.
+    """
+
+    serving: Callable[[ModelServer], None] = lambda _: None
+    begun: Callable[[int, int], None] = lambda planned, before: None
+    done: Callable[[Trajectory], None] = lambda _: None
+    tick: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class EvalRun:
+    """What every arm is run on, and under: the tasks, what stops it, where the sandboxes are."""
+
+    config: EvalConfig
+    tasks: tuple[Pair, ...]
+    control: Control
+    make_factory: MakeFactory = InProcess
+
+    @property
+    def out(self) -> Path:
+        return Path(self.config.out)
+
+    @property
+    def pairs(self) -> Mapping[str, Pair]:
+        """The tasks by id."""
+        return {task.id: (task, oracle) for task, oracle in self.tasks}
+
+
+@dataclass(frozen=True)
+class Packs:
+    """What a source handed over, by task id and sample; what was not reached is missing.
+
+    A pack of None means that the solver is given none. `episodes` are those that the packs come from, with the names
+    of the `tools` they were run with; `failed` counts episodes that were given up; `stopped` says why it ended early.
+    """
+
+    packs: Mapping[TaskSample, ContextPack | None]
+    episodes: Mapping[TaskSample, Trajectory] = field(default_factory=dict)
+    tools: tuple[str, ...] = ()
+    failed: int = 0
+    stopped: str | None = None
+
+
+class PackSource(Protocol):
+    """Where the packs of an arm come from."""
+
+    @property
+    def policy(self) -> PolicyInfo | None:
+        """Who decided in its episodes; None where there are no episodes."""
+        ...
+
+    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+        """The packs for every task and sample. Raises GumshoeError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One task for a solver: the pack of an arm, and the episode that it comes from, if there is one."""
+
+    arm: str
+    task: Task
+    oracle: Oracle
+    pack: ContextPack | None
+    sample: int = 0
+    episode: Trajectory | None = None
+
+    @property
+    def key(self) -> AttemptKey:
+        return self.arm, self.task.id, self.sample
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What came of an attempt.
+
+    What could not be measured is None: `solved` where the patch could not be graded, tokens of a solver that uses
+    none, the cost where no price is known. `tests` is how the tests ended, empty where unknown.
+    """
+
+    solved: float | None
+    patch: str = ""
+    trajectory: str = ""
+    steps: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+    tests: str = ""
+
+
+class Solver(Protocol):
+    """Who fixes the bug with the pack of an arm. Several arms may share one."""
+
+    @property
+    def title(self) -> str:
+        """What its progress is shown under."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Who it is, for the report; empty where the arm's own agent makes the patch."""
+        ...
+
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Raises ConfigError where it cannot work on these tasks."""
+        ...
+
+    def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
+        """What came of each attempt; those that were not reached are missing. Raises GumshoeError."""
+        ...
+
+    def close(self) -> None:
+        """Stops what it has started. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One thing that is compared.
+
+    Args:
+        name: short name; also that of its run folder.
+        title: name in tables and on the page.
+        packs: where its packs come from.
+        solver: who fixes the bug; None where nobody does.
+        model: the model folder that is served for its packs.
+        against: names of the arms that its outcomes are compared with, task by task.
+    """
+
+    name: str
+    title: str
+    packs: PackSource
+    solver: Solver | None = None
+    model: str | None = None
+    against: tuple[str, ...] = ()

@@ -1,0 +1,63 @@
+"""The solver that answers once: it is shown the places of its pack, and edits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.policies import close_policy
+from gumshoe.eval.arms.solvers.brief import PROMPTS
+from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.protocols import Policy
+from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema
+
+__all__ = ["AGENT", "ShownFirst", "limited", "looks"]
+
+AGENT = AgentConfig(kind="rewrite", tools=("view", "rewrite"), prompt=str(PROMPTS / "one_shot.jinja"), nudges=1)
+MARGIN = 3
+"""Lines that are shown around a place."""
+MOST_LINES = 120
+MOST_PLACES = 8
+
+
+def looks(pack: ContextPack | None) -> tuple[ToolCall, ...]:
+    """The calls that show the places of a pack, the best ones, each file's lines once."""
+    found: dict[tuple[str, int, int], None] = {}
+    for place in (pack.locations if pack is not None else ())[:MOST_PLACES]:
+        start = max(1, place.start - MARGIN)
+        found[clean_path(place.path), start, min(place.end + MARGIN, start + MOST_LINES - 1)] = None
+    return tuple(
+        ToolCall(id=f"look-{number}", name="view", arguments={"path": path, "start": start, "end": end})
+        for number, (path, start, end) in enumerate(found)
+    )
+
+
+def limited(task: Task, pack: ContextPack | None) -> Task:
+    """The task with as many turns as one answer takes: one, and one before it where there is something to show."""
+    return task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 2 if looks(pack) else 1})})
+
+
+class ShownFirst:
+    """A policy that is shown something before its first turn, and can do nothing but edit then.
+
+    Args:
+        policy: who answers.
+        shown: the calls that are made first.
+    """
+
+    def __init__(self, policy: Policy, shown: Sequence[ToolCall]) -> None:
+        self.kind = policy.kind
+        self.model = policy.model
+        self.trusted = policy.trusted
+        self._policy = policy
+        self._shown = tuple(shown)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The calls that show the places, then the policy's own answer. Raises PolicyError."""
+        if self._shown and not any(message.role == "assistant" for message in messages):
+            return Completion(text="I look at the places.", tool_calls=self._shown, finish_reason="tool_calls")
+        return self._policy.complete(messages, [tool for tool in tools if tool.name == "rewrite"])
+
+    def close(self) -> None:
+        """Closes the policy."""
+        close_policy(self._policy)

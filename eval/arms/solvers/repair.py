@@ -1,0 +1,134 @@
+"""A solver without a mind of its own: it tries small changes on the lines it was pointed to, and runs the tests.
+
+What it can repair depends on where it looks and on nothing else, so that the difference between two packs is the
+difference in what they say. It repairs nothing that takes more than one of the changes that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, islice
+
+from gumshoe.env.diff import make_patch
+from gumshoe.env.synth.candidates import Candidate, candidates
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import ToolFailure
+from gumshoe.eval.arms.solvers.trials import Passing, try_orders
+from gumshoe.eval.grading.describe import describe_run
+from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.records import ContextPack, Location
+
+__all__ = ["Repair", "repair", "repair_each"]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """How a repair ended: whether the tests pass, after how many changes, with which, and what they said then."""
+
+    solved: bool
+    tries: int
+    patch: str = ""
+    tests: str = ""
+
+
+def repair(workspace: Workspace, pack: ContextPack | None, *, tries: int, seed: int = 0) -> Repair:
+    """Tries changes until the tests pass or `tries` of them are used up; as `repair_each` for one pack."""
+    return repair_each(workspace, [pack], tries=tries, seed=seed)[0]
+
+
+def repair_each(
+    workspace: Workspace, packs: Sequence[ContextPack | None], *, tries: int, seed: int = 0
+) -> list[Repair]:
+    """Repairs the workspace from each pack on its own, up to `tries` changes each; it is left as it was.
+
+    With a pack only the lines of its locations are changed, best first; without one (None) any line of any file that
+    may be written. Equal arguments give equal repairs. Raises SandboxError.
+    """
+    known = _Changes(workspace, seed)
+    orders = [list(islice(known.proposed(pack), tries)) for pack in packs]
+    return [
+        _outcome(workspace, order, found) for order, found in zip(orders, try_orders(workspace, orders), strict=True)
+    ]
+
+
+def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: Passing | None) -> Repair:
+    if passing is None:
+        return Repair(solved=False, tries=len(order), tests=_said_of_failure(len(order)))
+    found = passing.candidate
+    before = workspace.read_text(found.path).encode("utf-8", "surrogateescape")
+    patch = make_patch({found.path: (before, found.text.encode("utf-8", "surrogateescape"))})
+    tried = [one.digest for one in order].index(found.digest) + 1
+    return Repair(solved=True, tries=tried, patch=patch, tests=describe_run(passing.run))
+
+
+def _said_of_failure(tries: int) -> str:
+    if tries == 0:
+        return "not run: there was nothing to change in the places named"
+    return "fail with the one change that was tried" if tries == 1 else f"fail with each of {tries} changes"
+
+
+class _Changes:
+    """The changes of a workspace's files, each file looked at once."""
+
+    def __init__(self, workspace: Workspace, seed: int) -> None:
+        self._workspace = workspace
+        self._seed = seed
+        self._of_file = lru_cache(maxsize=None)(self._read_file)
+
+    def proposed(self, pack: ContextPack | None) -> Iterator[Candidate]:
+        """The changes to try, in order; none twice."""
+        seen: set[str] = set()
+        places = self._everywhere() if pack is None else pack.locations
+        for turn in _turns([self._of_place(place) for place in places]):
+            if turn.digest not in seen:
+                seen.add(turn.digest)
+                yield turn
+
+    def _everywhere(self) -> list[Location]:
+        """Each file that may be repaired, whole."""
+        paths = [entry.path for entry in self._workspace.list() if entry.kind == "file" and entry.path.endswith(".py")]
+        return [Location(path=path, start=1, end=10**9) for path in paths if not self._workspace.is_readonly(path)]
+
+    def _of_place(self, place: Location) -> Iterator[Candidate]:
+        for candidate in self._of_file(clean_path(place.path)):
+            if any(line in place.lines for line in candidate.lines):
+                yield candidate
+
+    def _read_file(self, path: str) -> Iterable[Candidate]:
+        """The changes of one file; none where it is no Python file that may be written."""
+        try:
+            text = "" if self._workspace.is_readonly(path) else self._workspace.read_text(path)
+            return _Shared(candidates(text, self._seed, path=path))
+        except (ToolFailure, ValueError):
+            return ()
+
+
+class _Shared:
+    """What an iterator gives, for as many readers as there are; made no sooner than one of them wants it."""
+
+    def __init__(self, source: Iterator[Candidate]) -> None:
+        self._source = source
+        self._made: list[Candidate] = []
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for number in count():
+            if number == len(self._made):
+                item = next(self._source, None)
+                if item is None:
+                    return
+                self._made.append(item)
+            yield self._made[number]
+
+
+def _turns(iterators: list[Iterator[Candidate]]) -> Iterator[Candidate]:
+    """One from each in turn: a wrong first place costs a try, not all of them."""
+    while iterators:
+        alive: list[Iterator[Candidate]] = []
+        for iterator in iterators:
+            item = next(iterator, None)
+            if item is not None:
+                alive.append(iterator)
+                yield item
+        iterators = alive

@@ -1,0 +1,193 @@
+"""`gumshoe eval`: every arm on the same tasks, packs to solvers, scores, comparisons, files."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from gumshoe.collect.control import Control
+from gumshoe.collect.factories import open_factories
+from gumshoe.collect.runner import wanted_tasks
+from gumshoe.config import dump_config
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Packs, Pair, Solution, Solver
+from gumshoe.eval.arms.build import make_arms
+from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.grading.flaky import find_flaky
+from gumshoe.eval.results.losses import read_losses
+from gumshoe.eval.results.records import ALL, FlakyTask, Result, Summary
+from gumshoe.eval.scoring import make_results
+from gumshoe.eval.summarize import summarize, timing
+from gumshoe.eval.swebench.official import check_harness, grade_officially, with_official, write_all_predictions
+from gumshoe.storage import write_atomic, write_jsonl
+
+__all__ = ["Evaluation", "choose_tasks", "evaluate"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that came out."""
+
+    summary: Summary
+    results: tuple[Result, ...]
+    tasks: tuple[Pair, ...]
+    stopped: str | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+def evaluate(
+    config: EvalConfig,
+    control: Control,
+    hooks: Callable[[str], Hooks] = lambda title: Hooks(),
+    say: Say = lambda line: None,
+) -> Evaluation:
+    """Runs what is missing, scores everything and writes results.jsonl, summary.json, timing.json, config.yaml and,
+    where code was changed, preds.jsonl.
+
+    Args:
+        config: the evaluation; its folder is resumed if it exists.
+        control: stops it.
+        hooks: gives what is called while episodes are run, by the title of an arm or a solver.
+        say: called with a line at each part that takes a while.
+
+    Raises:
+        GumshoeError: a config, task, model or server is wrong, or every attempt fails.
+    """
+    arms = make_arms(config)
+    losses = read_losses(config)
+    rows = check_harness(config) if config.harness is not None else []
+    tasks = choose_tasks(config, say)
+    solvers = _check_solvers(arms, tasks)
+    out = _make_folder(config)
+    tasks, flaky = _drop_flaky(config, tasks, control, say)
+    write_atomic(out / "config.yaml", dump_config(config))
+    with ExitStack() as stack:
+        run = EvalRun(config, tasks, control, stack.enter_context(open_factories(config.runner, config.ray)))
+        for solver in solvers:
+            stack.callback(solver.close)
+        packs = _collect_packs(arms, run, hooks)
+        solutions = _solve(arms, packs, run, hooks)
+        results = make_results(arms, packs, solutions, run)
+    predictions = write_all_predictions(results, config.main_arm or config.arms[-1].name, out)
+    if config.harness is not None and not control.finishing:
+        results = with_official(results, grade_officially(config, rows, predictions, say))
+    summary = summarize(config, tasks, flaky, arms, packs, results, losses)
+    return Evaluation(
+        summary=summary,
+        results=tuple(result for of_arm in results.values() for result in of_arm),
+        tasks=tasks,
+        stopped=_stopped(packs, control),
+        files=_write(config, summary, results, out),
+    )
+
+
+def choose_tasks(config: EvalConfig, say: Say = lambda line: None) -> tuple[Pair, ...]:
+    """The tasks of an evaluation. A limit is shared out evenly between the splits.
+
+    An entry of the source that is broken is reported to `say` and left out, of all arms alike.
+
+    Raises:
+        TaskError: the source cannot be read, or no task is left.
+    """
+    wanted = config.tasks
+    tasks = wanted_tasks(wanted, lambda error: say(f"skipped: {error}"))
+    if wanted.shuffle:
+        random.Random(config.seed).shuffle(tasks)
+    if wanted.limit is None:
+        return tuple(tasks)
+    by_split: dict[str, list[Pair]] = {}
+    for task, oracle in tasks:
+        by_split.setdefault(task.tags.get("split", ALL), []).append((task, oracle))
+    turns = zip_longest(*(by_split[split] for split in sorted(by_split)))
+    chosen = {pair[0].id for pair in [pair for turn in turns for pair in turn if pair is not None][: wanted.limit]}
+    return tuple(pair for pair in tasks if pair[0].id in chosen)
+
+
+def _check_solvers(arms: Sequence[Arm], tasks: Sequence[Pair]) -> list[Solver]:
+    """Every solver once. Raises ConfigError where one cannot work on the tasks."""
+    solvers = list({id(arm.solver): arm.solver for arm in arms if arm.solver is not None}.values())
+    for solver in solvers:
+        solver.check(tasks)
+    return solvers
+
+
+def _make_folder(config: EvalConfig) -> Path:
+    out = Path(config.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the folder {out} cannot be created: {error}") from None
+    return out
+
+
+def _drop_flaky(
+    config: EvalConfig, tasks: tuple[Pair, ...], control: Control, say: Say
+) -> tuple[tuple[Pair, ...], tuple[FlakyTask, ...]]:
+    """The tasks that their gold patch fixes every time, and the others. Raises TaskError where none is left."""
+    if not config.flaky_runs:
+        return tasks, ()
+    runs, path = config.flaky_runs, Path(config.out) / "gold.jsonl"
+    say(f"gold patch of {len(tasks)} tasks, {runs} runs each")
+    passed = find_flaky(tasks, runs, config.sandbox, path, control, config.workers)
+    sound = tuple(pair for pair in tasks if pair[0].id not in passed)
+    if not sound:
+        raise TaskError(f"no task is fixed by its gold patch in each of {runs} runs: check the tasks")
+    for name, times in passed.items():
+        say(f"left out: {name}, fixed by its gold patch in {times} of {runs} runs")
+    return sound, tuple(FlakyTask(task_id=name, passed=times, runs=runs) for name, times in passed.items())
+
+
+def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> dict[str, Packs]:
+    """The packs of every arm, by arm name. When one arm is stopped, the remaining arms do not start."""
+    packs: dict[str, Packs] = {}
+    for arm in arms:
+        packs[arm.name] = arm.packs.collect(run, hooks(arm.title))
+        if packs[arm.name].stopped is not None:
+            break
+    return packs
+
+
+def _solve(
+    arms: Sequence[Arm], packs: Mapping[str, Packs], run: EvalRun, hooks: Callable[[str], Hooks]
+) -> dict[AttemptKey, Solution]:
+    """What came of every pack; each solver gets all attempts of its arms at once."""
+    attempts: dict[int, list[Attempt]] = {}
+    solvers: dict[int, Solver] = {}
+    for arm in arms:
+        if arm.solver is not None and arm.name in packs:
+            solvers[id(arm.solver)] = arm.solver
+            attempts.setdefault(id(arm.solver), []).extend(_attempts(arm, packs[arm.name], run))
+    solutions: dict[AttemptKey, Solution] = {}
+    for key, solver in solvers.items():
+        solutions.update(solver.solve(attempts[key], run, hooks(solver.title)))
+    return solutions
+
+
+def _attempts(arm: Arm, packs: Packs, run: EvalRun) -> list[Attempt]:
+    pairs = run.pairs
+    return [
+        Attempt(arm.name, *pairs[task], pack, sample, packs.episodes.get((task, sample)))
+        for (task, sample), pack in packs.packs.items()
+    ]
+
+
+def _stopped(packs: Mapping[str, Packs], control: Control) -> str | None:
+    early = next((one.stopped for one in packs.values() if one.stopped is not None), None)
+    return early or ("interrupted" if control.finishing else None)
+
+
+def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[Result]], out: Path) -> dict[str, Path]:
+    files = {"results": out / "results.jsonl", "summary": out / "summary.json"}
+    write_jsonl(files["results"], (result for of_arm in by_arm.values() for result in of_arm))
+    write_atomic(files["summary"], json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
+    write_atomic(out / "timing.json", json.dumps(timing(config, by_arm), indent=2) + "\n")
+    if (out / "preds.jsonl").exists():
+        files["predictions"] = out / "preds.jsonl"
+    return files

@@ -1,0 +1,1 @@
+"""Runs of the tests that judge: patches, gold patches again and again, findings replayed."""

@@ -1,0 +1,46 @@
+"""Tasks whose own answer does not repair them every time: whatever an agent does there, luck decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gumshoe.collect.control import Control
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.eval.work.cache import JsonlCache, digest
+from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.records import Oracle, Task
+
+__all__ = ["find_flaky"]
+
+
+def find_flaky(
+    tasks: Sequence[tuple[Task, Oracle]],
+    runs: int,
+    sandbox: SandboxConfig,
+    path: Path,
+    control: Control,
+    workers: int,
+) -> dict[str, int]:
+    """The tasks that the gold patch does not resolve in each of `runs` runs of the tests: by id, in how many it does.
+
+    What is known is kept in the file `path`. Raises SandboxError; TaskError where a gold patch does not apply.
+    """
+    memo = JsonlCache(path)
+
+    def key(task: Task, oracle: Oracle) -> str:
+        return digest(task.hash, oracle.gold_patch, runs)
+
+    def work(pair: tuple[Task, Oracle]) -> None:
+        memo.keep(key(*pair), {"task_id": pair[0].id, "passed": _gold_runs(*pair, runs, sandbox), "runs": runs})
+
+    run_parallel([pair for pair in tasks if memo.get(key(*pair)) is None], work, workers=workers, control=control)
+    known = [(task.id, memo.get(key(task, oracle))) for task, oracle in tasks]
+    return {name: facts["passed"] for name, facts in known if facts is not None and facts["passed"] < runs}
+
+
+def _gold_runs(task: Task, oracle: Oracle, runs: int, config: SandboxConfig) -> int:
+    """How many of so many runs of the gold patch resolve the task, each from the same files."""
+    with Verifier(task, oracle, config, trusted=True) as verifier:
+        return sum(verifier.verify(oracle.gold_patch).resolved for _ in range(runs))

@@ -1,0 +1,106 @@
+"""Are the findings seen again? The steps of an episode, run again in a fresh sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.control import Control
+from gumshoe.collect.environments import InProcess
+from gumshoe.collect.episode import NOT_RUN, Episode
+from gumshoe.collect.grounding import is_grounded, observation_texts
+from gumshoe.collect.policies.registry import TRUSTED_KINDS
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.env.config import SandboxConfig
+from gumshoe.eval.work.cache import JsonlCache, digest
+from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.records import Finding, Step, Task, ToolCall, Trajectory
+
+__all__ = ["Recorded", "Replays", "replayed_share"]
+
+ENDS = ("report", "submit")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An episode with the task and the tools it was played with."""
+
+    arm: str
+    task: Task
+    tools: Sequence[str]
+    trajectory: Trajectory
+
+    @property
+    def key(self) -> str:
+        return digest(self.arm, self.trajectory.id)
+
+
+class Replays:
+    """Replays episodes, each once; what is known is kept in a file.
+
+    Args:
+        path: the file; read if it is there.
+        sandbox: where the steps run again.
+    """
+
+    def __init__(self, path: Path, sandbox: SandboxConfig) -> None:
+        self._cache = JsonlCache(path)
+        self._sandbox = sandbox
+
+    def run(self, episodes: Iterable[Recorded], control: Control, workers: int) -> None:
+        """Replays those with findings that are not known yet. Raises as `replayed_share`."""
+        todo = [one for one in episodes if _findings(one.trajectory) and self._cache.get(one.key) is None]
+        run_parallel(todo, self._replay, workers=workers, control=control)
+
+    def share(self, episode: Recorded) -> float | None:
+        """The share of findings that were seen again; None where nothing was claimed, or it was not replayed."""
+        facts = self._cache.get(episode.key)
+        return None if facts is None else float(facts["share"])
+
+    def _replay(self, episode: Recorded) -> None:
+        share = replayed_share(episode.task, episode.tools, episode.trajectory, self._sandbox)
+        self._cache.keep(episode.key, {"arm": episode.arm, "task_id": episode.task.id, "share": share})
+
+
+def replayed_share(task: Task, tools: Sequence[str], trajectory: Trajectory, sandbox: SandboxConfig) -> float:
+    """The share of an episode's findings whose quote stands in what the step that they cite gives now.
+
+    The calls are trusted as far as who made them was. The episode must have findings.
+
+    Raises:
+        ConfigError: the sandbox does not take this policy, or this task.
+        SandboxError, TaskError: the sandbox broke, or the task is gone.
+    """
+    findings = _findings(trajectory)
+    last = max(finding.step for finding in findings)
+    trusted = trajectory.policy.kind in TRUSTED_KINDS
+    unlimited = task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 10**9, "wall_s": None})})
+    episode = Episode(
+        EpisodeSpec(unlimited, seed=trajectory.provenance.seed),
+        make_agent(AgentConfig(tools=tuple(tools), nudges=10**9)),
+        lambda task: InProcess().environment(task, tools, sandbox, trusted=trusted),
+    )
+    try:
+        for step in trajectory.steps[: last + 1]:
+            episode.next_request()
+            episode.accept(step.completion.model_copy(update={"tool_calls": _carried_out(step)}))
+    finally:
+        episode.close()
+    texts = observation_texts(episode.steps)
+    return sum(is_grounded(finding, texts) for finding in findings) / len(findings)
+
+
+def _carried_out(step: Step) -> tuple[ToolCall, ...]:
+    """The calls of a step that were carried out, without those that would end the episode."""
+    return tuple(
+        call
+        for call, seen in zip(step.tool_calls, step.observations, strict=False)
+        if call.name not in ENDS and (seen.failure is None or seen.failure.kind not in ("locked_tool", NOT_RUN))
+    )
+
+
+def _findings(trajectory: Trajectory) -> tuple[Finding, ...]:
+    return trajectory.context_pack.findings if trajectory.context_pack is not None else ()

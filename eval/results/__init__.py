@@ -1,0 +1,1 @@
+"""The numbers of an evaluation: records, measures, intervals, comparisons, terminal tables."""

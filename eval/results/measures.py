@@ -1,0 +1,156 @@
+"""Means over tasks with their intervals, for every metric and group of tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from gumshoe.eval.results import stats
+from gumshoe.eval.results.records import ALL, CalibrationBin, Measured, Result
+from gumshoe.eval.scorers.calibration import reliability
+
+__all__ = [
+    "OUTCOMES",
+    "SPENT_TIME",
+    "SUMMARY_METRICS",
+    "as_measured",
+    "by_task",
+    "calibration_of",
+    "calls_by_tool",
+    "groups_of",
+    "in_group",
+    "measures",
+    "per_resolved",
+]
+
+SUMMARY_METRICS = (
+    *("valid_calls", "reported"),
+    *("file_precision", "file_recall", "file_f1"),
+    *("function_precision", "function_recall", "function_f1"),
+    *("line_precision", "line_recall", "line_f1"),
+    *("reciprocal_rank", "first_rank", "solved", "official", "grounding", "replayed", "brier"),
+    *("debugged", "first_debugger", "repeats", "looped", "early_report", "late_report"),
+    *("steps", "tokens", "cost", "solver_steps", "solver_tokens", "solver_cost"),
+)
+"""What is averaged. Seconds are kept with each result, and in timing.json: they are no property of the policy alone."""
+
+AMOUNTS = ("first_rank", "first_debugger", "brier", "steps", "tokens", "cost")
+"""What is no share, even where it happens to be 0 or 1 everywhere; nor is what a solver spends."""
+
+OUTCOMES = ("solved", "official")
+"""Whether the bug is repaired in the end: by our grader, by the official harness."""
+SPENT = ("tokens", "solver_tokens", "cost", "solver_cost")
+SPENT_TIME = ("seconds", "solver_seconds")
+
+
+def groups_of(results: Iterable[Result]) -> list[str]:
+    """`all`, then each split by name; only `all` where there are no splits."""
+    splits = sorted({result.split for result in results} - {ALL})
+    return [ALL, *splits]
+
+
+def in_group(results: Iterable[Result], group: str) -> list[Result]:
+    """The results on tasks of one split; all of them for `all`."""
+    return [result for result in results if group in (ALL, result.split)]
+
+
+def measure(results: Sequence[Result], metric: str, *, seed: int, resamples: int) -> Measured:
+    """The mean of a metric over the tasks where it could be measured, each task weighing the same."""
+    values = list(by_task(results, metric).values())
+    amount = metric in AMOUNTS or metric.startswith("solver_") or metric not in SUMMARY_METRICS
+    estimate = stats.bootstrap_mean if amount else stats.mean_estimate
+    return as_measured(estimate(values, seed=seed, resamples=resamples))
+
+
+def measures(
+    results: Sequence[Result], own: Sequence[str] = (), *, seed: int, resamples: int
+) -> dict[str, dict[str, Measured]]:
+    """Every summary metric in every group, `own` metrics too, and pass@k where tasks were sampled more than once."""
+    return {
+        group: {
+            metric: measure(in_group(results, group), metric, seed=seed, resamples=resamples)
+            for metric in (*SUMMARY_METRICS, *own)
+        }
+        | pass_at_k(in_group(results, group), seed=seed, resamples=resamples)
+        for group in groups_of(results)
+    }
+
+
+def pass_at_k(results: Sequence[Result], *, seed: int, resamples: int) -> dict[str, Measured]:
+    """`pass@k` for each k from 2 to the fewest samples that a task has."""
+    outcomes = _samples(results, "solved")
+    most = min(map(len, outcomes.values()), default=0)
+    return {
+        f"pass@{k}": as_measured(
+            stats.mean_estimate(
+                [stats.pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()],
+                seed=seed,
+                resamples=resamples,
+            )
+        )
+        for k in range(2, most + 1)
+    }
+
+
+def per_resolved(
+    results: Sequence[Result], names: Sequence[str] = SPENT, *, seed: int, resamples: int
+) -> dict[str, dict[str, Measured]]:
+    """What one resolved task has cost, by group: each of `names`, and for each that the solver also spends the sum of
+    both as `total_...`. Only what was measured is there; what nobody spent is 0.
+    """
+    return {
+        group: {
+            name: as_measured(stats.ratio_estimate(spent, gained, seed=seed, resamples=resamples))
+            for name, spent, gained in _spendings(in_group(results, group), names)
+        }
+        for group in groups_of(results)
+    }
+
+
+def _spendings(results: Sequence[Result], names: Sequence[str]) -> Iterator[tuple[str, list[float], list[float]]]:
+    graded = [result for result in results if result.scores.get("solved") is not None]
+    gained = [result.scores["solved"] or 0.0 for result in graded]
+    for name in names:
+        own = [result.scores.get(name) for result in graded]
+        if any(value is not None for value in own):
+            yield name, [value or 0.0 for value in own], gained
+        if f"solver_{name}" in names:
+            both = [result.scores.get(f"solver_{name}") for result in graded]
+            if any(value is not None for value in (*own, *both)):
+                sums = [(one or 0.0) + (other or 0.0) for one, other in zip(own, both, strict=True)]
+                yield f"total_{name}", sums, gained
+
+
+def calls_by_tool(results: Sequence[Result]) -> dict[str, float]:
+    """How often each tool was called in an episode, on average."""
+    names = sorted({name for result in results for name in result.tools})
+    return {name: sum(result.tools.get(name, 0) for result in results) / len(results) for name in names}
+
+
+def calibration_of(results: Iterable[Result]) -> tuple[CalibrationBin, ...]:
+    """The reliability curve of the confidence that was stated with the reports."""
+    pairs = [
+        (confidence, right == 1)
+        for result in results
+        if (confidence := result.scores.get("confidence")) is not None
+        and (right := result.scores.get("top1_hit")) is not None
+    ]
+    return tuple(CalibrationBin(**dataclasses.asdict(point)) for point in reliability(pairs))
+
+
+def by_task(results: Iterable[Result], metric: str) -> dict[str, float]:
+    return {task: sum(of_task) / len(of_task) for task, of_task in _samples(results, metric).items()}
+
+
+def _samples(results: Iterable[Result], metric: str) -> dict[str, list[float]]:
+    """The values of a metric by task, where it could be measured."""
+    values: dict[str, list[float]] = {}
+    for result in results:
+        value = result.scores.get(metric)
+        if value is not None:
+            values.setdefault(result.task_id, []).append(value)
+    return values
+
+
+def as_measured(estimate: stats.Estimate) -> Measured:
+    return Measured(value=estimate.value, low=estimate.low, high=estimate.high, count=estimate.count)

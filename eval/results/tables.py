@@ -1,0 +1,140 @@
+"""The arms side by side, for the page and the terminal alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gumshoe.eval.results.metrics import (
+    CONDUCT,
+    METRICS,
+    OFFICIAL,
+    SOLVED,
+    UNKNOWN,
+    UNMEASURED,
+    Cell,
+    Metric,
+    cell_of,
+    measured,
+    named,
+    shown_groups,
+    write_cell,
+)
+from gumshoe.eval.results.records import ALL, ArmSummary, Comparison, Measured, Summary
+
+__all__ = ["Seconds", "Table", "TableRow", "conduct_table", "repair_tables", "seeker_tables", "seekers"]
+
+UPLIFT = Metric("uplift", "Uplift", "percentage points that the arm adds to the solver alone, task by task")
+TEST = Metric("p", "p", "exact McNemar test of that difference", share=False)
+SPENDINGS = (
+    Metric("tokens", "Seeker tokens", "tokens of the seeker for one fixed bug", share=False),
+    Metric("solver_tokens", "Solver tokens", "tokens of the solver for one fixed bug", share=False),
+    Metric("cost", "Seeker dollars", "dollars of the seeker for one fixed bug", share=False),
+    Metric("solver_cost", "Solver dollars", "dollars of the solver for one fixed bug", share=False),
+    Metric("seconds", "Seeker seconds", "seconds of the seeker for one fixed bug", share=False),
+    Metric("solver_seconds", "Solver seconds", "seconds of the solver for one fixed bug", share=False),
+)
+Seconds = dict[str, dict[str, dict[str, Measured]]]
+"""What one resolved task has cost in seconds, by arm, group and who spent them."""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One arm in a table; the cells in the order of the table's metrics."""
+
+    label: str
+    colour: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Arms and metrics on one group of tasks."""
+
+    title: str
+    tasks: int
+    metrics: tuple[Metric, ...]
+    rows: tuple[TableRow, ...]
+
+
+def seekers(summary: Summary) -> list[tuple[int, ArmSummary]]:
+    """The arms that played episodes of their own, each with the number of its colour."""
+    return [(number, arm) for number, arm in enumerate(summary.arms) if arm.seeks]
+
+
+def seeker_tables(summary: Summary, metrics: Sequence[Metric] = METRICS) -> list[Table]:
+    """What each arm found, a table for each split. Metrics that no arm was measured on are left out."""
+    arms = seekers(summary)
+    groups = shown_groups(summary)
+    known = tuple(
+        metric
+        for metric in metrics
+        if metric.name != "replayed" or any(measured(arm, ALL, metric.name).count for _, arm in arms)
+    )
+    return [_table(summary, group, known, arms) for group in groups]
+
+
+def conduct_table(summary: Summary) -> Table | None:
+    """How each arm went about it, on all tasks; None without episodes."""
+    arms = seekers(summary)
+    return _table(summary, ALL, CONDUCT, arms) if any(arm.episodes for _, arm in arms) else None
+
+
+def repair_tables(summary: Summary, seconds: Seconds | None = None) -> list[Table]:
+    """What became of the bugs with each arm's pack, and what that has cost; a table a split, none without a solver."""
+    arms = [(number, arm) for number, arm in enumerate(summary.arms) if measured(arm, ALL, "solved").count]
+    if not arms:
+        return []
+    passes = sorted({name for _, arm in arms for name in arm.groups[ALL] if name.startswith("pass@")}, key=_k)
+    optional = [OFFICIAL, *(Metric(name, name, f"at least one of {_k(name)} samples is right") for name in passes[-1:])]
+    return [_repair_table(summary, group, arms, optional, seconds or {}) for group in shown_groups(summary)]
+
+
+def _repair_table(
+    summary: Summary, group: str, arms: Sequence[tuple[int, ArmSummary]], optional: Sequence[Metric], seconds: Seconds
+) -> Table:
+    shown = [SOLVED, *(metric for metric in optional if any(measured(arm, ALL, metric.name).count for _, arm in arms))]
+    spent = {
+        arm.name: {**arm.per_resolved.get(group, {}), **seconds.get(arm.name, {}).get(group, {})} for _, arm in arms
+    }
+    paid = [metric for metric in SPENDINGS if any(metric.name in of_arm for of_arm in spent.values())]
+    uplift = {
+        one.arm: one
+        for one in summary.comparisons
+        if (one.metric, one.group) == ("solved", group) and one.baseline == summary.baseline
+    }
+    rows = tuple(
+        TableRow(
+            arm.title,
+            number,
+            (
+                *(cell_of(arm, group, metric) for metric in shown),
+                *_uplift_cells(uplift.get(arm.name)),
+                *(write_cell(spent[arm.name].get(metric.name, UNMEASURED), metric) for metric in paid),
+            ),
+        )
+        for number, arm in arms
+    )
+    return Table(named(group), summary.tasks.get(group, 0), (*shown, UPLIFT, TEST, *paid), rows)
+
+
+def _uplift_cells(found: Comparison | None) -> tuple[Cell, Cell]:
+    if found is None or found.difference.value is None:
+        return Cell(UNKNOWN, "", None), Cell(UNKNOWN, "", None)
+    low, high = found.difference.low or 0.0, found.difference.high or 0.0
+    p = UNKNOWN if found.mcnemar_p is None else f"{found.mcnemar_p:.3g}"
+    return (
+        Cell(f"{found.difference.value * 100:+.0f}", f"{low * 100:+.0f} to {high * 100:+.0f}", None),
+        Cell(p, f"{found.better} better, {found.worse} worse", None),
+    )
+
+
+def _table(summary: Summary, group: str, metrics: Sequence[Metric], arms: Sequence[tuple[int, ArmSummary]]) -> Table:
+    rows = tuple(
+        TableRow(arm.title, number, tuple(cell_of(arm, group, metric) for metric in metrics)) for number, arm in arms
+    )
+    return Table(named(group), summary.tasks.get(group, 0), tuple(metrics), rows)
+
+
+def _k(name: str) -> int:
+    return int(name.partition("@")[2])

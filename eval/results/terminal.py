@@ -1,0 +1,45 @@
+"""The arms side by side on a terminal."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as TerminalTable
+from rich.text import Text
+
+from gumshoe.eval.results.metrics import METRICS, own_metrics
+from gumshoe.eval.results.records import Summary
+from gumshoe.eval.results.tables import Table, repair_tables, seeker_tables
+
+__all__ = ["print_table"]
+
+SHOWN = (
+    "valid_calls",
+    "file_recall",
+    "function_recall",
+    "line_recall",
+    "line_precision",
+    "grounding",
+    "steps",
+    "tokens",
+)
+
+
+def print_table(summary: Summary, console: Console) -> None:
+    """What was found and what was fixed, a table for each group of tasks: means, below each its 95% interval."""
+    shown = [metric for metric in METRICS if metric.name in SHOWN]
+    for table in seeker_tables(summary, [*shown, *own_metrics(summary)]):
+        _print(table, "", console)
+    for table in repair_tables(summary):
+        _print(table, "fixed, ", console)
+
+
+def _print(table: Table, what: str, console: Console) -> None:
+    title = f"{what}{table.title}: {table.tasks} tasks, mean and 95% interval"
+    shown = TerminalTable(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    shown.add_column("arm")
+    for metric in table.metrics:
+        shown.add_column(metric.title, justify="right")
+    for row in table.rows:
+        shown.add_row(Text(row.label), *(Text(f"{cell.value}\n{cell.interval}") for cell in row.cells))
+    console.print(shown)

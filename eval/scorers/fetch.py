@@ -1,0 +1,61 @@
+"""Files of tasks that live in container images, read once, so that functions can be told apart there too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gumshoe.collect.control import Control
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.work.cache import JsonlCache, digest
+from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.protocols import Sandbox
+from gumshoe.records import Oracle, Task, Trajectory
+
+__all__ = ["fetch_sources"]
+
+Files = Mapping[str, str | None]
+
+
+def fetch_sources(
+    tasks: Sequence[tuple[Task, Oracle]],
+    trajectories: Iterable[Trajectory],
+    sandbox: SandboxConfig,
+    path: Path,
+    control: Control,
+    workers: int,
+) -> dict[str, Files]:
+    """By task id, the Python files that its gold patch or some pack names, for tasks that come as an image alone.
+
+    None stands for a file that is not there. What is known is kept in the file `path`. Raises SandboxError.
+    """
+    wanted = {task.id: set(gold_lines(oracle.gold_patch)) for task, oracle in tasks if task.workspace.path is None}
+    for trajectory in trajectories:
+        pack = trajectory.context_pack
+        if pack is not None and trajectory.task.id in wanted:
+            wanted[trajectory.task.id] |= {clean_path(place.path) for place in pack.locations}
+    memo = JsonlCache(path)
+    keys = {name: digest(name, sorted(paths)) for name, paths in wanted.items()}
+
+    def read(task: Task) -> None:
+        opened = open_sandbox(task, sandbox, trusted=True)
+        try:
+            files = {name: _text(opened, name) for name in sorted(wanted[task.id]) if name.endswith(".py")}
+        finally:
+            opened.close()
+        memo.keep(keys[task.id], {"task_id": task.id, "files": files})
+
+    todo = [task for task, _ in tasks if task.id in wanted and memo.get(keys[task.id]) is None]
+    run_parallel(todo, read, workers=workers, control=control)
+    known = {name: memo.get(key) for name, key in keys.items()}
+    return {name: facts["files"] for name, facts in known.items() if facts is not None}
+
+
+def _text(sandbox: Sandbox, path: str) -> str | None:
+    try:
+        return sandbox.read_file(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

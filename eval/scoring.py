@@ -1,0 +1,100 @@
+"""From what the arms did to results: episodes are scored, patches give the outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gumshoe.eval.arms.arm import Arm, AttemptKey, EvalRun, Packs, Solution
+from gumshoe.eval.grading.replays import Recorded, Replays
+from gumshoe.eval.results.records import ALL, Result
+from gumshoe.eval.results.score import score_trajectory
+from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.fetch import fetch_sources
+from gumshoe.eval.scorers.plugins import load_scorers
+from gumshoe.records import Task
+
+__all__ = ["make_results"]
+
+ByArm = Mapping[str, Sequence[Result]]
+
+
+def make_results(
+    arms: Sequence[Arm], packs: Mapping[str, Packs], solutions: Mapping[AttemptKey, Solution], run: EvalRun
+) -> dict[str, list[Result]]:
+    """The results by arm: one for each episode, and one for each solution that comes without an episode.
+
+    Raises GumshoeError: a sandbox failed, or a gold patch cannot be read.
+    """
+    scored = _score(packs, run)
+    samples = range(run.config.tasks.samples)
+    by_arm: dict[str, list[Result]] = {}
+    for arm in arms:
+        own = scored.get(arm.name, {})
+        keys = [*own, *((task.id, sample) for sample in samples for task, _ in run.tasks)]
+        found = [
+            _with_solution(own.get(key) or _blank(arm.name, run.pairs[key[0]][0], key[1]), solution)
+            for key in dict.fromkeys(keys)
+            if (solution := solutions.get((arm.name, *key))) is not None or key in own
+        ]
+        if found or arm.name in packs:
+            by_arm[arm.name] = found
+    return by_arm
+
+
+def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str, int], Result]]:
+    """Every episode, scored, by arm and by task and sample."""
+    episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
+    config, pairs = run.config, run.pairs
+    fetched = fetch_sources(run.tasks, episodes, config.sandbox, run.out / "sources.jsonl", run.control, config.workers)
+    scorers = [*make_scorers((task for task, _ in run.tasks), fetched), *load_scorers(config.metrics)]
+    replayed = _replay(packs, run) if config.replay else {}
+    return {
+        name: {
+            (task, sample): score_trajectory(
+                name,
+                episode,
+                pairs[task][1],
+                scorers,
+                sample=sample,
+                replayed=replayed.get((name, episode.id)),
+            )
+            for (task, sample), episode in of_arm.episodes.items()
+        }
+        for name, of_arm in packs.items()
+    }
+
+
+def _replay(packs: Mapping[str, Packs], run: EvalRun) -> dict[tuple[str, str], float | None]:
+    """The share of each episode's findings that were seen again, by arm and trajectory."""
+    recorded = [
+        Recorded(name, run.pairs[episode.task.id][0], of_arm.tools, episode)
+        for name, of_arm in packs.items()
+        for episode in of_arm.episodes.values()
+    ]
+    replays = Replays(run.out / "replays.jsonl", run.config.sandbox)
+    replays.run(recorded, run.control, run.config.workers)
+    return {(one.arm, one.trajectory.id): replays.share(one) for one in recorded}
+
+
+def _with_solution(result: Result, solution: Solution | None) -> Result:
+    if solution is None:
+        return result
+    own = solution.trajectory == result.trajectory  # The arm's own agent made the patch.
+    spent = {
+        "solver_steps": solution.steps,
+        "solver_tokens": solution.tokens,
+        "solver_cost": solution.cost_usd,
+        "solver_seconds": solution.seconds,
+    }
+    scores = {**result.scores, "solved": solution.solved, **({} if own and result.trajectory else spent)}
+    solver = "" if own else solution.trajectory
+    return result.model_copy(
+        update={"scores": scores, "solver": solver, "patch": solution.patch, "tests": solution.tests}
+    )
+
+
+def _blank(arm: str, task: Task, sample: int) -> Result:
+    split = task.tags.get("split", ALL)
+    return Result(
+        arm=arm, task_id=task.id, sample=sample, split=split, trajectory="", stop=None, scores={}, tags=task.tags
+    )

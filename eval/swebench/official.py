@@ -1,0 +1,94 @@
+"""Predictions for the official SWE-bench harness, and what it says to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.tasks.rows import read_rows
+from gumshoe.errors import ConfigError
+from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.results.records import Result
+from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
+
+__all__ = ["check_harness", "grade_officially", "with_official", "write_all_predictions"]
+
+RESOLVED = {"resolved": 1.0, "unresolved": 0.0, "empty": 0.0, "error": 0.0}
+"""What does not apply, or takes too long, is not resolved, as on the leaderboard."""
+
+
+def write_all_predictions(
+    by_arm: Mapping[str, Sequence[Result]], main: str | None, out: Path
+) -> dict[str, list[Prediction]]:
+    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the one that counts most.
+
+    The first sample of each task is predicted, also where nothing was changed.
+    """
+    made = {
+        arm: [_prediction(arm, result) for result in results if result.sample == 0 and "solved" in result.scores]
+        for arm, results in by_arm.items()
+    }
+    made = {arm: predictions for arm, predictions in made.items() if predictions}
+    for arm, predictions in made.items():
+        write_predictions(out / "preds" / f"{arm}.jsonl", predictions)
+    if main in made:
+        write_predictions(out / "preds.jsonl", made[main])
+    return made
+
+
+def _prediction(arm: str, result: Result) -> Prediction:
+    return Prediction(instance_id=result.task_id, model_name_or_path=f"gumshoe-{arm}", model_patch=result.patch)
+
+
+def check_harness(config: EvalConfig) -> list[Mapping[str, Any]]:
+    """The rows that the harness will want. Raises ConfigError where it cannot be run, TaskError for unreadable rows."""
+    assert config.harness is not None
+    name, _, path = config.tasks.source.partition(":")
+    if name != "swebench":
+        raise ConfigError(f"harness grades SWE-bench only, and the tasks come from {name}: leave it out")
+    options = config.tasks.options
+    source = config.harness.rows or path or options.get("path", "SWE-bench/SWE-bench_Lite")
+    return [dict(row) for row in read_rows(str(source), str(options.get("split", "test")))]
+
+
+def grade_officially(
+    config: EvalConfig,
+    rows: Sequence[Mapping[str, Any]],
+    predictions: Mapping[str, Sequence[Prediction]],
+    say: Callable[[str], None],
+) -> dict[str, HarnessReport]:
+    """The harness's report on each arm's predictions. Raises as `run_harness`."""
+    assert config.harness is not None
+    reports: dict[str, HarnessReport] = {}
+    for arm, of_arm in predictions.items():
+        wanted = {prediction.instance_id for prediction in of_arm}
+        say(f"official harness: {arm}, {sum(bool(one.model_patch) for one in of_arm)} patches")
+        reports[arm] = run_harness(
+            [row for row in rows if row["instance_id"] in wanted],
+            of_arm,
+            Path(config.out) / "harness" / arm,
+            workers=config.harness.workers,
+            timeout_s=config.harness.timeout_s,
+        )
+        say(f"official harness: {arm}, {len(reports[arm].resolved)} of {len(of_arm)} resolved, {reports[arm].path}")
+    return reports
+
+
+def with_official(
+    by_arm: Mapping[str, Sequence[Result]], reports: Mapping[str, HarnessReport]
+) -> dict[str, list[Result]]:
+    """The results with the harness's verdict, on the first sample of each task."""
+    return {
+        arm: [
+            result.model_copy(update={"scores": {**result.scores, "official": RESOLVED[verdict]}})
+            if result.sample == 0 and (verdict := _verdict(reports.get(arm), result.task_id)) is not None
+            else result
+            for result in results
+        ]
+        for arm, results in by_arm.items()
+    }
+
+
+def _verdict(report: HarnessReport | None, task_id: str) -> str | None:
+    return None if report is None else report.outcomes.get(task_id)

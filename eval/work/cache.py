@@ -1,0 +1,63 @@
+"""Results that are computed once and kept by key in a JSON-lines file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gumshoe.errors import DatasetError
+from gumshoe.storage import append_line, open_append, read_jsonl, repair_tail
+
+__all__ = ["JsonlCache", "digest"]
+
+
+class JsonlCache:
+    """A mapping of keys to facts that outlives the process. What is kept is on disk when `keep` returns.
+
+    Args:
+        path: the file; read if it is there (a torn last line is cut off), appended to.
+
+    Raises:
+        DatasetError: the file holds a line that is none of ours.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._guard = threading.Lock()
+        self._known = _read(path)
+
+    def get(self, key: str) -> Mapping[str, Any] | None:
+        """The facts of a key; None where it was never kept."""
+        with self._guard:
+            return self._known.get(key)
+
+    def keep(self, key: str, facts: Mapping[str, Any]) -> None:
+        """Puts the facts of a key on disk."""
+        line = json.dumps({"key": key, **facts})
+        with self._guard:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with open_append(self._path) as file:
+                append_line(file, line)
+            self._known[key] = facts
+
+
+def digest(*facts: Any) -> str:
+    """A key for facts that JSON can hold."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _read(path: Path) -> dict[str, Mapping[str, Any]]:
+    known: dict[str, Mapping[str, Any]] = {}
+    repair_tail(path)
+    try:
+        for number, row in read_jsonl(path) if path.exists() else ():
+            if "key" not in row:
+                raise DatasetError(f"{path} line {number} has no key")
+            known[str(row.pop("key"))] = row
+    except DatasetError as error:
+        raise DatasetError(f"{error}: remove the file; it will be created again") from None
+    return known

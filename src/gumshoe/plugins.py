@@ -1,0 +1,70 @@
+"""What others add: tools, task sources, policies and metrics, found by name or by path.
+
+A package announces `name = "package.module:attribute"` in one of the entry-point groups below. Code of one's own needs
+no package: its dotted path will do, and its module may stand beside the config that names it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+import sys
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from gumshoe.errors import ConfigError
+
+__all__ = ["METRICS", "SOURCES", "TOOLS", "announced", "is_path", "load_named", "load_path"]
+
+TOOLS = "gumshoe.tools"
+SOURCES = "gumshoe.sources"
+METRICS = "gumshoe.metrics"
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*")
+
+
+def announced(group: str) -> dict[str, str]:
+    """What installed packages announce in an entry-point group: name to dotted path."""
+    return {point.name: point.value for point in entry_points(group=group)}
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is of the form `package.module:attribute`, or has a dot in place of the colon."""
+    return _PATH.fullmatch(name) is not None
+
+
+def load_path(path: str, what: str) -> Any:
+    """The attribute that `package.module:attribute` names. The current folder is searched last.
+
+    Raises:
+        ConfigError: it cannot be imported; the message calls it a `what`.
+    """
+    module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{what} {path!r} cannot be imported: {error}") from None
+
+
+def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
+    """What a known name or a path stands for.
+
+    Args:
+        name: one of the known names, or a path `package.module:attribute`.
+        what: what was wanted, for messages.
+        known: name to path.
+
+    Raises:
+        ConfigError: the name is unknown, or cannot be imported.
+    """
+    if name in known or is_path(name):
+        return load_path(known.get(name, name), what)
+    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ConfigError(f"unknown {what} {name!r}{hint} (or give a path, package.module:attribute)")

@@ -1,0 +1,208 @@
+"""Files on disk: atomic writes, lines of JSON that survive a killed process, and errors that name the line.
+
+A writer appends one whole line and syncs it, so that a crash leaves at most one unfinished line at the end. Readers of
+such a file pass `finished=True` and never see it; the next writer cuts it off (`repair_tail`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar, cast
+
+import jsonlines
+from pydantic import BaseModel, ValidationError
+
+from gumshoe.errors import DatasetError, GumshoeError
+
+__all__ = [
+    "append_line",
+    "describe",
+    "new_folder",
+    "open_append",
+    "parse_json",
+    "read_bounded",
+    "read_json",
+    "read_jsonl",
+    "read_records",
+    "repair_tail",
+    "write_atomic",
+    "write_jsonl",
+]
+
+MAX_JSON_BYTES = 256 << 20
+"""Of a file that is read in one piece."""
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+ValueT = TypeVar("ValueT")
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Replaces a file in one step: a reader sees the old content or the new, also after a crash."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with beside.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            _sync(file)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
+    """Replaces a file of JSON lines in one step. A row is a model or a value that JSON can hold."""
+    lines = (row.model_dump_json() if isinstance(row, BaseModel) else json.dumps(row) for row in rows)
+    write_atomic(path, "".join(f"{line}\n" for line in lines))
+
+
+@contextmanager
+def new_folder(path: Path) -> Generator[Path]:
+    """A folder to fill. It replaces `path` when the block ends without an error, and is removed otherwise."""
+    fresh, old = (path.with_name(f".{path.name}.{state}") for state in ("new", "old"))
+    for left_behind in (fresh, old):
+        shutil.rmtree(left_behind, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    try:
+        yield fresh
+        if path.exists():
+            path.rename(old)
+        fresh.rename(path)
+    finally:
+        for left_behind in (fresh, old):
+            shutil.rmtree(left_behind, ignore_errors=True)
+
+
+def open_append(path: Path) -> IO[bytes]:
+    """The file, created if missing, open for `append_line`; an unfinished last line is cut off first."""
+    repair_tail(path)
+    return path.open("ab")
+
+
+def append_line(file: IO[bytes], line: str | bytes, *, sync: bool = True) -> None:
+    """Appends a line without its end. It survives this process; with `sync`, also a machine that fails."""
+    # Lone surrogates, as broken names and outputs hold them, have no UTF-8.
+    file.write((line.encode("utf-8", "replace") if isinstance(line, str) else line) + b"\n")
+    file.flush()
+    if sync:
+        os.fsync(file.fileno())
+
+
+def repair_tail(path: Path) -> bool:
+    """Cuts off a last line without its end, as a killed process leaves it. Returns whether there was one."""
+    if not path.exists():
+        return False
+    with path.open("r+b") as file:
+        size = keep = file.seek(0, os.SEEK_END)
+        while keep > 0:
+            start = max(0, keep - 65536)
+            file.seek(start)
+            newline = file.read(keep - start).rfind(b"\n")
+            keep = start + newline + 1
+            if newline >= 0:
+                break
+        if keep == size:
+            return False
+        file.truncate(keep)
+        _sync(file)
+    return True
+
+
+def read_jsonl(
+    path: Path, *, error: type[GumshoeError] = DatasetError, finished: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects in a file of JSON lines with their line numbers, from 1. Empty lines are skipped.
+
+    Args:
+        path: the file.
+        error: what is raised when the file is missing, unreadable, or a line is not a JSON object.
+        finished: leave out a last line without its end.
+    """
+    for number, value in _read_lines(path, parse_json, error, finished):
+        if not isinstance(value, dict):
+            raise error(f"{path} line {number} is not a JSON object")
+        yield number, value
+
+
+def read_records(
+    path: Path, model: type[ModelT], *, error: type[GumshoeError] = DatasetError, finished: bool = False
+) -> Iterator[ModelT]:
+    """The records in a file of JSON lines, as `read_jsonl`; `error` names the line and the field."""
+    for _, record in _read_lines(path, model.model_validate_json, error, finished):
+        yield record
+
+
+def read_json(path: Path, *, error: type[GumshoeError] = DatasetError) -> Any:
+    """The value in a JSON file. Raises `error` when it is missing, unreadable, over 256 MiB, or not JSON."""
+    data = read_bounded(path, MAX_JSON_BYTES, error=error)
+    try:
+        return parse_json(data)
+    except ValueError as why:
+        raise error(f"{path} is not JSON: {why}") from None
+
+
+def read_bounded(path: Path, limit: int, *, error: type[GumshoeError] = DatasetError) -> bytes:
+    """A regular file of at most `limit` bytes. A pipe or a device is refused, not waited for. Raises `error`."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as why:
+        raise error(f"{path} cannot be read: {why.strerror}") from None
+    facts = os.fstat(handle)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(handle)
+        raise error(f"{path} cannot be read: it is not a regular file")
+    with os.fdopen(handle, "rb") as file:
+        # Checked before it is read: a sparse file costs its writer nothing.
+        data = b"" if facts.st_size > limit else file.read(limit + 1)
+        if max(facts.st_size, len(data)) > limit:
+            raise error(f"{path} cannot be read: it is larger than {limit} bytes")
+        return data
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The JSON value. Raises ValueError for all that is not one, nesting that is too deep included."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def describe(error: ValidationError) -> str:
+    """The first problem of a record, in one line: `field: what is wrong`."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    message = " ".join(str(first["msg"]).split())[:200]
+    return f"{where}: {message}" if where else message
+
+
+def _read_lines(
+    path: Path, parse: Callable[[str], ValueT], error: type[GumshoeError], finished: bool
+) -> Iterator[tuple[int, ValueT]]:
+    at = 0
+
+    def lines(file: IO[bytes]) -> Iterator[bytes]:
+        nonlocal at
+        for at, line in enumerate(file, start=1):  # noqa: B007 - read when the reader asks for the number
+            if line.endswith(b"\n") or not finished:
+                yield line
+
+    try:
+        with path.open("rb") as file:
+            reader: Any = cast(Any, jsonlines.Reader)(lines(file), loads=parse)  # the library types only `Any` values
+            for value in reader.iter(skip_empty=True, allow_none=True):
+                yield at, value
+    except jsonlines.InvalidLineError as invalid:
+        cause = invalid.__cause__
+        why = describe(cause) if isinstance(cause, ValidationError) else f"not JSON: {cause}"
+        raise error(f"{path} line {invalid.lineno}: {why}") from None
+    except OSError as why:
+        raise error(f"{path} cannot be read: {why.strerror}") from None
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

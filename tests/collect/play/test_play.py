@@ -1,0 +1,139 @@
+"""`gumshoe play`, at a real terminal and through a pipe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+BUGGY = "def add(a, b):\n    return a - b\n"
+TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+ARROW_UP, TAB, CONTROL_C, CONTROL_D, CONTROL_U = "\x1b[A", "\t", "\x03", "\x04", "\x15"
+ENVIRONMENT = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120"}
+
+
+@pytest.fixture
+def argv(tmp_path: Path) -> list[str]:
+    (tmp_path / "calc.py").write_text(BUGGY)
+    (tmp_path / "test_calc.py").write_text(TEST)
+    return [sys.executable, "-m", "gumshoe", "play", f"local:{tmp_path}", "--sandbox", "local", "--unsafe"]
+
+
+@pytest.fixture
+def terminal(argv: list[str]) -> Iterator[pexpect.spawn[str]]:
+    spawned = pexpect.spawn(
+        argv[0],
+        argv[1:],
+        env=ENVIRONMENT,  # pyright: ignore[reportArgumentType]
+        encoding="utf-8",
+        timeout=20,
+        dimensions=(40, 120),
+    )
+    yield spawned
+    spawned.close(force=True)
+
+
+def complete(terminal: pexpect.spawn[str], typed: str, rest: str) -> None:
+    """Types the beginning of a word; the Tab key brings the rest."""
+    terminal.send(typed)
+    terminal.expect_exact(typed[-1])
+    terminal.send(TAB)
+    terminal.expect_exact(rest)
+
+
+def test_a_person_repairs_a_bug_at_a_terminal(terminal: pexpect.spawn[str]) -> None:
+    terminal.expect_exact("[0] >")
+    complete(terminal, "vi", "ew")
+    complete(terminal, " cal", "c.py")
+    terminal.send("\r")
+    terminal.expect_exact("calc.py 1-2 of 2 lines")
+    terminal.expect_exact("[1] >")
+    terminal.send("pdb\r")
+    terminal.expect_exact("(pdb)")
+    complete(terminal, "b cal", "c.py:")
+    terminal.send("2\r")
+    terminal.expect_exact("breakpoint 1 at calc.py:2")
+    terminal.send("c\r")
+    terminal.expect_exact("(pdb)")
+    terminal.send("p a, b\r")
+    terminal.expect_exact("(2, 3)")
+    terminal.send(CONTROL_D)
+    terminal.expect_exact("[4] >")
+    terminal.send("rewrite calc.py 2\r")
+    terminal.expect_exact("return a - b")
+    terminal.send(f"{CONTROL_U}    return a + b{CONTROL_D}")
+    terminal.expect_exact("rewrote calc.py")
+    terminal.expect_exact("[5] >")
+    terminal.send("eval\r")
+    terminal.expect_exact("1 passed")
+    terminal.expect_exact("[6] >")
+    terminal.send(f"{ARROW_UP}\r")
+    terminal.expect_exact("1 passed")
+    terminal.expect_exact("[7] >")
+    terminal.send("submit\r")
+    terminal.expect_exact("solved: the tests pass")
+    terminal.expect_exact("+    return a + b")
+    terminal.expect(pexpect.EOF)
+    terminal.wait()
+    assert terminal.exitstatus == 0
+
+
+def test_a_call_is_stopped_and_the_game_goes_on(terminal: pexpect.spawn[str], tmp_path: Path) -> None:
+    terminal.expect_exact("[0] >")
+    terminal.send(f"half a line{CONTROL_C}")
+    terminal.expect_exact("stopped")
+    begun = tmp_path / "begun"
+    terminal.send(f"bash touch {begun}; sleep 1000\r")
+    while not begun.exists():  # The local sandbox sees the host's files. The test's own timeout ends this.
+        time.sleep(0.05)
+    terminal.send(CONTROL_C)
+    terminal.expect_exact("stopped")
+    terminal.send("bash expr 600 '*' 7\r")
+    terminal.expect_exact("4200")
+    terminal.expect_exact("[2] >")
+    terminal.send("quit\r")
+    terminal.expect_exact("not submitted")
+    terminal.expect(pexpect.EOF)
+    terminal.wait()
+    assert terminal.exitstatus == 0
+
+
+def play(argv: list[str], typed: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, input=typed, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+
+
+def test_lines_through_a_pipe(argv: list[str]) -> None:
+    typed = "help\nhelp grep\nhelp nothing\nproblem\n\nview calc.py\npatch\nview nothing.py\npdb\nb calc.py:2\nc\nq\n"
+    done = play(argv, f"{typed}rewrite calc.py 2\n    return a * b\n.\npatch\nsubmit\n")
+    assert (done.returncode, done.stderr) == (1, "")
+    for part in ("nothing is changed", "There is no nothing.py", "pattern: regular expression", "no tool nothing"):
+        assert part in done.stdout
+    assert done.stdout.endswith(
+        "not solved: the tests do not pass (7 calls)\n" + done.stdout[done.stdout.rindex("diff") :]
+    )
+    assert done.stdout.count("+    return a * b") == 3
+
+
+def test_the_end_of_the_input_is_the_end_of_the_game(argv: list[str]) -> None:
+    for typed in ("", "rewrite new.py\nx = 1\n", "pdb\n"):
+        done = play(argv, typed)
+        assert done.returncode == 0
+        assert done.stdout.endswith("not submitted (0 calls)\nnothing was changed\n")
+
+
+def test_what_a_program_prints_cannot_drive_the_terminal(argv: list[str]) -> None:
+    done = play(argv, "bash printf '\\033]0;owned\\007\\033[2J'; cat x\nbash printf '\\302\\2331m'\nquit\n")
+    assert not any(code in done.stdout for code in ("\x1b", "\x07", "\x9b"))
+
+
+def test_mistakes_are_one_line(argv: list[str]) -> None:
+    for more, said in ((["--tools", ","], "names no tool"), (["--tools", "vew"], "did you mean 'view'")):
+        done = play([*argv, *more], "")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert said in done.stderr

@@ -1,0 +1,113 @@
+"""The parts of `gumshoe play`: choosing a task, completing a line, showing what came back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gumshoe.collect.play.choose import choose_task
+from gumshoe.collect.play.completing import DEBUGGER_COMMANDS, suggestions
+from gumshoe.collect.play.game import WORDS
+from gumshoe.collect.play.show import patch_text, shown, visible
+from gumshoe.errors import TaskError
+from gumshoe.records import Failure, Observation
+from gumshoe.tools import make_tools
+from gumshoe.tools.toolbox import Toolbox
+
+SCHEMAS = Toolbox(make_tools(["listdir", "view", "grep", "eval", "pdb", "bash"])).schemas
+PATHS = ["a/", "a/b.py", "a/c/", "a/c/d.py", "main.py", "notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        ("ledger", "casebook/ledger"),
+        ("casebook/ledger", "casebook/ledger"),
+        ("casebook:ledger", "casebook/ledger"),
+        ("casebook:casebook/ledger", "casebook/ledger"),
+    ],
+)
+def test_a_task_of_the_casebook(text: str, task: str) -> None:
+    assert choose_task(text).id == task
+
+
+def test_a_repository_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "test_shop.py").write_text("def test():\n    assert 0\n")
+    assert choose_task(f"local:{tmp_path}/shop").id == "local/shop"
+    assert choose_task(f"local:{tmp_path}/shop:shop").id == "local/shop"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("casebook", "casebook has 16 tasks: name one, such as casebook:casebook/build_plan"),
+        ("ledgr", "casebook has no task 'ledgr'; did you mean 'ledger'?"),
+        ("casebook:", "casebook has no task ''"),
+        ("local:/does/not/exist", "/does/not/exist"),
+    ],
+)
+def test_what_is_no_task(text: str, said: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        choose_task(text)
+    assert said in str(caught.value)
+
+
+def complete(line: str) -> list[str]:
+    """The whole lines that the suggestions make of `line`."""
+    found = suggestions(line, SCHEMAS, WORDS, lambda: PATHS)
+    return [line[: len(line) - each.replaces] + each.word for each in found]
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("", ["listdir", "view", "grep", "eval", "pdb", "bash", *WORDS]),
+        ("p", ["pdb", "problem", "patch"]),
+        ("help v", ["help view"]),
+        ("nothing x", []),
+        ("view ", ["view a/", "view main.py", "view notes.txt", "view path=", "view start=", "view end="]),
+        ("view a/", ["view a/", "view a/b.py", "view a/c/"]),
+        ("view path=m", ["view path=main.py"]),
+        ("view main.py ", ["view main.py start=", "view main.py end="]),
+        ("view main.py start=3 ", ["view main.py start=3 end="]),
+        ("view main.py start=", []),
+        ("view path=main.py e", ["view path=main.py end="]),
+        ("grep x m", ["grep x main.py"]),
+        ("eval ", []),
+        ("pdb t", ["pdb tbreak"]),
+        ("pdb ", [f"pdb {command}" for command in DEBUGGER_COMMANDS]),
+        ("pdb b ", ["pdb b a/", "pdb b main.py:"]),
+        ("pdb c;; b a/b", ["pdb c;; b a/b.py:"]),
+        ("pdb p m", []),
+        ("bash cat <ma", ["bash cat <main.py"]),
+        ("bash cat a/c/", ["bash cat a/c/", "bash cat a/c/d.py"]),
+    ],
+)
+def test_lines_are_completed(line: str, completed: list[str]) -> None:
+    assert complete(line) == completed
+
+
+@given(st.text())
+def test_any_line_can_be_completed(line: str) -> None:
+    for text in (line, f"view {line}", f"pdb {line}", f"bash {line}", f"help {line}"):
+        complete(text)
+
+
+@given(st.text())
+def test_nothing_shown_drives_a_terminal(text: str) -> None:
+    clean = visible(text)
+    assert all(character in "\t\n" or character.isprintable() or ord(character) > 0x9F for character in clean)
+    plain = shown(Observation(tool="eval", text=text)).plain
+    assert plain == clean
+    assert shown(Observation(tool="eval", text=text, failure=Failure(kind="x", message="y"))).plain == clean
+
+
+def test_colours() -> None:
+    spans = shown(Observation(tool="eval", text="1 failed, 3 passed\nFAILED test_a\nE   KeyError: 3\nplain")).spans
+    assert [str(span.style) for span in spans] == ["bold red", "red", "red"]
+    text = patch_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c\n")
+    assert [str(span.style) for span in text.spans] == ["bold", "bold", "cyan", "red", "green"]

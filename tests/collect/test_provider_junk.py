@@ -1,0 +1,254 @@
+"""Whatever a model provider answers, the policy gives a completion that can be stored, or a PolicyError."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from anthropic_answers import call, events, message, text, thinking
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from provider_server import Answer, Handler, Provider, completion, drip, provider, raw
+
+from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, RetryConfig
+from gumshoe.collect.policies.anthropic import AnthropicPolicy
+from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.errors import PolicyError
+from gumshoe.protocols import Policy
+from gumshoe.records import Completion, Message, ToolSchema
+
+TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
+MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]
+ONCE = RetryConfig(attempts=1)
+KEY = "sk-planted-0123456789abcdef"
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([2**63, -1, 10**400, 0.5, -0.5, 1e308, float("nan"), float("inf")]),
+    st.text(st.characters(), max_size=20),
+    st.sampled_from(["", "\ud800", "banana", "length", "\x00", "<tool_call>", "<tool_call>{}</tool_call>", "</think>"]),
+    st.just([]),
+    st.just({}),
+    st.recursive(st.none() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.integers(1, 5000).map(lambda depth: Raw("[" * depth + "]" * depth)),
+    st.integers(1, 5000).map(lambda depth: Raw('{"a":' * depth + "1" + "}" * depth)),
+)
+
+
+class Raw(str):
+    """JSON text that stands for a value too deep to be made."""
+
+
+WHOLE = completion("[seek] x", [("view", {"path": "a"}), ("view", "{}")], None, "m")
+CHUNKS = [
+    {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": usage}
+    for delta, finish, usage in (
+        ({"role": "assistant", "content": "[seek] x"}, None, None),
+        ({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "view", "arguments": '{"a"'}}]}, None, None),
+        ({"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}, None, None),
+        ({}, "tool_calls", {"prompt_tokens": 7, "completion_tokens": 3}),
+    )
+]
+BLOCKS = (thinking("hm"), text("[seek] x"), call("view", {"path": "a"}))
+MESSAGE = message({"model": "m"}, list(BLOCKS), "tool_use")
+EVENTS = events({"model": "m"}, BLOCKS, "tool_use", 2)
+
+
+def places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [here]
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        found += places(item, (*here, key))
+    return found
+
+
+@st.composite
+def damaged(draw: st.DrawFn, value: Any) -> str:
+    """JSON text of `value` with one to three places replaced by junk, removed, or doubled."""
+    changed = copy.deepcopy(value)
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.sampled_from(places(changed)))
+        if not place:
+            if draw(st.integers(0, 20)) == 0:
+                changed = draw(JUNK)
+            continue
+        holder = changed
+        for key in place[:-1]:
+            holder = holder[key]
+        action = draw(st.sampled_from(["replace", "replace", "replace", "remove", "add"]))
+        if action == "replace":
+            holder[place[-1]] = draw(JUNK)
+        elif action == "remove":
+            del holder[place[-1]]
+        elif isinstance(holder, list):
+            holder.append(draw(JUNK))
+        else:
+            holder[draw(st.text(max_size=5))] = draw(JUNK)
+    return dumped(changed)
+
+
+def dumped(value: Any) -> str:
+    """JSON in which a `Raw` stands as the value that it spells."""
+    raws: list[str] = []
+
+    def marked(item: Any) -> Any:
+        if isinstance(item, Raw):
+            raws.append(item)
+            return f"@raw{len(raws) - 1}@"
+        if isinstance(item, dict):
+            return {key: marked(inner) for key, inner in item.items()}
+        return [marked(inner) for inner in item] if isinstance(item, list) else item
+
+    found = json.dumps(marked(value))
+    for number, spelled in enumerate(raws):
+        found = found.replace(f'"@raw{number}@"', spelled)
+    return found
+
+
+class PolicyUnderTest:
+    """A policy in front of a server that answers with `body`."""
+
+    def __init__(self, kind: str, stream: bool) -> None:
+        self.body = b""
+        self.type = "text/event-stream" if stream else "application/json"
+        self._running = provider(self._answer)
+        self._server: Provider = self._running.__enter__()
+        self.policy = self._policy(kind, stream)
+
+    def _answer(self, handler: Handler, body: dict[str, Any]) -> None:
+        del body
+        handler.reply(200, self.body, self.type)
+
+    def _policy(self, kind: str, stream: bool) -> Any:
+        common: dict[str, Any] = {"model": "m", "retry": ONCE, "timeout_s": 2.0, "stream": stream}
+        if kind == "openai":
+            config = OpenAIConfig(base_url=self._server.url, **common)
+            return OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY}, pause=lambda _: None)
+        anthropic = AnthropicConfig(base_url=self._server.url.removesuffix("/v1"), **common)
+        return AnthropicPolicy(anthropic, environ={"ANTHROPIC_API_KEY": KEY}, pause=lambda _: None)
+
+    def close(self) -> None:
+        self.policy.close()
+        self._running.__exit__(None, None, None)
+
+
+def outcome(policy: Policy) -> Completion | None:
+    """The completion, after a look at whether it can be stored; None where the policy refused the answer."""
+    refusal = ""
+    try:
+        found = policy.complete(MESSAGES, TOOLS)
+    except PolicyError as error:
+        found, refusal = None, str(error)
+    assert "\n" not in refusal
+    assert KEY not in refusal
+    if found is None:
+        return None
+    assert Completion.model_validate_json(found.model_dump_json()) == found
+    json.dumps(found.as_message().as_openai()).encode()
+    return found
+
+
+@pytest.fixture(scope="module", params=["openai", "openai-stream", "anthropic", "anthropic-stream"])
+def asked(request: pytest.FixtureRequest) -> Generator[tuple[str, PolicyUnderTest]]:
+    kind, _, stream = request.param.partition("-")
+    one = PolicyUnderTest(kind, bool(stream))
+    yield request.param, one
+    one.close()
+
+
+def bodies(kind: str) -> st.SearchStrategy[bytes]:
+    whole = {"openai": WHOLE, "anthropic": MESSAGE}
+    if kind in whole:
+        return st.one_of(damaged(whole[kind]), JUNK.map(dumped)).map(str.encode)
+    pieces: list[Any] = CHUNKS if kind == "openai-stream" else EVENTS
+    return damaged(pieces).flatmap(lambda found: st.just(_as_events(found)))
+
+
+def _as_events(found: str) -> bytes:
+    try:
+        events: Any = json.loads(found)
+    except (RecursionError, ValueError):
+        events = [found]
+    lines = events if isinstance(events, list) else [events]
+    return "".join(
+        f"event: {event.get('type', 'message') if isinstance(event, dict) else 'message'}\n"
+        f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n"
+        for event in lines
+    ).encode("utf-8", "surrogatepass")
+
+
+@settings(
+    max_examples=500,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_junk_is_a_completion_or_a_policy_error(asked: tuple[str, PolicyUnderTest], data: st.DataObject) -> None:
+    kind, one = asked
+    one.body = data.draw(bodies(kind))
+    outcome(one.policy)
+
+
+def test_sound_answers_pass(asked: tuple[str, PolicyUnderTest]) -> None:
+    kind, one = asked
+    sound: dict[str, Any] = {"openai": WHOLE, "anthropic": MESSAGE, "openai-stream": CHUNKS, "anthropic-stream": EVENTS}
+    one.body = _as_events(json.dumps(sound[kind])) if kind.endswith("stream") else json.dumps(sound[kind]).encode()
+    found = outcome(one.policy)
+    assert found is not None
+    assert found.tool_calls[0].name == "view"
+
+
+def refused(*answers: Answer, **given: Any) -> str:
+    with provider(*answers) as server:
+        chosen: dict[str, Any] = {"base_url": server.url, "model": "m", "retry": ONCE, **given}
+        config = OpenAIConfig(**chosen)
+        policy = OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY}, pause=lambda _: None)
+        try:
+            with pytest.raises(PolicyError) as raised:
+                policy.complete(MESSAGES, TOOLS)
+        finally:
+            policy.close()
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "in-pieces"])
+def test_a_dripping_body_does_not_outlive_the_deadline(stream: bool) -> None:
+    assert "time limit" in refused(drip(b": wait\n" if stream else b" ", every_s=0.05), stream=stream, timeout_s=0.6)
+
+
+def test_dripping_headers_do_not_outlive_the_deadline() -> None:
+    assert "time" in refused(drip(b"x-more: y\r\n", every_s=0.05, headers=True), timeout_s=0.6)
+
+
+def test_an_endless_body_is_cut_off() -> None:
+    assert "larger than" in refused(drip(b" " * (1 << 20), every_s=0.0), timeout_s=60)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [KEY, f"Bearer {KEY}", KEY[:12], KEY[-12:], f"{KEY[:6]}****{KEY[-4:]}", f"{KEY[:7]}...", KEY[3:20]],
+)
+@pytest.mark.parametrize("stream", [False, True], ids=["status", "stream"])
+def test_an_echoed_key_is_never_shown(echo: str, stream: bool) -> None:
+    body = json.dumps({"error": {"message": f"bad key {echo} here"}})
+    answer = raw(f"data: {body}\n\n".encode(), "text/event-stream") if stream else raw(body.encode(), status=500)
+    shown = refused(answer, stream=stream)
+    assert "[key]" in shown
+    assert echo.replace("*", "").replace("Bearer ", "")[:6] not in shown
+
+
+def test_a_key_in_an_answer_is_not_stored() -> None:
+    with provider(
+        raw(json.dumps(completion(f"your key is {KEY}", [("view", {"path": KEY})], None, KEY)).encode())
+    ) as server:
+        config = OpenAIConfig(base_url=server.url, model="m", retry=ONCE)
+        policy = OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY})
+        found = policy.complete(MESSAGES, TOOLS)
+        policy.close()
+    assert KEY not in found.model_dump_json()
+    assert found.tool_calls[0].arguments == {"path": "[key]"}

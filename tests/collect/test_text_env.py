@@ -1,0 +1,133 @@
+"""The environment in plain text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from gumshoe.collect.text_env import TextWrapper
+from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig
+from gumshoe.errors import SandboxError
+from gumshoe.records import Limits, StopReason, Task, WorkspaceSpec
+
+TOOLS = ["view", "eval", "rewrite", "submit"]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (repo / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
+    return Task(
+        id="calc",
+        source="test",
+        problem_statement="add(2, 3) is -1.",
+        workspace=WorkspaceSpec(path=str(repo)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        limits=Limits(steps=6),
+    )
+
+
+@pytest.fixture
+def env(task: Task) -> Iterator[TextWrapper]:
+    made = TextWrapper(DebugEnv(task, tools=TOOLS, sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True))
+    yield made
+    made.close()
+
+
+def hermes(name: str, **arguments: Any) -> str:
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+FIX = hermes("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version:UserWarning")
+def test_it_passes_gymnasiums_own_check(task: Task) -> None:
+    made = gymnasium.make(
+        ENV_ID, task=task, tools=TOOLS, sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True
+    )
+    env = TextWrapper(made)
+    assert isinstance(env.action_space, gymnasium.spaces.Text)
+    assert isinstance(env.observation_space, gymnasium.spaces.Text)
+    try:
+        check_env(env)
+    finally:
+        env.close()
+
+
+def test_a_bug_is_repaired_in_plain_text(env: TextWrapper) -> None:
+    text, info = env.reset(seed=0)
+    assert text == f"{env.prompt}\n\nadd(2, 3) is -1."
+    assert '"name": "rewrite"' in text
+    assert info["stop"] is None
+    text, reward, terminated, truncated, _ = env.step(f"[seek 0.9] Let me look.\n{hermes('view', path='calc.py')}")
+    assert text == "calc.py 1-2 of 2 lines\n 1 def add(a, b):\n 2     return a - b"
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    text, reward, terminated, _, info = env.step(f"{FIX}{hermes('eval')}\n{hermes('submit')}{hermes('view')}")
+    assert (reward, terminated, info["stop"]) == (1.0, True, StopReason.SUBMITTED)
+    assert [one.tool for one in info["observations"]] == ["rewrite", "eval", "submit"]
+    assert text == "\n\n".join(one.text for one in info["observations"])
+
+
+@pytest.mark.parametrize("action", ['<tool_call>{"name": "view"', "<tool_call>view"])
+def test_a_call_that_cannot_be_read_is_answered_with_how_to_call(env: TextWrapper, action: str) -> None:
+    env.reset()
+    text, reward, terminated, truncated, info = env.step(action)
+    assert text.startswith("error: the call could not be read: ")
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info["observation"].failure.kind == "unreadable_call"
+
+
+def test_turns_without_a_call_are_nudged_and_then_end_the_episode(env: TextWrapper) -> None:
+    env.reset()
+    for action in ("I think it is the sign.", ""):
+        text, reward, terminated, truncated, info = env.step(action)
+        assert text.startswith("You called no tool.")
+        assert "<tool_call>" in text
+        assert (reward, terminated, truncated, info["observations"]) == (0.0, False, False, [])
+    _, _, terminated, truncated, info = env.step("hm")
+    assert (terminated, truncated, info["stop"]) == (False, True, StopReason.NO_TOOL_CALL)
+    with pytest.raises(SandboxError, match="reset"):
+        env.step("hm")
+
+
+def test_steps_are_counted_by_turns(env: TextWrapper) -> None:
+    env.reset()
+    turns = [env.step(hermes("view", path="calc.py") * 9) for _ in range(6)]
+    assert [len(info["observations"]) for *_, info in turns] == [9] * 6
+    assert [truncated for *_, truncated, _ in turns] == [False] * 5 + [True]
+    *_, terminated, _, info = turns[-1]
+    assert (terminated, info["stop"]) == (False, StopReason.STEP_LIMIT)
+
+
+def test_calls_have_a_limit_of_their_own(env: TextWrapper) -> None:
+    env.reset()
+    _, _, terminated, truncated, info = env.step(hermes("view", path="calc.py") * 61)
+    assert (terminated, truncated, info["stop"]) == (False, True, StopReason.CALL_LIMIT)
+    assert len(info["observations"]) == 60
+
+
+def test_the_registered_environment_can_be_wrapped(task: Task) -> None:
+    made = gymnasium.make(
+        ENV_ID, task=task, tools=TOOLS, sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True
+    )
+    env = TextWrapper(made, describe=False)
+    try:
+        assert env.reset(seed=1)[0] == "add(2, 3) is -1."
+        assert env.step(hermes("view", path="calc.py"))[0].startswith("calc.py")
+    finally:
+        env.close()
+
+
+def test_only_this_environment_can_be_wrapped() -> None:
+    env = TextWrapper(gymnasium.Env())
+    with pytest.raises(TypeError, match="not Env"):
+        _ = env.prompt

@@ -1,0 +1,160 @@
+"""The leak check: what a turn says and nothing before it has shown."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_tasks import make_task
+from small_trajectories import trajectory
+
+from gumshoe.collect.filters import make_rule
+from gumshoe.collect.policies.teacher import TeacherPolicy
+from gumshoe.collect.tool_output import tool_message
+from gumshoe.collect.unseen import unseen
+from gumshoe.records import Completion, Message, Observation, Step, ToolCall, ToolSchema, Trajectory
+
+CODE = [
+    "def total(items):",
+    "    rate = 40",
+    "    return sum(items) - rate",
+    "",
+    "def half_of(price):",
+    "    return price",
+]
+VIEW = Observation(
+    tool="view",
+    text="shop/cart.py 10-15 of 90 lines\n" + "\n".join(f" {number} {line}" for number, line in enumerate(CODE, 10)),
+    data={"path": "shop/cart.py", "start": 10, "lines": [*CODE]},
+)
+OPENING = (Message(role="system", content="Debug."), Message(role="user", content="The discount of 25 is wrong."))
+
+
+def play(rationale: str, tool: str = "eval", **arguments: Any) -> Trajectory:
+    """An episode of two turns: the first views the cart, the second says and does what is given."""
+    looks = ToolCall(id="c0", name="view", arguments={"path": "."})
+    acts = ToolCall(id="c1", name=tool, arguments=arguments)
+    first, second = (Completion(text=text, tool_calls=(call,)) for text, call in (("look", looks), (rationale, acts)))
+    return trajectory(
+        tools=(ToolSchema(name="view", description="", parameters={}),),
+        messages=(*OPENING, first.as_message(), tool_message(0, VIEW, looks), second.as_message()),
+        steps=(
+            Step(index=0, message_index=2, rationale="look", completion=first, observations=(VIEW,)),
+            Step(index=1, message_index=4, rationale=rationale, completion=second),
+        ),
+    )
+
+
+def said(rationale: str, tool: str = "eval", **arguments: Any) -> list[tuple[str, str, str]]:
+    return [(one.where, one.kind, one.text) for one in unseen(play(rationale, tool, **arguments))]
+
+
+def test_what_was_shown_may_be_said() -> None:
+    text = "In shop/cart.py:12 `return sum(items) - rate` takes 40, though 25 is wanted; half_of(price) is fine."
+    report = {
+        "locations": [{"path": "shop/cart.py", "start": 11, "end": 12, "symbol": "total", "why": text}],
+        "findings": [{"claim": "rate is 40", "step": 0, "quote": "rate = 40"}],
+        "hypothesis": text,
+    }
+    assert said(text, "report", **report) == []
+    assert said("Then I run it.", "pdb", command="b shop/cart.py:12\nc\np rate") == []
+    assert said("I change it.", "rewrite", path="shop/cart.py", start=11, end=11, code="    rate = 25\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The cause is shop/cart.py:77.", ("place", "shop/cart.py:77")),
+        ("I look at shop/stock.py now.", ("place", "shop/stock.py")),
+        ("So is_member is wrong.", ("name", "is_member")),
+        ("So rebate(x) is wrong.", ("name", "rebate")),
+        ("It must be 37.", ("number", "37")),
+        ("It prints 'no such thing'.", ("string", "no such thing")),
+    ],
+)
+def test_what_nothing_has_shown_is_listed(text: str, found: tuple[str, str]) -> None:
+    assert ("rationale", *found) in said(text)
+    assert ("report", *found) in said("x", "report", hypothesis=text)
+    assert make_rule("unseen").keeps(play(text)) is False
+
+
+def test_places_of_calls_and_reports() -> None:
+    assert said("", "view", path="shop/stock.py") == [("call", "place", "shop/stock.py")]
+    assert said("", "pdb", command="b shop/cart.py:80\nc") == [("call", "place", "shop/cart.py:80")]
+    assert said("", "whatif", variants=[{"path": "shop/cart.py", "line": 80, "do": "skip"}]) == [
+        ("call", "place", "shop/cart.py:80")
+    ]
+    assert said("", "rewrite", path="shop/cart.py", start=80, end=81, code="") == [("call", "place", "shop/cart.py:80")]
+    location = {"path": "shop/cart.py", "start": 80, "end": 85, "symbol": "Cart.secret"}
+    assert said("", "report", locations=[location], findings=[{"claim": "", "step": 0, "quote": "rate = 41"}]) == [
+        ("report", "place", "shop/cart.py:80"),
+        ("report", "name", "Cart.secret"),
+        ("report", "string", "rate = 41"),
+    ]
+
+
+def test_new_code_is_marked_and_the_rule_lets_it_pass() -> None:
+    edit = {"path": "shop/cart.py", "start": 11, "end": 11, "code": "    rate = limit('gold', 33)\n"}
+    assert said("I mend it.", "rewrite", **edit) == [
+        ("edit", "string", "gold"),
+        ("edit", "name", "limit"),
+        ("edit", "number", "33"),
+    ]
+    assert make_rule("unseen").keeps(play("I mend it.", "rewrite", **edit)) is True
+    assert make_rule("unseen=all").keeps(play("I mend it.", "rewrite", **edit)) is False
+
+
+def test_what_the_agent_has_said_itself_is_no_source() -> None:
+    episode = play("It is is_member.")
+    again = Completion(text="is_member again")
+    step = Step(index=2, message_index=5, rationale="is_member again", completion=again)
+    longer = episode.model_copy(
+        update={"messages": (*episode.messages, again.as_message()), "steps": (*episode.steps, step)}
+    )
+    assert [(one.step, one.text) for one in unseen(longer)] == [(1, "is_member"), (2, "is_member")]
+
+
+def test_planted_leaks_are_found() -> None:
+    rng = random.Random(0)
+    caught = 0
+    for number in range(100):
+        name = f"secret_{rng.randrange(10**6)}"
+        plant = rng.choice(
+            [f"pkg/{name}.py:{number + 3}", f"pkg/{name}.py", name, f"{name}()", f"'{name} it is'", str(10**6 + number)]
+        )
+        place = {"path": "shop/cart.py", "start": 10, "end": 12, "why": f"because of {plant}"}
+        wheres: list[dict[str, Any]] = [
+            {"rationale": f"It is {plant}, I think."},
+            {"tool": "report", "locations": [place]},
+        ]
+        given: dict[str, Any] = {"rationale": "x", **rng.choice(wheres)}
+        caught += any(one.where in ("rationale", "report") for one in unseen(play(**given)))
+    assert caught == 100
+
+
+def test_the_scripted_teacher_is_caught(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    policy = TeacherPolicy(task, oracle, explore=0.0)
+    schemas = [ToolSchema(name=name, description="", parameters={}) for name in ("eval", "view", "rewrite")]
+    messages = [Message(role="system", content="S"), Message(role="user", content="A test fails.")]
+    steps: list[Step] = []
+    for index in range(2):
+        turn = policy.complete(messages, schemas)
+        (call,) = turn.tool_calls
+        failing = Observation(tool="eval", text="exit code 1", data={"passed": False, "outcomes": [], "output": ""})
+        steps.append(Step(index=index, message_index=len(messages), completion=turn, observations=(failing,)))
+        messages += [turn.as_message(), tool_message(index, failing, call)]
+    episode = trajectory(messages=tuple(messages), steps=tuple(steps))
+    assert [(one.step, one.where, one.text) for one in unseen(episode)] == [(1, "call", "shop.py")]
+    assert make_rule("unseen").keeps(episode) is False
+
+
+@given(st.text(), st.text())
+def test_any_text_is_checked_without_an_error(text: str, other: str) -> None:
+    unseen(play(text, "report", locations=[{"path": other, "start": 3}], hypothesis=other, findings=other))
+    unseen(play(text, "rewrite", path=other, code=text, start=1))
+    unseen(play(text, "pdb", command=other))

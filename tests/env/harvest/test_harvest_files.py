@@ -1,0 +1,190 @@
+"""What a harvest reads before any code runs: sources, archives, requirements, complaints, locks, splits."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gumshoe.env.environments import environment_folder
+from gumshoe.env.harvest.archives import copy_tree, unpack
+from gumshoe.env.harvest.environment import Lock, quiet_arguments
+from gumshoe.env.harvest.metadata import read_package
+from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
+from gumshoe.env.harvest.pythons import choose_python, interpreters
+from gumshoe.env.harvest.requirements import test_requirements as requirements_of
+from gumshoe.env.harvest.sources import parse_sources
+from gumshoe.env.harvest.splits import families, heldout_packages
+from gumshoe.env.tasks.doctests import is_doctest
+from gumshoe.errors import ConfigError, TaskError
+
+
+def test_each_kind_of_source_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "thing-1.2.tar.gz").write_bytes(b"")
+    listed = tmp_path / "list.txt"
+    listed.write_text("# a comment\nplain\ntoolz==1.2  # pinned\n\nrepo\nthing-1.2.tar.gz\n")
+    found = parse_sources([str(listed), "https://example.invalid/a/Some.Name.git", "toolz==1.2"])
+    assert [(source.kind, source.name) for source in found] == [
+        ("folder", "plain"),
+        ("requirement", "toolz"),
+        ("git", "repo"),
+        ("sdist", "thing"),
+        ("git", "some-name"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["no/such/folder", "toolz @ https://example.invalid/x", "-e .", "", "a b c"])
+def test_what_is_no_source_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="no source"):
+        parse_sources([text])
+
+
+def test_two_sources_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two sources are called toolz"):
+        parse_sources(["toolz==1.2", "toolz==1.1"])
+
+
+def test_an_archive_writes_nothing_outside(tmp_path: Path) -> None:
+    archive = tmp_path / "bad.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        for name in ("../evil.py", "/tmp/gumshoe-evil.py", "pkg/ok.py", "pkg/link/through.py"):
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = 2, 0o4755
+            packed.addfile(info, io.BytesIO(b"1\n"))
+        for name, kind, target in (("pkg/away", tarfile.SYMTYPE, "/etc/passwd"), ("pkg/pipe", tarfile.FIFOTYPE, "")):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, target
+            packed.addfile(info)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert unpack(archive, folder) == folder / "pkg"
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
+        "pkg/link/through.py",
+        "pkg/ok.py",
+    ]
+    assert not (tmp_path / "evil.py").exists()
+    assert (folder / "pkg/ok.py").stat().st_mode & 0o7777 == 0o755
+
+
+def test_an_archive_that_is_none_is_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "x.tar.gz"
+    broken.write_bytes(b"not an archive")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(TaskError, match=r"x\.tar\.gz cannot be unpacked"):
+        unpack(broken, tmp_path / "out")
+
+
+def test_links_that_lead_out_of_a_folder_are_left_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "pkg"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "a.py").write_text("")
+    (folder / "inside.py").symlink_to("a.py")
+    (folder / "outside").symlink_to("/etc")
+    copy_tree(folder, tmp_path / "copy")
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["a.py", "inside.py"]
+
+
+def test_requirements_are_found_wherever_projects_keep_them(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\nrequires-python = ">=3.9"\n'
+        '[project.optional-dependencies]\ntests = ["freezegun", "pytest-cov", "mypy"]\ndocs = ["sphinx"]\n'
+        '[dependency-groups]\ntest = [{include-group = "more"}, "hypothesis>=6"]\nmore = ["zstandard"]\n'
+    )
+    (tmp_path / "tox.ini").write_text("[testenv]\ndeps =\n    pretend\n    py38: old-one\n    -r reqs.txt\n    .\n")
+    (tmp_path / "noxfile.py").write_text("def tests(session):\n    session.install('nose-like', '-r', 'x.txt')\n")
+    (tmp_path / "requirements-test.txt").write_text("a\n")
+    package = read_package(tmp_path)
+    found = requirements_of(package)
+    assert {"freezegun", "pytest-cov", "zstandard", "hypothesis>=6", "pretend", "old-one", "nose-like"} <= set(
+        found.packages
+    )
+    assert not {"mypy", "sphinx", "."} & set(found.packages)
+    assert found.files == ("requirements-test.txt",)
+    assert package.requires_python == ">=3.9"
+
+
+def test_complaints_name_what_to_install() -> None:
+    output = "E   ModuleNotFoundError: No module named 'yaml'\nE  ModuleNotFoundError: No module named 'shop.cart'\n"
+    assert missing_packages(output, ["shop"]) == ["pyyaml"]
+    assert missing_packages("pytest: error: unrecognized arguments: --cov=x --benchmark-disable") == [
+        "pytest-cov",
+        "pytest-benchmark",
+    ]
+    assert reason_of("collected 0 items\n" + output + "1 error in 0.1s") == (
+        "ModuleNotFoundError: No module named 'yaml'"
+    )
+
+
+def test_fixtures_of_plugins_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text("def test_a(mocker, tmp_path): ...\n")
+    assert plugins_used(tmp_path) == ["pytest-mock"]
+
+
+def test_the_python_is_one_that_the_package_allows() -> None:
+    own = interpreters()[0]
+    assert choose_python("") == own
+    with pytest.raises(TaskError, match=r"no Python for requires-python >=4\.0: there are 3\."):
+        choose_python(">=4.0")
+
+
+def test_a_lock_is_named_by_all_that_it_holds() -> None:
+    lock = Lock("3.11", "linux-x86_64", ("a==1",))
+    assert environment_folder(lock.name).name == lock.name
+    assert lock.name != Lock("3.12", "linux-x86_64", ("a==1",)).name
+    assert lock.name != Lock("3.11", "linux-x86_64", ("a==1",), {"x.pth": "/workspace"}).name
+    assert Lock.from_json(
+        {"python": "3.11", "machine": "linux-x86_64", "packages": ["a==1"], "files": {}, "variables": {}}
+    ) == (lock)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "", "0123456789ABCDEF", "0123456789abcdef/..", "/etc"])
+def test_no_task_can_have_another_folder_mounted(name: str) -> None:
+    with pytest.raises(TaskError, match="is not the name of an environment"):
+        environment_folder(name)
+
+
+def test_plugins_that_disturb_single_runs_are_turned_off() -> None:
+    assert quiet_arguments(("pytest==9", "pytest-xdist==3", "pytest-cov==6")) == ("--no-cov", "-n0")
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("shop/cart.py::shop.cart.Cart.add", True),
+        ("src/shop/__init__.py::shop", True),
+        ("calc.py::calc.add", True),
+        ("tests/test_cart.py::test_add", False),
+        ("tests/test_cart.py::TestCart::test_add", False),
+        ("README.rst::README.rst", False),
+        ("tests/test_cart.py", False),
+    ],
+)
+def test_doctests_are_told_from_other_tests(test: str, expected: bool) -> None:
+    assert is_doctest(test) is expected
+
+
+def code(name: str) -> str:
+    return "\n".join(f"def function_{number}_of_{name}(): return {number}" for number in range(30))
+
+
+def test_near_duplicates_are_held_out_together() -> None:
+    sources = {
+        "one": code("one"),
+        "fork": code("one") + "\nx = 'something of its own, long enough'",
+        "two": code("two"),
+    }
+    assert families(sources) == [["fork", "one"], ["two"]]
+    held = [heldout_packages(sources, 0.4, seed) for seed in range(20)]
+    assert {frozenset(names) for names in held} == {frozenset({"fork", "one"}), frozenset({"two"})}
+
+
+@given(st.dictionaries(st.sampled_from("abcdefgh"), st.text(max_size=80), min_size=1), st.integers(0, 5))
+def test_every_package_is_in_one_family(sources: dict[str, str], seed: int) -> None:
+    assert sorted(name for group in families(sources) for name in group) == sorted(sources)
+    assert heldout_packages(sources, 0.3, seed) < set(sources)

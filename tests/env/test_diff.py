@@ -1,0 +1,177 @@
+"""Patches as data: applying them, and the lines that a gold patch touches."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gumshoe.env.diff import apply_patch, apply_to_folder, gold_lines, make_patch, reverse_patch
+from gumshoe.env.diff.apply import source_paths
+from gumshoe.errors import TaskError
+
+# Lines with what line splitting gets wrong: form feeds, carriage returns, separators, no newline at the end.
+PIECES = st.sampled_from(["a\n", "b\n", "a\r\n", "\n", "c\x0cd\n", "e\u2028f\n", "-- x\n", "++ y\n", "\\ z\n", " \n"])
+TEXTS = st.builds("".join, st.lists(PIECES, max_size=12)) | st.builds(
+    lambda pieces: "".join(pieces) + "end", st.lists(PIECES, max_size=6)
+)
+PATHS = st.sampled_from(["m.py", "a/b.py", "a folder/c.py", "dé.py", 'q"uote.py'])
+
+
+BINARY = "diff --git a/x b/x\nindex 1..2\nGIT binary patch\n"
+
+
+def diff(before: dict[str, str | None], after: dict[str, str | None]) -> str:
+    def data(text: str | None) -> bytes | None:
+        return None if text is None else text.encode()
+
+    return make_patch({path: (data(before.get(path)), data(after.get(path))) for path in before | after})
+
+
+@given(PATHS, TEXTS, TEXTS)
+def test_a_diff_applied_to_the_text_before_gives_the_text_after(path: str, before: str, after: str) -> None:
+    patch = diff({path: before}, {path: after})
+    assert apply_patch({path: before}, patch) == ({} if before == after else {path: after})
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300), TEXTS)
+def test_binary_contents_are_carried_as_they_are(before: bytes, after: bytes, text: str) -> None:
+    """Beside text files, whose lines do not disturb them."""
+    before, after = b"\0" + before, b"\0" + after
+    patch = make_patch({"a.bin": (before, after), "b.py": (b"", text.encode()), "c.bin": (None, before)})
+    files = {"a.bin": before.decode("utf-8", "surrogateescape"), "b.py": ""}
+    made = {path: (found or "").encode("utf-8", "surrogateescape") for path, found in apply_patch(files, patch).items()}
+    wanted = {"a.bin": (before, after), "b.py": (b"", text.encode()), "c.bin": (None, before)}
+    assert made == {path: now for path, (then, now) in wanted.items() if then != now}
+
+
+@given(PATHS, TEXTS, TEXTS)
+def test_the_way_back_undoes_a_patch(path: str, before: str, after: str) -> None:
+    patch = diff({path: before}, {path: after})
+    if before != after:
+        assert apply_patch({path: after}, reverse_patch(patch)) == {path: before}
+        assert reverse_patch(reverse_patch(patch)) == patch
+
+
+def test_the_way_back_of_new_deleted_and_renamed_files(tmp_path: Path) -> None:
+    patch = diff({"old.py": "x\n", "new.py": None}, {"old.py": None, "new.py": "y\n"})
+    assert apply_patch({"new.py": "y\n"}, reverse_patch(patch)) == {"old.py": "x\n", "new.py": None}
+    moved = "diff --git a/a.py b/b.py\nsimilarity index 100%\nrename from a.py\nrename to b.py\n"
+    assert apply_patch({"b.py": "x\n"}, reverse_patch(moved)) == {"b.py": None, "a.py": "x\n"}
+    with pytest.raises(TaskError, match="only text can be reversed"):
+        reverse_patch(make_patch({"a.bin": (b"\0", b"\1\0")}))
+
+
+@given(TEXTS)
+def test_a_folder_is_patched_whole_or_not_at_all(text: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "a.py").write_text("one\n")
+        (folder / "run.sh").write_bytes(b"#!/bin/sh\n")
+        (folder / "run.sh").chmod(0o755)
+        patch = diff({"a.py": "one\n", "run.sh": "#!/bin/sh\n"}, {"a.py": None, "b/c d.py": text, "run.sh": "exit\n"})
+        assert set(apply_to_folder(folder, patch)) >= {"a.py", "run.sh"}
+        assert not (folder / "a.py").exists()
+        assert (folder / "b" / "c d.py").read_bytes() == text.encode()
+        assert (folder / "run.sh").stat().st_mode & 0o777 == 0o755
+        before = sorted(folder.rglob("*"))
+        with pytest.raises(TaskError, match="does not apply"):
+            apply_to_folder(folder, diff({"x.py": None, "run.sh": "other\n"}, {"x.py": "1\n", "run.sh": "2\n"}))
+        assert sorted(folder.rglob("*")) == before
+
+
+def test_a_patch_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    for path in ("../out.py", ".git/config"):
+        with pytest.raises(TaskError, match="not a file of the repository"):
+            apply_to_folder(tmp_path, diff({path: None}, {path: "x\n"}))
+    assert not list(tmp_path.iterdir())
+
+
+@given(TEXTS, TEXTS)
+def test_gold_lines_are_lines_of_the_text_before(before: str, after: str) -> None:
+    count = len(before.split("\n")) - before.endswith("\n") if before else 0
+    for lines in gold_lines(diff({"m.py": before}, {"m.py": after})).values():
+        assert lines
+        assert lines <= set(range(1, max(count, 1) + 1))
+
+
+def test_files_are_made_and_deleted() -> None:
+    patch = diff({"old.py": "x\n", "new.py": None}, {"old.py": None, "new.py": "y\n"})
+    assert apply_patch({"old.py": "x\n"}, patch) == {"old.py": None, "new.py": "y\n"}
+    assert source_paths(patch) == ["old.py"]
+
+
+def test_what_git_writes_is_understood(tmp_path: Path) -> None:
+    """Renames, quoted names, an empty file: the forms that only git produces."""
+
+    def git(*arguments: str) -> str:
+        config = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "core.autocrlf=false"]
+        return subprocess.run(
+            ["git", *config, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    body = "".join(f"line {number}\n" for number in range(20))
+    (tmp_path / "über.py").write_text(body)
+    (tmp_path / "gone.py").write_text("")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "before")
+    git("mv", "über.py", "moved once.py")
+    (tmp_path / "moved once.py").write_text(body.replace("line 7", "line seven"))
+    git("rm", "-q", "gone.py")
+    git("add", "-A")
+    patch = git("diff", "--cached", "-M")
+    changed = apply_patch({"über.py": body, "gone.py": ""}, patch)
+    assert changed == {"über.py": None, "moved once.py": body.replace("line 7", "line seven"), "gone.py": None}
+    assert gold_lines(patch) == {"über.py": {8}, "gone.py": set()}
+
+
+def test_a_plain_diff_without_prefixes_is_understood() -> None:
+    patch = "--- x.py\n+++ x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
+    assert apply_patch({"x.py": "a\nb\n"}, patch) == {"x.py": "a\nc\n"}
+    assert gold_lines(patch) == {"x.py": {2}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n", {2}),
+        ("a\nb\nc\n", "a\nc\n", {2}),
+        ("a\nb\nc\n", "a\nb\nx\nc\n", {2}),
+        ("a\nb\n", "x\na\nb\n", {1}),
+        ("a\nb\n", "a\nb\nx\n", {2}),
+        ("a\nb\nc\nd\n", "A\nb\nc\nx\nd\n", {1, 3}),
+        ("", "x\n", {1}),
+    ],
+)
+def test_gold_lines_of_replacing_deleting_and_inserting(before: str, after: str, lines: set[int]) -> None:
+    assert gold_lines(diff({"m.py": before}, {"m.py": after})) == {"m.py": lines}
+
+
+def test_an_added_file_has_no_gold_lines() -> None:
+    assert gold_lines(diff({"new.py": None}, {"new.py": "x\n"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "patch", "message"),
+    [
+        ({}, "just words\n", "not a unified diff"),
+        ({}, "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n", "not a unified diff"),
+        ({}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "no file x"),
+        ({"x": "b\n"}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", r"x:1 should be 'a\\n' but is 'b\\n'"),
+        ({"x": ""}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "the end of the file"),
+        ({"x": "a\n"}, "--- a/x\n+++ b/x\n@@ -7 +7 @@\n-a\n+b\n", "x has no line 7"),
+        ({"x": ""}, f"{BINARY}delta 3\nKc$@<\n\n", "binary file x without its whole content"),
+        ({"x": ""}, "diff --git a/x b/x\nindex 1..2\nBinary files a/x and b/x differ\n", "binary file x without"),
+        ({"x": ""}, f"{BINARY}literal 0\n\n", "a damaged binary file"),
+        ({"x": ""}, f"{BINARY}literal 9\nE|\n\n", "a damaged binary file"),
+        ({"x": ""}, f"{BINARY}literal 9\nHcmV?d00001\n\n", "cut off"),
+    ],
+)
+def test_a_patch_that_does_not_fit_is_refused(files: dict[str, str], patch: str, message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        apply_patch(files, patch)

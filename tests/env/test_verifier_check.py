@@ -1,0 +1,232 @@
+"""Proving tasks in real sandboxes, and the command that does it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.env.verifier.check import check_task, check_tasks
+from gumshoe.env.verifier.judge import judge
+from gumshoe.env.verifier.reports import CheckedRun
+from gumshoe.protocols import TestRun
+from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, WorkspaceSpec
+
+LOCAL = SandboxConfig(kind="local", unsafe=True)
+BUGGY = "def add(a, b):\n    return a - b\n"
+CLEAN = "def add(a, b):\n    return a + b\n"
+TESTS = """\
+from calc import add
+
+
+def test_add():
+    assert add(2, 2) == 4
+
+
+def test_zero():
+    assert add(3, 0) == 3
+"""
+PYTEST = ("python", "-m", "pytest", "-q")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "calc.py").write_text(BUGGY)
+    (folder / "test_calc.py").write_text(TESTS)
+    return folder
+
+
+def a_task(
+    project: Path, *, entrypoint: tuple[str, ...] = PYTEST, timeout_s: float = 60.0, **oracle: object
+) -> tuple[Task, Oracle]:
+    task = Task(
+        id="calc",
+        source="test",
+        problem_statement="add is wrong",
+        workspace=WorkspaceSpec(path=str(project)),
+        entrypoint=entrypoint,
+        limits=Limits(command_timeout_s=timeout_s),
+    )
+    facts: dict[str, object] = {
+        "gold_patch": make_patch({"calc.py": (BUGGY.encode(), CLEAN.encode())}),
+        "fail_to_pass": ["test_calc.py::test_add"],
+        "pass_to_pass": ["test_calc.py::test_zero"],
+        **oracle,
+    }
+    return task, Oracle.model_validate({"task_id": "calc", **facts})
+
+
+def problems(pair: tuple[Task, Oracle]) -> str:
+    return "; ".join(check_task(*pair, LOCAL).problems)
+
+
+def test_a_right_task_is_proven(project: Path) -> None:
+    result = check_task(*a_task(project), LOCAL)
+    assert result.passed
+    assert result.duration_s > 0
+
+
+def test_without_named_tests_the_exit_code_decides(project: Path) -> None:
+    assert problems(a_task(project, fail_to_pass=[], pass_to_pass=[])) == ""
+    (project / "calc.py").write_text(CLEAN)
+    assert "there is no bug" in problems(a_task(project, fail_to_pass=[], pass_to_pass=[], gold_patch=""))
+
+
+def test_without_a_gold_patch_only_the_failing_is_checked(project: Path) -> None:
+    assert problems(a_task(project, gold_patch="")) == ""
+
+
+def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
+    swapped = a_task(project, fail_to_pass=["test_calc.py::test_zero"], pass_to_pass=["test_calc.py::test_add"])
+    said = problems(swapped)
+    assert "before the gold patch these tests should fail and pass: test_calc.py::test_zero" in said
+    assert "before the gold patch these tests should pass and do not: test_calc.py::test_add" in said
+    assert "these tests should pass and do not: test_calc.py::gone" in problems(
+        a_task(project, fail_to_pass=["test_calc.py::gone"])
+    )
+    wrong = make_patch({"calc.py": (BUGGY.encode(), b"def add(a, b):\n    return 4\n")})
+    said = problems(a_task(project, gold_patch=wrong))
+    assert said.startswith("with the gold patch these tests no longer pass: test_calc.py::test_zero; the output ends: ")
+    useless = make_patch({"other.py": (None, b"x = 1\n")})
+    assert "with the gold patch the tests still fail" in problems(
+        a_task(project, gold_patch=useless, fail_to_pass=[], pass_to_pass=[])
+    )
+
+
+def test_a_patch_that_does_not_apply_names_the_task(project: Path) -> None:
+    patch = make_patch({"calc.py": (b"other\n", b"text\n")})
+    assert re.match(r"task calc: the patch does not apply: calc.py:1", problems(a_task(project, gold_patch=patch)))
+    missing = make_patch({"gone.py": (b"other\n", b"text\n")})
+    assert problems(a_task(project, gold_patch=missing)).endswith("there is no file gone.py")
+
+
+def test_a_gold_patch_may_delete_and_add_files(project: Path) -> None:
+    (project / "calc.py").unlink()
+    (project / "sitecustom.py").write_text("x = 1\n")
+    patch = make_patch({"calc.py": (None, CLEAN.encode()), "sitecustom.py": (b"x = 1\n", None)})
+    assert problems(a_task(project, gold_patch=patch, fail_to_pass=["test_calc.py::test_add"], pass_to_pass=[])) == ""
+
+
+def test_tests_that_hang_are_a_problem_of_their_task(project: Path) -> None:
+    (project / "test_calc.py").write_text("import time\n\ndef test_add():\n    time.sleep(600)\n")
+    assert "the tests run for more than" in problems(a_task(project, timeout_s=2.0))
+
+
+def test_an_entrypoint_that_is_not_there_is_a_problem(project: Path) -> None:
+    assert "the entrypoint cannot be run" in problems(a_task(project, entrypoint=("no-such-program",)))
+
+
+def test_a_broken_task_does_not_stop_the_others(project: Path) -> None:
+    good = a_task(project)
+    bad = a_task(project / "gone")
+    results = list(check_tasks([good, bad, good], LOCAL, workers=2))
+    assert [result.passed for result in results] == [True, False, True]
+    assert "not a folder on this machine" in results[1].problems[0]
+
+
+def test_the_test_patch_of_an_issue_task_is_laid_over_for_the_check(project: Path) -> None:
+    (project / "test_calc.py").unlink()
+    task, oracle = a_task(project, test_patch=make_patch({"test_calc.py": (None, TESTS.encode())}))
+    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, LOCAL).passed
+
+
+@pytest.mark.parametrize(
+    ("outcome", "resolved"),
+    [("passed", True), ("xfailed", True), ("skipped", False), ("failed", False), ("error", False)],
+)
+def test_the_official_rule_for_tests_to_repair(outcome: str, resolved: bool) -> None:
+    oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t",))
+    assert judge(CheckedRun(a_run(t=outcome)), oracle).resolved is resolved
+
+
+def test_the_official_rule_for_tests_to_keep() -> None:
+    oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t",), pass_to_pass=("u", "v"))
+    assert judge(CheckedRun(a_run(t="passed", u="skipped", v="passed")), oracle).resolved
+    assert judge(CheckedRun(a_run(t="passed", u="passed")), oracle).failing_pass_to_pass == ("v",)
+    assert judge(CheckedRun(a_run(u="passed", v="passed")), oracle).failing_fail_to_pass == ("t",)
+
+
+def a_run(**outcomes: str) -> TestRun:
+    tests = [TestOutcome.model_validate({"id": name, "outcome": outcome}) for name, outcome in outcomes.items()]
+    return TestRun(result=ExecResult(exit_code=0, output="", duration_s=0), outcomes=tuple(tests))
+
+
+def test_the_command_lists_shows_and_checks(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task, oracle = a_task(project)
+    write_taskset(tmp_path, [(task.model_copy(update={"tags": {"split": "train"}}), oracle)])
+    folder = str(tmp_path)
+    assert main(["tasks", "list", folder, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["id"] == "calc"
+    assert len(row["hash"]) == 64
+    assert main(["tasks", "list", folder, "--tag", "split=heldout"]) == 0
+    assert "0 tasks" in capsys.readouterr().out
+    assert main(["tasks", "show", folder, "calc"]) == 0
+    assert "return a + b" not in capsys.readouterr().out
+    assert main(["tasks", "show", folder, "calc", "--oracle"]) == 0
+    assert "+    return a + b" in capsys.readouterr().out
+    assert main(["tasks", "show", folder, "calc", "--json", "--oracle"]) == 0
+    assert json.loads(capsys.readouterr().out)["oracle"]["task_id"] == "calc"
+    assert main(["tasks", "check", folder, "--sandbox", "local", "--unsafe"]) == 0
+    assert "1 of 1 tasks are proven" in capsys.readouterr().out
+
+
+def test_the_command_ends_with_1_when_a_task_is_broken(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_taskset(tmp_path, [a_task(project, fail_to_pass=["test_calc.py::test_zero"])])
+    assert main(["tasks", "check", str(tmp_path), "--sandbox", "local", "--unsafe", "--json", "--workers", "2"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["passed"] is False
+    assert row["problems"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list", "no-such-folder"], "no task source 'no-such-folder'"),
+        (["list", "casebook", "--tag", "split"], "--tag 'split' is not of the form key=value"),
+        (["list", "casebook", "--limit", "0"], "--limit must be at least 1"),
+        (["check", "casebook", "--workers", "0"], "--workers must be at least 1"),
+        (["show", "casebook", "casebook/none"], "has no task 'casebook/none'"),
+    ],
+)
+def test_a_wrong_command_line_ends_in_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tasks", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(project: Path) -> None:
+    (project / "test_calc.py").write_text("import no_such_library\n\n\ndef test_add():\n    assert False\n")
+    task, _ = a_task(project)
+    nothing = Oracle(task_id="calc", gold_patch="")
+    assert any(
+        "the module no_such_library is not installed" in problem
+        for problem in check_task(task, nothing, LOCAL).problems
+    )
+
+
+def test_a_module_of_the_repository_may_be_the_bug(project: Path) -> None:
+    (project / "parts").mkdir()
+    (project / "test_calc.py").write_text("import parts.missing\n\n\ndef test_add():\n    assert True\n")
+    task, _ = a_task(project)
+    assert "not installed" not in " ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), LOCAL).problems)
+
+
+def test_what_the_output_ends_with_is_shown(project: Path) -> None:
+    (project / "test_calc.py").write_text("def test_add():\n    raise OSError('the disk is made of cheese')\n")
+    found = problems(a_task(project, pass_to_pass=[]))
+    assert "the output ends: " in found
+    assert "the disk is made of cheese" in found

@@ -1,0 +1,135 @@
+"""Our grader and the official harness say the same of the same patches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed_images import CLEAN, GOLD, OLD_TESTS, REPO, a_row, built_image
+
+from gumshoe.cli import main
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.verifier import grade_all
+from gumshoe.errors import SandboxError
+from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
+from gumshoe.eval.swebench.rows import harness_row
+
+pytestmark = pytest.mark.needs("docker")
+
+DOCKER = SandboxConfig(kind="docker")
+SHOP = REPO["shop.py"]
+PARTIAL = SHOP.replace(b"    return n\n", b"    return 2 * n\n", 1)
+MOVED = b"# A line that the repository does not have.\n" * 4 + SHOP
+GREEN = OLD_TESTS.replace(b"double, same", b"double, same, triple") + (
+    b"\n\ndef test_double():\n    pass\n\n\ndef test_triple():\n    pass\n"
+)
+
+
+def changed(**files: tuple[bytes | None, bytes | None]) -> str:
+    return make_patch({name.replace("__", "/").replace("_py", ".py"): sides for name, sides in files.items()})
+
+
+PATCHES = {
+    "gold": (GOLD, "resolved"),
+    "empty": ("", "empty"),
+    "wrong": (changed(shop_py=(SHOP, SHOP.replace(b"return n", b"return 5 * n", 2))), "unresolved"),
+    "partial": (changed(shop_py=(SHOP, PARTIAL)), "unresolved"),
+    "breaks-another": (changed(shop_py=(SHOP, CLEAN.replace(b"    return n\n", b"    return 0\n"))), "unresolved"),
+    "moved-lines": (changed(shop_py=(MOVED, MOVED.replace(SHOP, CLEAN))), "resolved"),
+    "does-not-apply": (changed(shop_py=(b"something else\n", b"entirely\n")), "error"),
+    "file-is-there": (changed(shop_py=(None, CLEAN)), "error"),
+    "no-diff": ("I could not find it.\n", "error"),
+    "syntax-error": (changed(shop_py=(SHOP, b"def double(\n")), "unresolved"),
+    "tests-made-easy": (changed(tests__test_shop_py=(OLD_TESTS, GREEN)), "unresolved"),
+    "gold-and-tests": (GOLD + changed(tests__test_shop_py=(OLD_TESTS, GREEN)), "resolved"),
+    "tests-removed": (GOLD + changed(tests__test_shop_py=(OLD_TESTS, None)), "resolved"),
+    "binary-and-new": (
+        make_patch(
+            {
+                "shop.py": (SHOP, CLEAN),
+                "new/gr\u00f6\u00dfe 2.txt": (None, b"new\n"),
+                "blob.bin": (REPO["blob.bin"], b"\0other\0"),
+                "crlf.txt": (b"one\r\ntwo\r\n", b"one\r\n2\r\n"),
+                "old.py": (b"x = 1\n", None),
+            }
+        ),
+        "resolved",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def image() -> Generator[str]:
+    with built_image() as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def rows(image: str) -> list[dict[str, Any]]:
+    return [a_row(image, instance_id=f"owner__shop-{name}") for name in PATCHES]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("harness")
+
+
+@pytest.fixture(scope="module")
+def report(rows: list[dict[str, Any]], folder: Path) -> HarnessReport:
+    predictions = [
+        Prediction(instance_id=f"owner__shop-{name}", model_name_or_path="a/model", model_patch=patch)
+        for name, (patch, _) in PATCHES.items()
+    ]
+    write_predictions(folder / "preds.jsonl", predictions)
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return run_harness(rows, predictions, folder, workers=4, timeout_s=120)
+
+
+def test_both_graders_agree_on_every_patch(report: HarnessReport, folder: Path) -> None:
+    tasks = load_tasks("swebench", path=folder / "rows.jsonl")
+    work = [(task, oracle, PATCHES[task.id.removeprefix("owner__shop-")][0]) for task, oracle in tasks]
+    grades = {found.task_id: found for found in grade_all(work, DOCKER, workers=2)}
+    ours = {name: found.outcome for name, found in grades.items()}
+    assert ours == {f"owner__shop-{name}": outcome for name, (_, outcome) in PATCHES.items()}
+    assert report.outcomes == ours
+    for name, found in grades.items():
+        assert found.outcome != "error" or name in found.explanation
+    for name in set(report.resolved) | set(report.unresolved):
+        found = json.loads((report.logs / "a__model" / name / "report.json").read_text())[name]["tests_status"]
+        assert found["FAIL_TO_PASS"]["failure"] == list(grades[name].failing_fail_to_pass)
+        assert found["PASS_TO_PASS"]["failure"] == list(grades[name].failing_pass_to_pass)
+
+
+def test_the_command_shows_the_report_and_runs_nothing_twice(
+    report: HarnessReport, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["grade", str(folder / "preds.jsonl"), "--dataset", str(folder / "rows.jsonl"), "--out", str(folder)]
+    assert main([*command, "--json", "--workers", "4", "--timeout", "120"]) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["outcomes"] == report.outcomes
+    assert "instances already run, skipping" in shown.err
+
+
+def test_the_command_grades_with_our_own_grader(
+    rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold = Prediction(instance_id="owner__shop-gold", model_name_or_path="m", model_patch=GOLD)
+    write_predictions(tmp_path / "preds.jsonl", [gold])
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--dataset", str(tmp_path / "rows.jsonl")]) == 0
+    assert "1 resolved, 0 unresolved, 0 empty, 0 error of 1" in capsys.readouterr().out
+
+
+def test_a_harness_that_fails_says_why(image: str, tmp_path: Path) -> None:
+    row = {**harness_row(a_row(image)), "eval_type": "pass_and_fail"}
+    del row["version"]
+    answer = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch=GOLD)
+    with pytest.raises(
+        SandboxError, match=r"the harness ended with exit code 1: KeyError: 'version' \(see .*harness.log"
+    ):
+        run_harness([row], [answer], tmp_path)

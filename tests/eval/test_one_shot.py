@@ -1,0 +1,47 @@
+"""The solver that answers once, with more than one place in its pack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from held_out import make_pair, make_taskset
+from made import make_pack
+from pydantic import JsonValue
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.env.config import SandboxConfig
+from gumshoe.eval.arms.solvers.brief import with_pack
+from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks
+from gumshoe.records import Completion, Message, StopReason, ToolCall, ToolSchema
+
+
+class Remembering(ScriptedPolicy):
+    """Keeps the last messages that it was asked with."""
+
+    asked: Sequence[Message] = ()
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        self.asked = messages
+        return self._script[0]
+
+
+def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path) -> None:
+    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    pack = make_pack(("shop.py", 3, 3), ("test_shop.py", 8, 9))
+    shown = looks(pack)
+    assert len(shown) == 2
+    fix: dict[str, JsonValue] = {"path": "shop.py", "start": 3, "end": 3, "code": "        total = total - 10"}
+    answer = Completion(text="", tool_calls=(ToolCall(id="fix", name="rewrite", arguments=fix),))
+    solver = Remembering([answer])
+    task = limited(with_pack(task, pack), pack)
+    policy = ShownFirst(solver, shown)
+    spec = EpisodeSpec(task, oracle)
+    found = Rollout(spec, make_agent(AGENT), policy, sandbox=SandboxConfig(kind="local", unsafe=True)).run()
+    assert [message.name for message in solver.asked if message.role == "tool"] == ["view", "view"]
+    assert [len(step.tool_calls) for step in found.steps] == [2, 1]
+    assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
+    assert "+        total = total - 10" in found.patch

@@ -1,0 +1,118 @@
+"""From results to the summary: the arms of a solver, uplift, costs, what the terminal says of them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
+from rich.console import Console
+
+from gumshoe.collect.config import OpenAIConfig, TasksConfig, TracebackConfig
+from gumshoe.collect.control import Control
+from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
+from gumshoe.eval.arms.build import make_arms
+from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
+from gumshoe.eval.results.records import ALL, FlakyTask, Result, Summary
+from gumshoe.eval.results.terminal import print_table
+from gumshoe.eval.scoring import make_results
+from gumshoe.eval.summarize import summarize, timing
+from gumshoe.records import Decision
+
+REFERENCES: tuple[ReferenceName, ...] = ("no_pack", "debug", "rewrite")
+
+
+def evaluated(
+    folder: Path, references: tuple[ReferenceName, ...] = REFERENCES
+) -> tuple[EvalConfig, Summary, Mapping[str, list[Result]]]:
+    """Three tasks; the seeker `good` names the place, `bad` does not, and the solver fixes what it is shown."""
+    tasks = [make_task(f"t{number}") for number in range(3)]
+    solver = SolverConfig(kind="policy", policy=OpenAIConfig(model="big", base_url="http://x"), references=references)
+    config = EvalConfig(
+        out=str(folder),
+        tasks=TasksConfig(source="casebook"),
+        arms=tuple(ArmConfig(name=name, policy=TracebackConfig()) for name in ("bad", "good")),
+        solver=solver,
+        resamples=100,
+    )
+    arms = make_arms(config)
+    packs: dict[str, Packs] = {name: Packs({(task.id, 0): None for task in tasks}) for name in references}
+    solutions: dict[tuple[str, str, int], Solution] = {}
+    for name, line in (("bad", 1), ("good", 8)):
+        steps = [make_step(0, "tax = 1"), make_step(1, "", tool="report", confidence=0.8, decision=Decision.REPORT)]
+        pack = make_pack(("cart.py", line, line), findings=[(0, "tax = 1")])
+        episodes = {
+            (task.id, 0): make_trajectory(steps, pack, task=task, name=f"{name}-{task.id}", tokens=100)
+            for task in tasks
+        }
+        packs[name] = Packs(dict.fromkeys(episodes, pack), episodes)
+    for name in ("bad", "good", *references):
+        for task in tasks:
+            solved = float(name == "good")
+            solutions[name, task.id, 0] = Solution(
+                solved,
+                PATCH if solved else "",
+                f"solver-{name}-{task.id}",
+                steps=4,
+                tokens=1000,
+                cost_usd=0.25,
+                seconds=2.0,
+            )
+    control = Control()
+    control.finish()  # the files of these tasks are in no image that could be read
+    run = EvalRun(config, tuple((task, make_oracle(task.id)) for task in tasks), control)
+    results = make_results(arms, packs, solutions, run)
+    flaky = (FlakyTask(task_id="t9", passed=2, runs=3),)
+    return config, summarize(config, run.tasks, flaky, arms, packs, results), results
+
+
+def test_the_summary_holds_uplift_calibration_and_flaky_tasks(tmp_path: Path) -> None:
+    _, summary, _ = evaluated(tmp_path)
+    uplift = {one.arm: one for one in summary.comparisons if (one.metric, one.group) == ("solved", ALL)}
+    assert summary.baseline == uplift["good"].baseline == "no_pack"
+    assert (uplift["good"].difference.value, uplift["good"].better, uplift["good"].worse) == (1.0, 3, 0)
+    assert {arm.name: arm.calibration_error for arm in summary.arms if arm.seeks} == {
+        "bad": pytest.approx(0.8),
+        "good": pytest.approx(0.2),
+    }
+    assert [(one.task_id, one.passed, one.runs) for one in summary.flaky] == [("t9", 2, 3)]
+    assert summary.solver == "big, agent"
+    assert ("debug", "rewrite") in {(one.arm, one.baseline) for one in summary.comparisons}
+    assert [(arm.name, arm.title) for arm in summary.arms if not arm.seeks] == [
+        ("no_pack", "solver alone"),
+        ("debug", "agent with debugger"),
+        ("rewrite", "agent without debugger"),
+    ]
+
+
+def test_a_result_holds_the_patch_and_both_episodes(tmp_path: Path) -> None:
+    _, _, results = evaluated(tmp_path)
+    good, alone = results["good"][0], results["no_pack"][0]
+    assert (good.trajectory, good.solver, good.patch) == ("good-t0", "solver-good-t0", PATCH)
+    assert (alone.trajectory, alone.solver, alone.stop, alone.patch) == ("", "solver-no_pack-t0", None, "")
+
+
+def test_without_arms_of_its_own_the_solver_is_compared_with_the_baseline(tmp_path: Path) -> None:
+    _, summary, _ = evaluated(tmp_path, references=())
+    assert {(one.arm, one.baseline) for one in summary.comparisons if one.metric == "solved"} == {("good", "bad")}
+    assert summary.baseline == "bad"
+
+
+def test_the_terminal_says_what_was_repaired_and_what_it_has_cost(tmp_path: Path) -> None:
+    out = io.StringIO()
+    print_table(evaluated(tmp_path)[1], Console(file=out, width=200))
+    text = out.getvalue()
+    assert "fixed, held-out bugs: 3 tasks" in text
+    assert "Solver tokens" in text
+    assert "+100" in text
+
+
+def test_seconds_stand_apart_from_the_summary(tmp_path: Path) -> None:
+    config, summary, results = evaluated(tmp_path)
+    seconds = timing(config, results)
+    assert seconds["good"][ALL]["solver_seconds"]["value"] == 2.0
+    assert seconds["good"][ALL]["total_seconds"]["value"] == 4.0
+    assert seconds["no_pack"][ALL]["solver_seconds"]["value"] is None
+    assert "seconds" not in summary.model_dump_json()

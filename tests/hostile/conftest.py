@@ -1,0 +1,44 @@
+"""A small repository, and a sandbox of each isolating kind in which nothing is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
+
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.records import Task, WorkspaceSpec
+
+LIMITS = SandboxConfig(memory_mb=256, pids=64, disk_mb=32)
+FILES = {
+    "app.py": "def double(n):\n    return n + n\n",
+    "tests/test_app.py": "from app import double\n\n\ndef test_double():\n    assert double(2) == 4\n",
+}
+
+
+@pytest.fixture
+def small_task(tmp_path: Path) -> Task:
+    """A task whose repository is a folder."""
+    for name, text in FILES.items():
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Task(
+        id="small",
+        source="test",
+        problem_statement="Nothing is wrong.",
+        workspace=WorkspaceSpec(path=str(tmp_path / "project")),
+        entrypoint=("python", "-m", "pytest", "-q"),
+    )
+
+
+@pytest.fixture(params=ISOLATED)
+def cell(request: pytest.FixtureRequest, small_task: Task) -> Generator[WardenSandbox]:
+    """A fresh sandbox, which must still work after the attack."""
+    config = LIMITS.model_copy(update={"kind": request.param})
+    with open_sandbox(small_task, config, trusted=False) as sandbox:
+        yield sandbox
+        assert sandbox.run(["echo", "alive"], timeout=60).output == "alive\n"

@@ -1,0 +1,128 @@
+"""The `local` sandbox runs only what comes with Gumshoe, unless the config accepts that it does not isolate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gumshoe.collect.control import Control
+from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env.diff import make_patch
+from gumshoe.env.harvest.baseline import find_baseline
+from gumshoe.env.harvest.config import BaselineConfig
+from gumshoe.env.synth.suite import Suite
+from gumshoe.env.synth.verify import ProjectVerifier
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.env.verifier import grade, verify
+from gumshoe.env.verifier.check import check_task
+from gumshoe.errors import ConfigError
+from gumshoe.eval.grading.flaky import find_flaky
+from gumshoe.records import Oracle, Task
+
+LOCAL = SandboxConfig(kind="local")
+REFUSED = "the local sandbox does not isolate"
+Pair = tuple[Task, Oracle]
+
+
+@pytest.fixture(scope="module")
+def case() -> Pair:
+    """A case of the casebook."""
+    return load_tasks("casebook")[0]
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> Path:
+    """A file that is made when anything of the attack runs on the host."""
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def foreign(small_task: Task, witness: Path) -> Pair:
+    """A task set's own repository and gold patch, both of which leave a file behind where they run."""
+    attack = f"open({str(witness)!r}, 'w').close()\n"
+    Path(str(small_task.workspace.path), "conftest.py").write_text(attack)
+    patch = make_patch({"tests/conftest.py": (None, attack.encode())})
+    return small_task.model_copy(update={"setup": (("touch", str(witness)),)}), Oracle(
+        task_id="small", gold_patch=patch
+    )
+
+
+def _flaky(task: Task, oracle: Oracle, folder: Path) -> None:
+    find_flaky([(task, oracle)], 1, LOCAL, folder / "flaky.jsonl", Control(), 1)
+
+
+def _synth(task: Task, oracle: Oracle, folder: Path) -> None:
+    ProjectVerifier("small", Path(str(task.workspace.path)), LOCAL).close()
+
+
+def _harvest(task: Task, oracle: Oracle, folder: Path) -> None:
+    project = Path(str(task.workspace.path))
+    find_baseline("small", project, Suite(), BaselineConfig(), LOCAL, lambda text: None)
+
+
+def _environment(task: Task, oracle: Oracle, folder: Path) -> None:
+    DebugEnv(task, oracle=oracle, sandbox=LOCAL, trusted=True).reset(seed=0)
+
+
+USERS: dict[str, Callable[[Task, Oracle, Path], object]] = {
+    "open": lambda task, oracle, folder: open_sandbox(task, LOCAL, trusted=True),
+    "environment": _environment,
+    "verify": lambda task, oracle, folder: verify(task, oracle, oracle.gold_patch, LOCAL, trusted=True),
+    "grade": lambda task, oracle, folder: grade(task, oracle, oracle.gold_patch, LOCAL, trusted=True),
+    "check": lambda task, oracle, folder: check_task(task, oracle, LOCAL),
+    "flaky": _flaky,
+    "synth": _synth,
+    "harvest": _harvest,
+}
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_nothing_of_a_foreign_task_set_runs(user: str, foreign: Pair, witness: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=REFUSED) as caught:
+        USERS[user](*foreign, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not witness.exists()
+
+
+@pytest.mark.parametrize("user", ["verify", "grade", "check", "flaky"])
+def test_a_foreign_answer_to_a_built_in_task_does_not_run(
+    user: str, case: Pair, foreign: Pair, witness: Path, tmp_path: Path
+) -> None:
+    task, oracle = case
+    with pytest.raises(ConfigError, match=REFUSED):
+        USERS[user](task, oracle.model_copy(update={"gold_patch": foreign[1].gold_patch}), tmp_path)
+    assert not witness.exists()
+
+
+def test_a_patch_of_a_model_does_not_run(case: Pair, foreign: Pair, witness: Path) -> None:
+    with pytest.raises(ConfigError, match=REFUSED):
+        grade(*case, foreign[1].gold_patch, LOCAL)
+    assert not witness.exists()
+
+
+def test_a_case_of_the_casebook_runs(case: Pair) -> None:
+    assert check_task(*case, LOCAL).problems == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"setup": (("true",),)},
+        {"entrypoint": ("sh", "-c", "true")},
+        {"debug_entrypoint": ("python", "-c", "0")},
+        {"overlay": {"conftest.py": "0\n"}},
+        {"activate": "export X=1"},
+        {"path": "/"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_task_that_only_looks_built_in_is_not(change: dict[str, object], case: Pair) -> None:
+    task, oracle = case
+    assert is_built_in(task, oracle)
+    assert is_built_in(task.model_copy(update={"id": "other", "problem_statement": "x"}), oracle)
+    own = {name: value for name, value in change.items() if name in Task.model_fields}
+    spec = task.workspace.model_copy(update={name: value for name, value in change.items() if name not in own})
+    assert not is_built_in(task.model_copy(update={**own, "workspace": spec}))

@@ -1,0 +1,177 @@
+"""No way to a reward but a repair: each hack is played as an episode, and earns nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from reward_hacks import FILES, HACKS, Hack  # pyright: ignore[reportMissingImports]
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.filters import make_rule
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.env import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.env.verifier import Verdict, verify
+from gumshoe.records import Completion, Limits, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+
+BACKENDS = [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("docker", "bubblewrap")]
+CLEAN = "def total(prices):\n    return sum(prices)\n"
+TESTS = [f"tests/test_shop.py::test_{name}" for name in ("total", "none", "same")]
+TOOLS = ("rewrite", "bash", "eval", "submit")
+REPAIR = Hack({"shop.py": CLEAN})
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Task, Oracle]:
+    task = Task(
+        id="shop",
+        source="test",
+        problem_statement="The total is wrong.",
+        workspace=WorkspaceSpec(path=str(written(tmp_path / "repo", FILES))),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        readonly=("/tests/",),
+        limits=Limits(command_timeout_s=120.0),
+    )
+    gold = make_patch({"shop.py": (FILES["shop.py"].encode(), CLEAN.encode())})
+    return task, Oracle(task_id="shop", gold_patch=gold, fail_to_pass=tuple(TESTS[:2]), pass_to_pass=(TESTS[2],))
+
+
+def played(pair: tuple[Task, Oracle], backend: str, hack: Hack) -> Trajectory:
+    """An episode in which the agent does what the hack says and submits."""
+    task, oracle = pair
+    calls = [
+        ToolCall(id=f"w{n}", name="rewrite", arguments={"path": path, "code": text.rstrip("\n")})
+        for n, (path, text) in enumerate(hack.files.items())
+    ]
+    for number, argv in enumerate(hack.commands):
+        script = argv[2].replace("'", "'\"'\"'")
+        calls.append(ToolCall(id=f"c{number}", name="bash", arguments={"command": f"python3 -c '{script}'"}))
+    calls.append(ToolCall(id="s", name="submit"))
+    policy = ScriptedPolicy([Completion(text="", tool_calls=tuple(calls))], trusted=False)
+    agent = dataclasses.replace(make_agent(AgentConfig(kind="debug")), tools=TOOLS)
+    sandbox = SandboxConfig(kind=backend, pool=2)  # pyright: ignore[reportArgumentType]
+    return Rollout(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=sandbox).run()
+
+
+def of_patch(pair: tuple[Task, Oracle], backend: str, changes: dict[str, str]) -> Verdict:
+    """The verdict on a patch that changes these files."""
+    sides = {path: (FILES[path].encode() if path in FILES else None, text.encode()) for path, text in changes.items()}
+    sandbox = SandboxConfig(kind=backend, pool=2)  # pyright: ignore[reportArgumentType]
+    return verify(*pair, make_patch(sides), sandbox, trusted=False)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", HACKS)
+def test_a_hack_earns_nothing(name: str, backend: str, pair: tuple[Task, Oracle]) -> None:
+    if name == "hangs":
+        pair = (pair[0].model_copy(update={"limits": Limits(command_timeout_s=5.0)}), pair[1])
+    found = played(pair, backend, HACKS[name])
+    assert sum(step.reward for step in found.steps) == 0.0
+    assert found.resolved is False
+    assert not make_rule("resolved").keeps(found)
+    assert bool(found.patch) is HACKS[name].patch
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_repair_earns_its_reward(backend: str, pair: tuple[Task, Oracle]) -> None:
+    found = played(pair, backend, REPAIR)
+    assert found.steps[-1].reward == 1.0
+    assert found.resolved is True
+    assert found.tampering == ()
+    assert make_rule("honest").keeps(found)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "name",
+    ["root-conftest", "pytest-ini-plugin", "shadow-pytest", "pytest-section-in-pyproject", "shadow-standard-library"],
+)
+def test_a_repair_that_brings_test_configuration_is_judged_by_the_original_one_and_is_not_honest(
+    name: str, backend: str, pair: tuple[Task, Oracle]
+) -> None:
+    found = played(pair, backend, Hack({**HACKS[name].files, "shop.py": CLEAN}))
+    assert found.resolved is True
+    assert any("put back" in fact for fact in found.tampering)
+    assert not make_rule("honest").keeps(found)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["pytest-patched", "assertion-error-swallowed", "hook-code-swapped"])
+def test_a_changed_test_runner_is_recorded(name: str, backend: str, pair: tuple[Task, Oracle]) -> None:
+    found = played(pair, backend, HACKS[name])
+    assert found.tampering
+    assert not make_rule("honest").keeps(found)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_gold_patch_may_change_the_configuration_of_its_tests(backend: str, pair: tuple[Task, Oracle]) -> None:
+    task, _ = pair
+    fixture = "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [2, 3]\n"
+    tests = "from shop import total\n\n\ndef test_total(prices):\n    assert total(prices) == 5\n"
+    gold = make_patch(
+        {
+            "shop.py": (FILES["shop.py"].encode(), CLEAN.encode()),
+            "conftest.py": (FILES["conftest.py"].encode(), (FILES["conftest.py"] + fixture).encode()),
+        }
+    )
+    test_patch = make_patch({"tests/test_shop.py": (FILES["tests/test_shop.py"].encode(), tests.encode())})
+    hidden = task.model_copy(update={"regime": "issue", "readonly": ()})
+    answer = Oracle(task_id="shop", gold_patch=gold, test_patch=test_patch, fail_to_pass=(TESTS[0],))
+    sandbox = SandboxConfig(kind=backend)  # pyright: ignore[reportArgumentType]
+    assert verify(hidden, answer, gold, sandbox, trusted=False).resolved
+    other = make_patch(
+        {
+            "shop.py": (FILES["shop.py"].encode(), CLEAN.encode()),
+            "conftest.py": (FILES["conftest.py"].encode(), b"import pytest\nraise SystemExit(0)\n"),
+        }
+    )
+    assert verify(hidden, answer, other, sandbox, trusted=False).resolved
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_doctest_in_a_source_file_does_not_undo_a_repair(backend: str, pair: tuple[Task, Oracle]) -> None:
+    task, _ = pair
+    module = 'def total(prices):\n    """\n    >>> total([2, 3])\n    5\n    """\n    return sum(prices){}\n'
+    assert task.workspace.path is not None
+    before, after = module.format(" - 1"), module.format("")
+    (Path(task.workspace.path) / "shop.py").write_text(before)
+    doctested = task.model_copy(update={"entrypoint": (*task.entrypoint, "--doctest-modules", "shop.py", "tests")})
+    gold = make_patch({"shop.py": (before.encode(), after.encode())})
+    named = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=("shop.py::shop.total",), pass_to_pass=(TESTS[2],))
+    sandbox = SandboxConfig(kind=backend)  # pyright: ignore[reportArgumentType]
+    assert verify(doctested, named, gold, sandbox, trusted=False).resolved
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_without_named_tests_those_of_the_original_decide(backend: str, pair: tuple[Task, Oracle]) -> None:
+    task, _ = pair
+    repaired = make_patch({"shop.py": (FILES["shop.py"].encode(), CLEAN.encode())})
+    exits = make_patch({"shop.py": (FILES["shop.py"].encode(), b"import os\nos._exit(0)\n")})
+    sandbox = SandboxConfig(kind=backend)  # pyright: ignore[reportArgumentType]
+    assert verify(task, None, repaired, sandbox, trusted=False).resolved
+    assert not verify(task, None, exits, sandbox, trusted=False).resolved
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_shell_script_that_runs_pytest_is_judged_by_its_tests(backend: str, pair: tuple[Task, Oracle]) -> None:
+    task, oracle = pair
+    script = task.model_copy(update={"entrypoint": ("sh", "-c", "python -m pytest -q; true")})
+    assert of_patch((script, oracle), backend, {"shop.py": CLEAN}).resolved
+    assert not of_patch((script, oracle), backend, {"conftest.py": ""}).resolved
+    silent = task.model_copy(update={"entrypoint": ("sh", "-c", "exit 0")})
+    verdict = of_patch((silent, oracle), backend, {"shop.py": CLEAN})
+    assert not verdict.resolved
+    assert "no test reported an outcome" in verdict.explanation

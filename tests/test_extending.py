@@ -1,0 +1,154 @@
+"""The examples of docs/architecture.md work as they are written, and none is longer than 40 lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+BLOCK = re.compile(r"^```python\n# (?P<file>\w+\.py)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def examples(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the modules of the page and two small projects; the current folder."""
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        assert block["code"].count("\n") <= 40
+        (tmp_path / block["file"]).write_text(block["code"], encoding="utf-8")
+    for name in ("one", "two"):
+        folder = tmp_path / "projects" / name
+        folder.mkdir(parents=True)
+        (folder / "calc.py").write_text("def double(x):\n    return x + 2\n", encoding="utf-8")
+        test = "from calc import double\n\n\ndef test_double():\n    assert double(3) == 6\n"
+        (folder / "test_calc.py").write_text(test, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def gumshoe(*words: str) -> str:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("gumshoe"), *words], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def write_config(folder: Path, **given: object) -> Path:
+    """A config of `gumshoe collect` in a folder of its own, with the modules beside it."""
+    config = {
+        "out": str(folder / "run"),
+        "tasks": {"source": "my_source:load", "options": {"path": str(folder / "projects")}},
+        "sandbox": {"kind": "local", "unsafe": True},
+        **given,
+    }
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def trajectories(folder: Path) -> list[dict[str, object]]:
+    lines = (folder / "run" / "trajectories.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_source_of_ones_own_is_listed_and_checked(examples: Path) -> None:
+    del examples
+    assert "mine/one" in gumshoe("tasks", "list", "my_source:load", "-o", "path=projects")
+    gumshoe("tasks", "check", "my_source:load", "-o", "path=projects", "--sandbox", "bubblewrap")
+
+
+def test_a_policy_of_ones_own_plays(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = {"kind": "custom", "path": "my_policy:RunThenStop", "options": {"why": "because"}}
+    config = write_config(examples, policy=policy, agent={"kind": "seeker"})
+    monkeypatch.chdir("/")
+    gumshoe("collect", str(config))
+    found = trajectories(examples)
+    assert len(found) == 2
+    assert all("because" in json.dumps(one["context_pack"]) for one in found)
+
+
+def test_a_tool_of_ones_own_answers(examples: Path) -> None:
+    from gumshoe.env import DebugEnv, SandboxConfig
+    from gumshoe.env.tasks import load_tasks
+    from gumshoe.records import ToolCall
+
+    task, _ = load_tasks("my_source:load", path=str(examples / "projects"))[0]
+    env = DebugEnv(task, tools=["view", "my_tools:wc"], sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True)
+    try:
+        env.reset(seed=0)
+        texts = [
+            env.step(ToolCall(id="1", name="wc", arguments={"path": path}))[0]["text"] for path in ("calc.py", "x/")
+        ]
+    finally:
+        env.close()
+    assert texts[0] == "2"
+    assert "give a file" in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"kind": "custom", "path": "no_such:thing"}, "policy 'no_such:thing' cannot be imported"),
+        ({"kind": "custom", "path": "my_source:load"}, "unexpected keyword argument"),
+        ({"kind": "custom", "path": "my_policy:RunThenStop", "options": {"nope": 1}}, "unexpected keyword argument"),
+    ],
+)
+def test_what_is_no_policy_is_refused(examples: Path, policy: dict[str, object], expected: str) -> None:
+    config = write_config(examples, policy=policy)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("gumshoe"), "collect", str(config)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert expected in done.stderr
+
+
+def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path) -> None:
+    config = write_config(examples)
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    settings["arms"] = [{"name": "mine", "policy": {"kind": "custom", "path": "my_policy:RunThenStop"}}]
+    settings["metrics"] = ["my_metrics:ReportLength"]
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    assert {"Report", "lines"} <= set(gumshoe("eval", str(config)).split())
+    summary = json.loads((examples / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["arms"][0]["groups"]["all"]["report_lines"]["value"] == 2
+
+
+def test_a_sandbox_of_ones_own_runs_programs(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(examples)
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.sandboxes.client import WardenSandbox
+    from gumshoe.env.sandboxes.link import Link
+    from gumshoe.plugins import load_path
+
+    backend = load_path("my_backend:NicedBackend", "sandbox")(SandboxConfig(kind="local"))
+    with WardenSandbox(Link(backend, 1 << 18)) as sandbox:
+        assert sandbox.backend == "niced"
+        assert sandbox.run(["nice"]).output.strip() == "19"
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("no_such:thing", "metric 'no_such:thing' cannot be imported"),
+        ("my_source:load", "is not a metric"),
+        ("nonsense", "unknown metric 'nonsense'"),
+    ],
+)
+def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str) -> None:
+    from gumshoe.errors import ConfigError
+    from gumshoe.eval.scorers.plugins import load_scorers
+
+    del examples
+    with pytest.raises(ConfigError, match=expected):
+        load_scorers([metric])

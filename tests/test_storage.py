@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.storage import (
+    append_line,
+    describe,
+    new_folder,
+    open_append,
+    parse_json,
+    read_bounded,
+    read_json,
+    read_jsonl,
+    read_records,
+    write_atomic,
+    write_jsonl,
+)
+
+
+class Pair(BaseModel):
+    name: str
+    size: int
+
+
+json_objects = st.dictionaries(st.text(max_size=5), st.text(max_size=8) | st.integers() | st.none(), max_size=4)
+
+
+@given(st.lists(json_objects, max_size=6))
+def test_rows_come_back_as_they_were_written(rows: list[dict[str, object]]) -> None:
+    file = Path(f"/dev/shm/gumshoe-storage-{os.getpid()}")
+    try:
+        write_jsonl(file, rows)
+        assert list(read_jsonl(file)) == list(enumerate(rows, start=1))
+        assert list(read_jsonl(file, finished=True)) == list(enumerate(rows, start=1))
+    finally:
+        file.unlink(missing_ok=True)
+
+
+@given(st.lists(json_objects, min_size=1, max_size=4), st.data())
+def test_every_cut_of_appended_lines_keeps_the_finished_ones(
+    rows: list[dict[str, object]], data: st.DataObject
+) -> None:
+    file = Path(f"/dev/shm/gumshoe-storage-{os.getpid()}")
+    try:
+        with open_append(file) as stream:
+            for row in rows:
+                append_line(stream, json.dumps(row, ensure_ascii=False), sync=False)
+        content = file.read_bytes()
+        cut = data.draw(st.integers(0, len(content)))
+        file.write_bytes(content[:cut])
+        whole = content[:cut].count(b"\n")
+        kept = [row for _, row in read_jsonl(file, finished=True)]
+        with open_append(file) as stream:
+            append_line(stream, "{}", sync=False)
+        assert [row for _, row in read_jsonl(file)] == [*kept, {}]
+        assert len(kept) == whole
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def test_a_line_separator_inside_a_string_does_not_end_the_line(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"text": "a\u2028b\x85c"}\n\n{"text": "d"}', encoding="utf-8")
+    assert list(read_jsonl(tmp_path / "x.jsonl")) == [(1, {"text": "a\u2028b\x85c"}), (3, {"text": "d"})]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"{", "line 2: not JSON: "),
+        (b"[" * 100_000, "line 2: not JSON: nested too deeply"),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "line 2: not JSON: "),
+        (b"\xff{}", "line 2: not JSON: "),
+        (b"null", "line 2 is not a JSON object"),
+        (b"[1]", "line 2 is not a JSON object"),
+    ],
+)
+def test_a_broken_line_is_one_error_that_names_it(tmp_path: Path, line: bytes, why: str) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b"{}\n" + line + b"\n{}\n")
+    with pytest.raises(ConfigError) as caught:
+        list(read_jsonl(file, error=ConfigError))
+    assert str(caught.value).startswith(f"{file} {why}")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_wrong_record_is_reported_with_its_line_and_field(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    write_jsonl(file, [Pair(name="a", size=1), {"name": "b", "size": "no"}])
+    found = read_records(file, Pair)
+    assert next(found) == Pair(name="a", size=1)
+    with pytest.raises(DatasetError, match=r"x\.jsonl line 2: size: Input should be a valid integer"):
+        next(found)
+    with pytest.raises(DatasetError, match=r"missing\.jsonl cannot be read: No such file"):
+        list(read_records(tmp_path / "missing.jsonl", Pair))
+
+
+def test_a_validation_error_is_described_in_one_line() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Pair.model_validate({"name": 3, "size": 1})
+    assert describe(caught.value) == "name: Input should be a valid string"
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_beside(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    write_atomic(file, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomic(file, "\ud800")
+    write_atomic(tmp_path / "y", b"\x00")
+    assert file.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y"]
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with new_folder(out) as fresh:
+        (fresh / "a").write_text("1")
+        assert not out.exists()
+    with pytest.raises(FileNotFoundError), new_folder(out) as fresh:
+        (fresh / "missing" / "b").write_text("2")
+    assert [path.name for path in out.iterdir()] == ["a"]
+    with new_folder(out) as fresh:
+        (fresh / "c").write_text("3")
+    assert [path.name for path in out.iterdir()] == ["c"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_pipe_and_a_sparse_file_are_refused_and_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(8 << 30)
+    (tmp_path / "small").write_bytes(b"12345")
+    with pytest.raises(DatasetError, match="pipe cannot be read: it is not a regular file"):
+        read_bounded(tmp_path / "pipe", 10)
+    with pytest.raises(DatasetError, match="sparse cannot be read: it is larger than 10 bytes"):
+        read_bounded(tmp_path / "sparse", 10)
+    with pytest.raises(DatasetError, match="sparse cannot be read: it is larger than"):
+        read_json(tmp_path / "sparse")
+    with pytest.raises(DatasetError, match="it is not a regular file"):
+        read_bounded(Path("/dev/zero"), 10)
+    with pytest.raises(DatasetError, match="small cannot be read: it is larger than 4 bytes"):
+        read_bounded(tmp_path / "small", 4)
+    assert read_bounded(tmp_path / "small", 5) == b"12345"
+
+
+def test_json_that_is_too_deep_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse_json("[" * 100_000)

@@ -1,0 +1,203 @@
+"""whatif: lines changed in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tool_bench import Bench
+
+Open = Callable[..., Bench]
+INSIDE = Path(__file__).parents[2] / "tools" / "inside"
+TOOLS = ("whatif", "eval", "view")
+
+SHOP = """\
+LIMIT = 3
+RATE = 2
+
+
+def price(count):
+    total = count * RATE
+    if count > LIMIT:
+        total = total - 2
+    return total
+
+
+def counter():
+    seen = 0
+
+    def step():
+        nonlocal seen
+        seen += 1
+        return seen
+
+    return step
+
+
+class Cart:
+    def sizes(self, numbers):
+        found = []
+        for number in numbers:
+            found.append(
+                number,
+            )
+        return found
+"""
+TESTS = """\
+from shop import Cart, counter, price
+
+
+def test_small():
+    assert price(2) == 4
+
+
+def test_large():
+    assert price(4) == 7
+
+
+def test_steps():
+    step = counter()
+    step()
+    assert step() == 3
+
+
+def test_sizes():
+    assert Cart().sizes([1, 2, 3]) == [1, 3]
+"""
+SMALL, LARGE, STEPS, SIZES = (f"test_shop.py::test_{name}" for name in ("small", "large", "steps", "sizes"))
+
+
+@pytest.fixture
+def shop(project: Path) -> Path:
+    (project / "test_cart.py").unlink()
+    (project / "shop.py").write_text(SHOP)
+    (project / "test_shop.py").write_text(TESTS)
+    return project
+
+
+def variant(line: int, do: str, **more: Any) -> Any:
+    return {"path": "shop.py", "line": line, "do": do, **more}
+
+
+def effects(bench: Bench, *variants: Any) -> list[tuple[list[str], list[str]]]:
+    observation = bench.call("whatif", variants=list(variants))
+    assert observation.failure is None, observation.text
+    found: Any = observation.data["variants"]
+    return [(result["passes"], result["fails"]) for result in found]
+
+
+def test_whatif_on_every_backend(open_bench: Open, backend: str, shop: Path) -> None:
+    bench = open_bench(backend, tools=TOOLS)
+    changed = [variant(8, "replace total = total - 1"), variant(6, "count = 9"), variant(18, "skip")]
+    observation = bench.call("whatif", variants=changed)
+    assert observation.text.splitlines() == [
+        "unchanged: 3 of 4 tests fail",
+        f"1 shop.py:8 replace total = total - 1: 1 test now pass: {LARGE}",
+        f"2 shop.py:6 count = 9: 1 test now fail: {SMALL}",
+        "3 shop.py:18 skip: no test changes",
+    ]
+    assert bench.workspace.patch() == ""
+
+
+def test_every_kind_of_change(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS)
+    assert effects(
+        bench,
+        variant(7, "true"),
+        variant(7, "False"),
+        variant(6, "return 7"),
+        variant(6, "RATE = 9"),
+        variant(17, "seen = 1", time=2),
+        variant(17, "seen = 1", time=1),
+        variant(27, "skip", when="number == 2"),
+        variant(28, "skip", time=2),
+    ) == [
+        ([], [SMALL]),
+        ([], []),
+        ([LARGE], [SMALL]),
+        ([], [SMALL]),
+        ([], []),
+        ([STEPS], []),
+        ([SIZES], []),
+        ([SIZES], []),
+    ]
+    assert (shop / "shop.py").read_text() == SHOP
+
+
+def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS)
+    (shop / "unused.py").write_text("x = 1\n")
+    bench.workspace.write_text("unused.py", "x = 1\n")
+    lines = bench.text(
+        "whatif",
+        variants=[
+            variant(4, "skip"),
+            variant(6, "true"),
+            variant(6, "total = = 3"),
+            {"path": "unused.py", "line": 1, "do": "skip"},
+            variant(7, "x = no_such_name"),
+        ],
+    ).splitlines()
+    assert lines[1].endswith("shop.py:4 is no statement")
+    assert "has no condition" in lines[2]
+    assert "invalid syntax" in lines[3]
+    assert lines[4].endswith("never reached")
+    assert lines[5].endswith(f"1 test now fail: {SMALL}")
+    assert "is a test" in bench.text("whatif", variants=[{"path": "test_shop.py", "line": 5, "do": "skip"}])
+    assert "no_such.py" in bench.text("whatif", variants=[{"path": "no_such.py", "line": 5, "do": "skip"}])
+    assert "give 1 to 16 variants" in bench.text("whatif", variants=[])
+
+
+def test_an_endless_loop_is_stopped_alone(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS)
+    observation = bench.call("whatif", variants=[variant(6, "while True: pass"), variant(8, "total -= -1")])
+    found: Any = observation.data["variants"]
+    assert [result["timed_out"] for result in found] == [True, False]
+    assert found[1]["passes"] == [LARGE]
+    assert observation.text.splitlines()[1].endswith("timed out")
+
+
+def test_unittest_and_plain_programs(open_bench: Open, project: Path) -> None:
+    (project / "shop.py").write_text(SHOP)
+    (project / "test_unit.py").write_text(
+        "import unittest\nfrom shop import price\n\nclass Case(unittest.TestCase):\n"
+        "    def test_large(self):\n        self.assertEqual(price(4), 7)\n"
+    )
+    bench = open_bench(tools=TOOLS, entrypoint=("python", "-m", "unittest", "test_unit"))
+    assert effects(bench, variant(9, "total = 7")) == [(["test_unit.Case.test_large"], [])]
+    (project / "check.py").write_text("from shop import price\nassert price(4) == 7\n")
+    bench = open_bench(tools=TOOLS, entrypoint=("python", "check.py"))
+    assert bench.text("whatif", variants=[variant(9, "total = 7")]).splitlines() == [
+        "unchanged: exit code 1",
+        "1 shop.py:9 total = 7: exit code 0",
+    ]
+
+
+def test_an_entrypoint_that_is_no_python_program(open_bench: Open, shop: Path) -> None:
+    observation = open_bench(tools=TOOLS, entrypoint=("sh", "-c", "exit 1")).call(
+        "whatif", variants=[variant(6, "skip")]
+    )
+    assert observation.failure is not None
+
+
+def test_the_script_on_other_pythons(python: str, shop: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    request = {"variants": [variant(8, "total -= 1"), variant(6, "RATE = 9")], "folder": str(folder), "deadline_s": 50}
+    (folder / "request.json").write_text(json.dumps(request))
+    env = {
+        **os.environ,
+        "GUMSHOE_WHATIF": str(folder / "request.json"),
+        "PYTEST_ADDOPTS": "-p gumshoe_outcomes -p no:cacheprovider",
+    }
+    argv = [python, str(INSIDE / "gumshoe_whatif.py"), "--", "-m", "pytest", "-q"]
+    subprocess.run(argv, cwd=shop, env=env, check=True, capture_output=True, timeout=60)
+    answers = json.loads((folder / "answer.json").read_text())
+    assert [answer["hits"] for answer in answers] == [0, 1, 2]
+    outcomes = [json.loads(line) for line in (folder / "1.jsonl").read_text().splitlines()]
+    assert {line["id"]: line["outcome"] for line in outcomes}[SMALL] == "passed"

@@ -1,0 +1,167 @@
+"""A `.gguf` file is unpacked once into a model folder; a template for tools is trained and served alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conversations import TOOLS, conversation, row
+from micro_config import make_config
+from tiny_model import make_tiny_tokenizer
+
+from gumshoe.cli import main
+from gumshoe.errors import ConfigError, ServeError
+from gumshoe.eval.serve.model_folder import check_model_folder
+from gumshoe.train.gguf import unpack
+from gumshoe.train.model import load_tokenizer
+from gumshoe.train.render import Renderer, spans
+from gumshoe.train.sft import train
+from gumshoe.train.template import read_template, training_template
+
+PLAIN = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+"""A chat template without tools."""
+
+
+def write_gguf(out: Path) -> dict[str, Any]:
+    """Writes a small Llama with a byte-level tokenizer and a template without tools; returns its matrices."""
+    import numpy as np
+    from gguf import GGUFWriter, TokenType
+
+    tokenizer = make_tiny_tokenizer([row(0), row(1)], vocab=400)
+    core = json.loads(tokenizer.backend_tokenizer.to_str())
+    tokens = [token for token, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])]
+    added = {token["content"] for token in core["added_tokens"]}
+    writer = GGUFWriter(str(out), "llama")
+    writer.add_name("small")
+    writer.add_context_length(4096)
+    writer.add_embedding_length(64)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(96)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(2)
+    writer.add_rope_dimension_count(32)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_types([TokenType.CONTROL if token in added else TokenType.NORMAL for token in tokens])
+    writer.add_token_merges([" ".join(merge) for merge in core["model"]["merges"]])
+    writer.add_bos_token_id(tokenizer.convert_tokens_to_ids("<|im_start|>"))
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    writer.add_unk_token_id(tokenizer.pad_token_id)
+    writer.add_chat_template(PLAIN)
+    draw = np.random.default_rng(0)
+    shapes = {"token_embd.weight": (len(tokens), 64), "output_norm.weight": (64,)}
+    shapes |= {f"blk.0.{name}.weight": (64, 64) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
+    shapes |= {"blk.0.ffn_gate.weight": (96, 64), "blk.0.ffn_up.weight": (96, 64), "blk.0.ffn_down.weight": (64, 96)}
+    shapes |= {"blk.0.attn_norm.weight": (64,), "blk.0.ffn_norm.weight": (64,)}
+    weights = {name: draw.normal(0, 0.05, shape).astype(np.float32) for name, shape in shapes.items()}
+    for name, matrix in weights.items():
+        writer.add_tensor(name, matrix)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return weights
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_file_becomes_a_model_folder_once(cache: Path, tmp_path: Path) -> None:
+    import numpy as np
+    from safetensors.torch import load_file
+
+    weights = write_gguf(tmp_path / "small.gguf")
+    folder = unpack(tmp_path / "small.gguf")
+    assert folder.is_relative_to(cache)
+    stored = load_file(folder / "model.safetensors")
+    found = stored["model.layers.0.mlp.down_proj.weight"].float().numpy()
+    assert np.abs(found - weights["blk.0.ffn_down.weight"]).max() < 1e-3
+    assert "quantization_config" not in json.loads((folder / "config.json").read_text())
+    made = (folder / "model.safetensors").stat().st_mtime_ns
+    (tmp_path / "small.gguf").rename(tmp_path / "moved.gguf")
+    (tmp_path / "small.gguf").write_bytes((tmp_path / "moved.gguf").read_bytes())
+    assert unpack(tmp_path / "small.gguf") == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == made
+    assert [path.name for path in (cache / "models").iterdir()] == [folder.name]
+
+
+def test_what_is_no_gguf_file_is_refused_in_one_line(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none.gguf cannot be read: No such file"):
+        unpack(tmp_path / "none.gguf")
+    (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(ConfigError, match=r"text.gguf is not a GGUF file"):
+        unpack(tmp_path / "text.gguf")
+    (tmp_path / "torn.gguf").write_bytes(b"GGUF\x03\x00\x00\x00")
+    with pytest.raises(ConfigError, match=r"torn.gguf cannot be unpacked"):
+        unpack(tmp_path / "torn.gguf")
+    assert not list((cache / "models").iterdir())
+
+
+def test_a_model_without_tools_is_refused_and_trains_with_the_bundled_template(
+    cache: Path, dataset: Path, tmp_path: Path
+) -> None:
+    write_gguf(tmp_path / "small.gguf")
+    settings: dict[str, Any] = {"model": str(tmp_path / "small.gguf"), "max_length": 4096, "max_steps": 1}
+    with pytest.raises(ConfigError, match=r"leaves out tools or their calls: .*chat_template: hermes"):
+        train(make_config(dataset, tmp_path / "run", **settings))
+    result = train(make_config(dataset, tmp_path / "run", chat_template="hermes", **settings))
+    check_model_folder(result.model)
+    assert load_tokenizer(str(result.model), None).chat_template == read_template("hermes")
+
+
+def test_unpack_writes_a_folder_that_serves(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_gguf(tmp_path / "small.gguf")
+    out = tmp_path / "models" / "small"
+    assert main(["unpack", str(tmp_path / "small.gguf"), "--out", str(out)]) == 2
+    assert "chat_template: hermes" in capsys.readouterr().err
+    with pytest.raises(ServeError, match="gumshoe unpack"):
+        check_model_folder(unpack(tmp_path / "small.gguf"))
+    with pytest.raises(ServeError, match="gumshoe unpack"):
+        check_model_folder(tmp_path / "small.gguf")
+    assert main(["unpack", str(tmp_path / "small.gguf"), "--out", str(out), "--chat-template", "hermes"]) == 0
+    check_model_folder(out)
+    assert main(["unpack", str(tmp_path / "small.gguf"), "--out", str(out)]) == 2
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_the_bundled_template_marks_all_that_the_assistant_writes(start: Path) -> None:
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = read_template("hermes")
+    renderer = Renderer(tokenizer, training_template(tokenizer))
+    rendered = renderer(row(0))
+    trained = [renderer.decode(tokens) for kind, tokens in spans(rendered) if kind == "trained"]
+    assert trained[0] == (
+        '[seek 0.3] What fails?\n<tool_call>\n{"name": "eval", "arguments": {}}\n</tool_call><|im_end|>\n'
+    )
+    assert len(trained) == 3
+    text = renderer.decode(rendered.input_ids)
+    assert text.count("<tool_response>\n[step ") == 2
+    assert all(f'"name": "{tool["function"]["name"]}"' in text for tool in TOOLS)
+
+
+def test_the_bundled_template_keeps_what_stands_in_front_as_a_conversation_grows(start: Path) -> None:
+    from trl.chat_template_utils import is_chat_template_prefix_preserving, supports_tool_calling
+
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = read_template("hermes")
+    assert is_chat_template_prefix_preserving(tokenizer)
+    assert supports_tool_calling(tokenizer)
+    render = tokenizer.apply_chat_template
+    whole = render(conversation(0), tools=TOOLS, tokenize=False)
+    for cut in (2, 4, 6):
+        asked = render(conversation(0)[:cut], tools=TOOLS, tokenize=False, add_generation_prompt=True)
+        assert whole.startswith(asked)
+
+
+def test_a_template_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"chat_template: nonsense cannot be read .* give a file, or one of hermes"):
+        read_template("nonsense")

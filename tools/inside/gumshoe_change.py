@@ -1,0 +1,190 @@
+"""Changes one line of a module as it is imported, in memory. Standard library only, Python 3.6 to 3.14.
+
+`do` says what: `skip` leaves the statement out, `true` and `false` force the condition of an `if` or `while`,
+`return EXPRESSION` leaves the function, `replace CODE` runs other code instead; anything else is code that runs before
+the statement, such as `x = 3`. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through Automated
+Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R. Gupta: Fault Localization using Value
+Replacement, ISSTA 2008.)
+"""
+
+import ast
+import builtins
+import importlib.machinery
+import os
+import symtable
+
+HIT = "__gumshoe_hit__"
+MOST_HITS = 1000
+
+
+class ChangeError(Exception):
+    """A change that cannot be made; its text says why."""
+
+
+def transform(variant):
+    """The changed code of a variant's module. Raises ChangeError."""
+    path, line = variant["path"], variant["line"]
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+        tree = ast.parse(source, path)
+    except OSError as error:
+        raise ChangeError("{}: {}".format(path, error.strerror)) from None
+    except (SyntaxError, ValueError) as error:
+        raise ChangeError("{}: {}".format(path, error)) from None
+    block, index, scopes = _find(tree, line)
+    if block is None:
+        raise ChangeError("{}:{} is no statement".format(path, line))
+    statement = block[index]
+    hit = _hit(variant)
+    block[index : index + 1] = _changed(statement, variant["do"].strip(), hit)
+    _declare(variant["do"], scopes, source, path)
+    _place(tree)
+    try:
+        return compile(tree, os.path.abspath(path), "exec", 0, True)
+    except (SyntaxError, ValueError) as error:
+        raise ChangeError("{}: {}".format(variant["do"], error)) from None
+
+
+def _find(tree, line):
+    """The block and the index in it of the innermost statement at a line, and the functions around it."""
+    best = (None, 0, [])
+    found = [(tree, [])]
+    while found:
+        node, scopes = found.pop(0)
+        inner = [*scopes, node] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scopes
+        for _, value in ast.iter_fields(node):
+            children = value if isinstance(value, list) else [value]
+            for index, child in enumerate(children):
+                if not isinstance(child, ast.AST):
+                    continue
+                found.append((child, inner))
+                if isinstance(value, list) and isinstance(child, ast.stmt) and _covers(child, line):
+                    known = best[0][best[1]].lineno if best[0] else 0
+                    if child.lineno >= known:
+                        best = (value, index, inner)
+    return best
+
+
+def _covers(statement, line):
+    """Whether a statement is at a line: it begins there, or it is a simple one that goes on there."""
+    if statement.lineno == line:
+        return True
+    if hasattr(statement, "body"):
+        return False
+    end = getattr(statement, "end_lineno", None)
+    if end is None:
+        end = max(getattr(node, "lineno", 0) for node in ast.walk(statement))
+    return statement.lineno <= line <= end
+
+
+def _hit(variant):
+    """The expression that says whether the change takes effect now."""
+    call = "{}({!r})".format(HIT, variant.get("time") or 0)
+    when = variant.get("when")
+    return _expression("({}) and {}".format(when, call) if when else call)
+
+
+def _changed(statement, do, hit):
+    """What stands in the place of the statement. Raises ChangeError."""
+    word, _, rest = do.partition(" ")
+    if do == "skip":
+        return [ast.If(test=hit, body=[ast.Pass()], orelse=[statement])]
+    if do.lower() in ("true", "false"):
+        if not isinstance(statement, (ast.If, ast.While)):
+            raise ChangeError("line {} has no condition of an if or while to force".format(statement.lineno)) from None
+        statement.test = ast.IfExp(test=hit, body=_expression(do.capitalize()), orelse=statement.test)
+        return [statement]
+    if word == "replace":
+        return [ast.If(test=hit, body=_statements(rest), orelse=[statement])]
+    return [ast.If(test=hit, body=_statements(do), orelse=[]), statement]
+
+
+def _statements(code):
+    try:
+        body = ast.parse("async def _():\n" + "\n".join(" " + line for line in code.split("\n"))).body[0].body
+    except (SyntaxError, ValueError) as error:
+        raise ChangeError("{}: {}".format(code, error)) from None
+    return body
+
+
+def _expression(code):
+    try:
+        return ast.parse(code, mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise ChangeError("{}: {}".format(code, error)) from None
+
+
+def _declare(do, scopes, source, path):
+    """Lets code that assigns to a global or to a variable of an outer function mean that one."""
+    if not scopes:
+        return
+    try:
+        assigned = {node.id for node in ast.walk(ast.parse(do)) if isinstance(node, ast.Name) and _stored(node)}
+    except SyntaxError:
+        return
+    table = symtable.symtable(source.decode("utf-8", "replace"), path, "exec")
+    for scope in scopes:
+        inner = [each for each in table.get_children() if each.get_name() == scope.name]
+        while inner and not any(_begins(each, scope) for each in inner):
+            inner = inner[1:]
+        table = next((each for each in inner if _begins(each, scope)), None) or _below(table, scope)
+        if table is None:
+            return
+    known = {symbol.get_name(): symbol for symbol in table.get_symbols()}
+    outer = [name for name in assigned if name in known and known[name].is_free()]
+    shared = [name for name in assigned if name in known and known[name].is_global()]
+    first = [ast.Nonlocal(names=outer)] if outer else []
+    first += [ast.Global(names=shared)] if shared else []
+    scopes[-1].body[:0] = first
+
+
+def _below(table, scope):
+    """The table of a function somewhere below another, through classes."""
+    for child in table.get_children():
+        if child.get_name() == scope.name and _begins(child, scope):
+            return child
+        found = _below(child, scope) if child.get_type() == "class" else None
+        if found is not None:
+            return found
+    return None
+
+
+def _begins(table, scope):
+    first = min([scope.lineno, *(each.lineno for each in scope.decorator_list)])
+    return table.get_lineno() in (scope.lineno, first)
+
+
+def _stored(node):
+    return isinstance(node.ctx, ast.Store)
+
+
+def _place(tree):
+    """Gives new nodes the line of what they stand in."""
+    ast.fix_missing_locations(tree)
+
+
+def install(change, record):
+    """Has the module of a change loaded from its changed code; each time that it takes effect adds a byte to a file."""
+    path, code = change
+    count = [0]
+    descriptor = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def hit(time):
+        count[0] += 1
+        if time and count[0] != time:
+            return False
+        if count[0] <= MOST_HITS or time:
+            os.write(descriptor, b".")
+        return True
+
+    setattr(builtins, HIT, hit)
+    loader = importlib.machinery.SourceFileLoader
+    get_code = loader.get_code
+
+    def get_changed(self, fullname):
+        if os.path.realpath(self.get_filename(fullname)) == os.path.realpath(path):
+            return code
+        return get_code(self, fullname)
+
+    loader.get_code = get_changed

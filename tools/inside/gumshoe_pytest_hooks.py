@@ -1,0 +1,86 @@
+"""Tells an observer when tests of pytest begin, run, fail and end. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has these methods:
+
+    begin(test)          a test begins; its set-up follows
+    run()                its own code follows
+    pause(error)         a phase is over; `error` is the exception that ended it, or None. What follows is not the test
+    end(failed)          the test is over
+    finish()             all tests are over
+    enter_report(), leave_report()      the code between builds the message of a failed assertion
+"""
+
+import functools
+import sys
+
+import pytest
+
+_REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
+
+
+class PytestHooks:
+    """The plugin."""
+
+    def __init__(self, observer):
+        self.observer = observer
+        self.failed = False
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Around a whole test."""
+        self.failed = False
+        self.observer.begin(item.nodeid)
+        try:
+            yield
+        finally:
+            self.observer.pause(None)
+            self.observer.end(self.failed)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item):
+        """Before a test's own code, when its set-up is done."""
+        self.observer.run()
+        yield
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        """After each phase, before anything looks at what came of it."""
+        self.observer.pause(call.excinfo.value if call.excinfo is not None else None)
+        yield
+
+    def pytest_runtest_logreport(self, report):
+        """A phase of the test has its report."""
+        if report.outcome == "failed":
+            self.failed = True
+
+    def pytest_sessionfinish(self):
+        """All tests are over."""
+        self.observer.finish()
+
+
+def observe(config, observer):
+    """Has a pytest run tell the observer, unless its tests run in other processes (xdist). Says whether it does."""
+    manager = config.pluginmanager
+    if manager.hasplugin("dsession") or hasattr(config, "workerinput"):
+        return False
+    manager.register(PytestHooks(observer), "gumshoe_observer")
+    rewrite = sys.modules.get("_pytest.assertion.rewrite")
+    for name in _REPORTS:
+        function = getattr(rewrite, name, None)
+        if function is not None:
+            setattr(rewrite, name, reporting(function, observer))
+    return True
+
+
+def reporting(function, observer):
+    """A function that builds messages of assertions, made to tell the observer."""
+
+    @functools.wraps(function)
+    def report(*arguments, **options):
+        observer.enter_report()
+        try:
+            return function(*arguments, **options)
+        finally:
+            observer.leave_report()
+
+    return report

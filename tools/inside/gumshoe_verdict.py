@@ -1,0 +1,216 @@
+"""Runs tests for a verdict and reports each outcome to the supervisor. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14. As a program, `gumshoe_verdict.py RUNNER argument...`, it runs pytest,
+unittest or a script with a runner of its own (Django's `runtests.py`, sympy's `bin/test`) in this process, and loads
+the runner before anything of the repository can be found. As a pytest plugin it reports from within a command of the
+repository's own.
+
+Reports go over a socket (named by the variable GUMSHOE_VERDICT, which is removed at once) as lines of a keyed digest
+and a JSON list:
+
+    ["start", id], ["result", id, outcome, message, title], ["broken", id, message], ["tampered", text], ["end", code],
+    ["final"]
+
+The last one is sent when the interpreter itself ends, by the main thread and with no caller, so that a process which
+leaves by `os._exit` does not send it. What code in this process could still do, if it were written against this very
+file: find the key among the interpreter's objects or in its memory, report whatever it likes, and leave.
+"""
+
+import _thread
+import atexit
+import gc
+import hashlib
+import json
+import os
+import runpy
+import socket
+import sys
+import traceback
+
+VARIABLE = "GUMSHOE_VERDICT"
+
+
+def connect():
+    """(function that sends a report, options) of the supervisor that this process was started by; None without one.
+
+    The key is known to the returned function alone. Reports of forked copies of this process are dropped.
+    """
+    where = os.environ.pop(VARIABLE, None)
+    if where is None:
+        return None
+    if where.startswith("fd:"):
+        line = socket.socket(fileno=int(where[3:]))
+        line.set_inheritable(False)
+    else:
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(where)
+        except OSError:  # Another process of the command was first, and reports.
+            return None
+    greeting = b""
+    while not greeting.endswith(b"\n"):
+        piece = line.recv(1 << 16)
+        if not piece:
+            return None
+        greeting += piece
+    options = json.loads(greeting.decode("ascii"))
+    send = sender(line, bytes.fromhex(options.pop("key")))
+    register_final(send)
+    return send, options
+
+
+def sender(line, key, blake2b=hashlib.blake2b, dumps=json.dumps, getpid=os.getpid):
+    """The function that sends a report."""
+    number = [0]
+    owner = getpid()
+    write = line.sendall
+
+    def send(*event):
+        if getpid() == owner:
+            payload = dumps(event).encode("ascii")
+            digest = blake2b(payload, key=key, digest_size=16, salt=b"%d" % number[0]).hexdigest()
+            number[0] += 1
+            write(digest.encode("ascii") + b" " + payload + b"\n")
+
+    return send
+
+
+def register_final(send, caller=sys._getframe, thread=_thread.get_ident):
+    """Has the interpreter send the last report when it ends; nothing else is to hold or to find what does it."""
+    main = thread()
+
+    def final():
+        try:
+            caller(1)
+        except ValueError:
+            if thread() == main:
+                send("final")
+
+    atexit.register(final)
+    if hasattr(gc, "freeze"):  # What is frozen is not listed among the interpreter's objects.
+        gc.collect()
+        gc.freeze()
+
+
+def is_changed(options):
+    """A function that tells whether the file of a name was changed by the patch."""
+    root = os.path.realpath(options["root"]) + os.sep
+    changed = {os.path.normpath(root + path) for path in options["changed"]}
+    known = {}
+
+    def changed_file(name):
+        if name not in known:
+            known[name] = not name.startswith("<") and os.path.realpath(os.path.join(root, name)) in changed
+        return known[name]
+
+    return changed_file
+
+
+def run_pytest(send, options, arguments, insert_folder):
+    """As `python -m pytest`, or as `pytest`, which leaves the current folder out of the path."""
+    import pytest
+    from gumshoe_verdict_pytest import Reporter
+
+    if insert_folder:
+        sys.path.insert(0, os.getcwd())
+    plugins = [Reporter(send, is_changed(options), ends=True)]
+    del send
+    return int(pytest.main(arguments, plugins=plugins))
+
+
+def run_unittest(send, options, arguments):
+    """As `python -m unittest`."""
+    import unittest
+
+    from gumshoe_verdict_unittest import report_unittest
+
+    report_unittest(send, is_changed(options))
+    sys.path.insert(0, os.getcwd())
+    sys.argv = ["python -m unittest", *arguments]
+    return ended(send, exit_code(lambda: unittest.main(module=None)))
+
+
+def run_script(send, options, arguments):
+    """As `python script argument...`: unittest's and sympy's tests report; without any, the script is the test."""
+    from gumshoe_verdict_unittest import describe, report_sympy, report_unittest, through_changed
+
+    changed = is_changed(options)
+    script = arguments[0]
+    inner = []
+
+    def report(*event):
+        inner.append(None)
+        send(*event)
+
+    def run():
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as error:
+            if not inner and through_changed(error.__traceback__, changed):
+                raise RuntimeError("the code under test ended the script") from None
+            raise
+
+    report_unittest(report, changed)
+    report_sympy(report, changed)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    sys.argv = list(arguments)
+    message = ""
+    try:
+        code = exit_code(run)
+    except Exception:
+        code, message = 1, describe(sys.exc_info())
+        traceback.print_exc()
+    if not inner:
+        send("start", script)
+        send("result", script, "failed" if code else "passed", message, "")
+    return ended(send, code)
+
+
+def exit_code(work):
+    """The exit code that Python would end with."""
+    try:
+        work()
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return int(error.code or 0) & 0xFF
+        sys.stderr.write("{}\n".format(error.code))
+        return 1
+    return 0
+
+
+def ended(send, code):
+    """Reports the runner's exit code and returns it."""
+    send("end", code)
+    return code
+
+
+def main():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    runner, arguments = sys.argv[1], sys.argv[2:]
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
+    sys.path.append(folder)
+    connection = connect()
+    if connection is None:
+        sys.exit("gumshoe: no supervisor to report to")
+    send, options = connection
+    if runner in ("pytest", "bare-pytest"):
+        code = run_pytest(send, options, arguments, insert_folder=runner == "pytest")
+    elif runner == "unittest":
+        code = run_unittest(send, options, arguments)
+    else:
+        code = run_script(send, options, arguments)
+    sys.exit(code)
+
+
+def pytest_configure(config):
+    """Within a command of the repository's own: registers the reporter, if this process is the first to connect."""
+    connected = connect()
+    if connected is not None:
+        from gumshoe_verdict_pytest import Reporter
+
+        send, options = connected
+        config.pluginmanager.register(Reporter(send, is_changed(options), ends=True), "gumshoe_verdict_reporter")
+
+
+if __name__ == "__main__":
+    main()

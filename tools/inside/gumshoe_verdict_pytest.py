@@ -1,0 +1,171 @@
+"""The pytest plugin that reports outcomes for a verdict. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later.
+"""
+
+import os
+import time
+
+import pytest
+from gumshoe_integrity import Watch
+from gumshoe_outcomes import Outcomes, plain_message
+
+RUNNER = ("_pytest", "pytest", "pluggy", "unittest", "gumshoe_outcomes", "gumshoe_verdict_pytest")
+# The runner is looked at again after a test only when this many times the cost of looking has passed.
+CHECK_EVERY = 20
+ASIDE = "the code under test left the test: "
+
+
+class Reporter(Outcomes):
+    """Reports the start and the outcome of every test, and what tampers with the runner.
+
+    A test passes when pytest says so, the body of the test has returned to this plugin, and the runner is as it was.
+
+    Args:
+        send: sends one report.
+        changed: whether the file of this name was changed by the patch.
+        ends: whether the end of the session is the last that can be reported.
+    """
+
+    def __init__(self, send, changed, ends=False):
+        super().__init__("", os.getcwd())
+        self._send = send
+        self._changed = changed
+        self._ends = ends
+        self._returned = set()
+        self._codes = {}
+        self._watch = None
+        self._cost = self._checked = 0.0
+        self._reported = set()
+        self._config = None
+        self._remote = False
+
+    def pytest_configure(self, config):
+        self._config = config
+        self._remote = config.pluginmanager.hasplugin("dsession")
+        own = os.path.realpath(pytest.__file__).startswith(os.path.realpath(self.root) + os.sep)
+        if not own:  # Pytest's own repository, whose tests run and change the very pytest that runs them.
+            self._watch = Watch(RUNNER, self._changed)
+            self._check()
+
+    def pytest_collection_finish(self, session):
+        """Notes the code of every test."""
+        for item in session.items:
+            function = getattr(item, "function", None)
+            self._codes[item.nodeid] = getattr(function, "__code__", None)
+
+    def pytest_collectreport(self, report):
+        """A file that could not be collected."""
+        if report.failed:
+            message = self._messages.pop(report.nodeid, "") or plain_message(report)
+            self._send("broken", report.nodeid or "collection", message)
+
+    def pytest_runtest_logstart(self, nodeid):
+        self._send("start", nodeid)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Has every test return to this plugin."""
+        run = item.runtest
+        returned = self._returned
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        if code is not self._codes.get(item.nodeid, code):
+            self._tampered("the code of {} was replaced".format(item.nodeid))
+
+        def runtest():
+            value = run()
+            returned.add(item.nodeid)
+            return value
+
+        item.runtest = runtest
+        yield
+        item.__dict__.pop("runtest", None)
+        self._check()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        """Keeps what is known about an exception, and refuses skips that the code under test raises."""
+        result = yield
+        report = result.get_result()
+        if call.excinfo is not None and report.outcome == "failed":
+            self._describe(call.excinfo, report)
+        elif call.excinfo is not None and self._left_by_code(call.excinfo.tb):
+            self._messages[report.nodeid] = ASIDE + call.excinfo.typename
+            self._results[report.nodeid] = "error"
+
+    def pytest_runtest_logreport(self, report):
+        passed = report.when == "call" and report.outcome == "passed"
+        if passed and not self._remote and not hasattr(report, "wasxfail") and report.nodeid not in self._returned:
+            self._tampered("{} is reported as passed, but its body did not return".format(report.nodeid))
+        if getattr(report, "outcome", None) == "rerun":
+            self._results.pop(report.nodeid, None)
+            self._returned.discard(report.nodeid)
+            return
+        super().pytest_runtest_logreport(report)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtestloop(self, session):
+        """After the last test, one that must fail shows whether failures are still reported."""
+        yield
+        self._check(always=True)
+        if not self._remote and session.items and not session.config.option.collectonly:
+            self._try_failure(session)
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session, exitstatus):
+        yield
+        self._check(always=True)
+        if self._ends:
+            self._send("end", int(session.exitstatus))
+
+    def _try_failure(self, session):
+        from _pytest.runner import call_and_report
+
+        try:
+            item = FailingItem.from_parent(session, name="gumshoe_must_fail")
+        except (AttributeError, TypeError):
+            item = FailingItem("gumshoe_must_fail", session)
+        try:
+            report = call_and_report(item, "call", log=False)
+        except Exception:  # A plugin that cannot bear such an item.
+            return
+        if report.outcome != "failed":
+            self._tampered("a test that must fail is reported as {}".format(report.outcome))
+
+    def _left_by_code(self, trace):
+        """Whether an exception that is no failure (a skip, an expected failure) came through a changed file."""
+        while trace is not None:
+            if self._changed(trace.tb_frame.f_code.co_filename):
+                return True
+            trace = trace.tb_next
+        return False
+
+    def _check(self, always=False):
+        now = time.monotonic()
+        if self._watch is None or not (always or now - self._checked > CHECK_EVERY * self._cost):
+            return
+        for text in self._watch.differences(self._config.hook):
+            self._tampered(text)
+        self._checked = time.monotonic()
+        self._cost = self._checked - now
+
+    def _tampered(self, text):
+        if text not in self._reported:
+            self._reported.add(text)
+            self._send("tampered", text[:300])
+
+    def _write(self, name, outcome, otherwise):
+        """Instead of into a file."""
+        message = self._messages.pop(name, "") or otherwise
+        self._frames.pop(name, None)
+        self._send("result", name, outcome, "" if outcome == "passed" else message, "")
+
+
+class FailingItem(pytest.Item):
+    """A test that must fail."""
+
+    def runtest(self):
+        raise AssertionError("this test must fail")
+
+    def reportinfo(self):
+        return "gumshoe_must_fail", 0, "gumshoe_must_fail"

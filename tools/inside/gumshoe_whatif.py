@@ -1,0 +1,156 @@
+"""Runs a program several times, each time with one line of the project changed in memory.
+
+    python gumshoe_whatif.py -- -m pytest -q          with the request in the file that GUMSHOE_WHATIF names
+
+Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
+"folder", "deadline_s"}`. The test runner is imported once; then the program is forked for the unchanged run and, when
+that is over, for each variant. In a fork the module at `path` is compiled from a changed syntax tree; no file changes.
+
+Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one) and `answer.json`: for each run its
+`exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect (`hits`), or `error`:
+why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
+
+import gumshoe_unittest_outcomes  # noqa: E402 - it is beside this file
+from gumshoe_change import ChangeError, install, transform  # noqa: E402
+from gumshoe_program import is_pytest, is_python, run_program, use_right_interpreter  # noqa: E402
+
+PATIENCE = 5
+LEAST_S = 3.0
+JOBS = 4
+
+
+class Run:
+    """One fork of the program."""
+
+    def __init__(self, number, program, folder, code):
+        self.number = number
+        self.answer = {"exit_code": None, "duration_s": 0.0, "hits": 0}
+        self.hits = os.path.join(folder, "{}.hits".format(number))
+        self.began = time.time()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setpgid(0, 0)
+            os._exit(_child(program, os.path.join(folder, "{}.jsonl".format(number)), self.hits, code))
+
+    def is_over(self):
+        """Whether it has ended; then takes in how."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid == 0:
+            return False
+        self.answer["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+        self._finish()
+        return True
+
+    def stop(self):
+        """Ends it, with all that it has started."""
+        self._kill()
+        os.waitpid(self.pid, 0)
+        self._finish()
+
+    def _kill(self):
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(OSError):
+                kill(self.pid, signal.SIGKILL)
+
+    def _finish(self):
+        self._kill()
+        self.answer["duration_s"] = round(time.time() - self.began, 3)
+        if os.path.exists(self.hits):
+            self.answer["hits"] = os.path.getsize(self.hits)
+
+
+class _Nobody:
+    """Stands for a debugger where there is none."""
+
+    @staticmethod
+    def post_mortem(*_):
+        return None
+
+
+def _child(program, record, hits, change):
+    os.environ["GUMSHOE_OUTCOMES"] = record
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    if change is not None:
+        install(change, hits)
+    if not is_pytest(program):
+        gumshoe_unittest_outcomes.install(record)
+    code = 1
+    try:
+        code = run_program(program, _Nobody)
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    return code
+
+
+def run_all(runs, deadline):
+    """Waits for runs, at most `JOBS` at a time; those that are not over at the deadline are stopped.
+
+    Args:
+        runs: functions that start a run.
+        deadline: of each run, by its beginning.
+    """
+    waiting, going, done = list(runs), [], []
+    while waiting or going:
+        while waiting and len(going) < min(JOBS, os.cpu_count() or 1):
+            going.append(waiting.pop(0)())
+        time.sleep(0.002)
+        for run in list(going):
+            over = run.is_over()
+            if not over and time.time() >= deadline(run.began):
+                run.stop()
+                over = True
+            if over:
+                going.remove(run)
+                done.append(run)
+    return done
+
+
+def main(arguments):
+    """Carries out the request. Returns the exit code, 2 for a program that is not Python."""
+    program = arguments[arguments.index("--") + 1 :]
+    use_right_interpreter(program, __file__)
+    if not is_python(program):
+        print("{} is not a Python program".format(program[0]), file=sys.stderr)
+        return 2
+    with open(os.environ.pop("GUMSHOE_WHATIF")) as file:
+        request = json.load(file)
+    sys.path.remove(_HERE)
+    if is_pytest(program):
+        importlib.import_module("pytest")  # so that each fork has it
+
+        sys.path.append(_HERE)  # where pytest finds the plugin that writes outcomes
+    folder, end = request["folder"], time.time() + request["deadline_s"]
+    answers = [{} for _ in range(len(request["variants"]) + 1)]
+    changes = {}
+    for number, variant in enumerate(request["variants"], start=1):
+        try:
+            changes[number] = (os.path.abspath(variant["path"]), transform(variant))
+        except ChangeError as error:
+            answers[number] = {"error": str(error)}
+    (base,) = run_all([lambda: Run(0, program, folder, None)], lambda began: end)
+    answers[0] = base.answer
+    patience = max(LEAST_S, PATIENCE * base.answer["duration_s"])
+    starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in changes]
+    for run in run_all(starts, lambda began: min(end, began + patience)):
+        answers[run.number] = run.answer
+    with open(os.path.join(folder, "answer.json"), "w") as file:
+        json.dump(answers, file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

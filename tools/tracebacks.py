@@ -1,0 +1,58 @@
+"""Frames of the project in the tracebacks that Python programs print."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from gumshoe.records import DebugFrame
+from gumshoe.tools.text import cut_line
+
+__all__ = ["describe_frame", "exception_text", "printed_frames"]
+
+_FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d*)(?:, in (?P<function>\S+))?')
+_FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"}
+_LINE_LIMIT = 160
+
+
+def printed_frames(printed: str, root: str) -> tuple[DebugFrame, ...]:
+    """The frames in printed tracebacks whose files are below `root` and not installed there, in order."""
+    return tuple(_frames(printed.splitlines(), root))
+
+
+def _frames(lines: list[str], root: str) -> Iterator[DebugFrame]:
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
+        match = _FRAME.match(line)
+        path = _relative(match["path"], root) if match else None
+        if match and path:
+            code = "" if _FRAME.match(following) or not following.startswith("    ") else following.strip()
+            yield DebugFrame(path=path, line=int(match["line"]), function=match["function"] or "<module>", code=code)
+
+
+def _relative(path: str, root: str) -> str | None:
+    """The path relative to the project; None for a file that is not part of it."""
+    if path.startswith("<"):
+        return None
+    full = posixpath.normpath(posixpath.join(root, path))
+    if not full.startswith(f"{root}/"):
+        return None
+    relative = full[len(root) + 1 :]
+    return None if _FOREIGN.intersection(relative.split("/")) else relative
+
+
+def exception_text(printed: str) -> str:
+    """What a printed traceback says below its last frame; the whole text where there is none."""
+    lines = printed.splitlines()
+    last = max((number for number, line in enumerate(lines) if _FRAME.match(line)), default=None)
+    if last is None:
+        return printed.strip()
+    rest = lines[last + 1 :]
+    while rest and (not rest[0].strip() or rest[0].startswith("    ")):
+        rest = rest[1:]
+    return "\n".join(rest).strip() or printed.strip()
+
+
+def describe_frame(frame: DebugFrame) -> str:
+    """`path:line in function: code`, on one line."""
+    return cut_line(f"{frame.path}:{frame.line} in {frame.function}: {frame.code}".rstrip(" :"), _LINE_LIMIT)
