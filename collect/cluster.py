@@ -127,6 +127,10 @@ class Host:
         """The verifier's grade of what was changed so far."""
         return self._current().verify()
 
+    def tampering(self) -> tuple[str, ...]:
+        """What the agent did to the harness."""
+        return self._current().tampering()
+
     def give_up(self) -> None:
         """Ends the call that is under way; called beside it."""
         if self._environment is not None:
@@ -266,6 +270,10 @@ class RemoteEnvironment:
     def verify(self) -> Grade:
         """The verifier's grade of what was changed so far."""
         return self._factory.call("verify")
+
+    def tampering(self) -> tuple[str, ...]:
+        """What the agent did to the harness."""
+        return self._factory.call("tampering")
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""

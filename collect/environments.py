@@ -71,6 +71,10 @@ class Environment(Protocol):
         """The verifier's grade of what was changed so far."""
         ...
 
+    def tampering(self) -> tuple[str, ...]:
+        """What the agent did to the harness in its own sandbox, as facts."""
+        ...
+
     def give_up(self) -> None:
         """Ends the call that another thread waits for, so that `close` need not wait for it."""
         ...
@@ -175,6 +179,10 @@ class LocalEnvironment:
     def verify(self) -> Grade:
         """The verifier's grade of what was changed so far."""
         return _grade(self._inner.task, self._inner.verify())
+
+    def tampering(self) -> tuple[str, ...]:
+        """What the agent did to the harness."""
+        return self._inner.tampering()
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""

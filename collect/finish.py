@@ -27,6 +27,7 @@ def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
     """
     assert episode.stop is not None, "the episode is not over"
     patch = _final_patch(episode)
+    tampering = episode.environment.tampering()
     grade = _grade(episode)
     return Trajectory(
         id=episode.spec.id,
@@ -39,7 +40,7 @@ def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
         patch=patch,
         context_pack=episode.context_pack,
         scores=_scores(episode, grade),
-        tampering=() if grade is None else grade.tampering,
+        tampering=(*tampering, *(() if grade is None else grade.tampering)),
         usage=episode.usage,
         provenance=_provenance(episode),
     )

@@ -22,6 +22,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
 from gumshoe.env.verifier import Verdict, verify
+from gumshoe.env.verifier.harness_files import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
 from gumshoe.protocols import Sandbox, TestRun, Tool
@@ -32,6 +33,7 @@ from gumshoe.tools.toolbox import Toolbox
 __all__ = ["DEFAULT_TOOLS", "DebugEnv"]
 
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
+FILES_NAMED = 5
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 
 
@@ -181,6 +183,15 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         except TaskError as error:
             return Verdict(run=TestRun(result=NOT_RUN), problems=(str(error),), unusable=True)
 
+    def tampering(self) -> tuple[str, ...]:
+        """What was done to the harness and, outside of the patch, to the tests' configuration, in the agent's sandbox.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        files = [f"test configuration changed outside of the patch: {path}" for path in self._unpatched_configuration()]
+        return (*self.sandbox.tampering(), *files[:FILES_NAMED])
+
     def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The last observation's text in mode `ansi`, else None."""
         return self._last_text if self.render_mode == "ansi" else None
@@ -196,6 +207,13 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
             told = Failure(kind=failure.kind, message=failure.message)
             return Observation(tool="", text=failure.message, failure=told)
         return self.toolbox.dispatch(call, self.workspace)
+
+    def _unpatched_configuration(self) -> list[str]:
+        try:
+            changes = self.workspace.unpatched(CONFIGURATION_FILES)
+        except ToolFailure:
+            return []
+        return [path for path, sides in sorted(changes.items()) if is_configuration(path, sides)]
 
     def _finish(self, observation: Observation) -> float:
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""

@@ -151,13 +151,32 @@ class Workspace:
         """
         with _damage():
             changes = self.sandbox.changes(self._base, ignore=self._hidden.pairs)
-        return make_patch(
-            {
-                path: (before, after)
-                for path, (before, after) in changes.items()
-                if not self._readonly.match(path) and not (before is None and self._untracked.match(path))
-            }
-        )
+        return make_patch({path: sides for path, sides in changes.items() if self._in_patch(path, sides[0])})
+
+    def unpatched(self, names: Sequence[str]) -> dict[str, tuple[bytes | None, bytes | None]]:
+        """Changed files that `patch` leaves out although the folders that they are in are none to leave out, such as
+        build folders, each with its content before and after.
+
+        Args:
+            names: gitignore patterns of the file names that are looked at.
+
+        Raises ToolFailure as `patch`.
+        """
+        wanted = Patterns(["*", "!*/", *(f"!{name}" for name in names), ".git/", "__pycache__/"])
+        with _damage():
+            changes = self.sandbox.changes(self._base, ignore=wanted.pairs)
+        return {
+            path: sides
+            for path, sides in changes.items()
+            if not self._in_patch(path, sides[0]) and not self._is_left_out(path.rpartition("/")[0])
+        }
+
+    def _in_patch(self, path: str, before: bytes | None) -> bool:
+        left_out = self._hidden.match(path) or self._readonly.match(path)
+        return not left_out and not (before is None and self._untracked.match(path))
+
+    def _is_left_out(self, folder: str) -> bool:
+        return bool(folder) and (self._hidden.match(folder) or self._untracked.match(folder))
 
     def _outcomes(self, record: str, result: ExecResult) -> tuple[TestOutcome, ...]:
         try:

@@ -235,7 +235,10 @@ def _unlink_files(folder):
 
 
 def hold_exactly(folder, files):
-    """Makes a folder hold these files (name to bytes) and nothing else, whatever was there."""
+    """Makes a folder hold these files (name to bytes) and nothing else, whatever was there. Returns the names of what
+    was not so.
+    """
+    different = []
     if os.path.islink(folder) or not os.path.isdir(folder):
         delete(folder)
         os.makedirs(folder)
@@ -244,11 +247,14 @@ def hold_exactly(folder, files):
         path = os.path.join(folder, name)
         if name not in files or os.path.islink(path):
             delete(path)
+            different.append(name)
     for name, data in files.items():
         path = os.path.join(folder, name)
         if _content(path) != data:
             delete(path)
             write_atomically(path, data)
+            different.append(name)
+    return different
 
 
 def _content(path):

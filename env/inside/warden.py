@@ -13,7 +13,6 @@ refused, `{"stopped": text}` when a limit of the whole sandbox was passed and al
 import base64
 import errno
 import io
-import json
 import os
 import re
 import shutil
@@ -33,51 +32,8 @@ from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
 from gumshoe.env.inside.snapshots import Snapshots
 from gumshoe.env.inside.state import empty, inspect
-
-CHUNK = 1 << 16
-
-
-class Terminal:
-    """The line to the host."""
-
-    def __init__(self, source, sink):
-        self.source = source
-        self.sink = sink
-        self._buffer = bytearray()
-
-    def read_request(self):
-        """The next request, or None when the host has gone."""
-        searched = 0
-        while True:
-            end = self._buffer.find(b"\n", searched)
-            if end >= 0:
-                line = bytes(self._buffer[:end])
-                del self._buffer[: end + 1]
-                return json.loads(line.decode("ascii"))
-            searched = len(self._buffer)
-            if not self._take_in():
-                return None
-
-    def check_cancelled(self):
-        """To be called when the host sends something in the middle of an exchange. Raises HostGone or Cancelled."""
-        if not self._take_in():
-            raise HostGone
-        raise Cancelled
-
-    def _take_in(self):
-        """Reads what is there; false when the host has gone."""
-        try:
-            data = os.read(self.source, CHUNK)
-        except OSError:
-            return False
-        self._buffer += data
-        return bool(data)
-
-    def answer(self, nonce, reply):
-        text = nonce + json.dumps(reply) + nonce + "\n"
-        view = memoryview(text.encode("ascii"))
-        while view:
-            view = view[os.write(self.sink, view) :]
+from gumshoe.env.inside.tampering import Tampering
+from gumshoe.env.inside.terminal import Terminal
 
 
 class Warden:
@@ -103,6 +59,8 @@ class Warden:
         self.sessions = {}
         self.opened = 0
         self.kept = (None, {})
+        self.support = None
+        self.tampered = Tampering(os.getpid())
 
     def configure(
         self, root, state, limits, cap, environment, disposable=None, folders=(), user=None, disk=None, patch_limit=None
@@ -132,6 +90,7 @@ class Warden:
         self.cap = cap
         self.environment = dict(os.environ)
         self.environment.update(environment)
+        self.tampered = Tampering(os.getpid())
         self._start_launcher()
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
 
@@ -185,12 +144,23 @@ class Warden:
         """Makes a folder hold exactly the files of a version (name to text), which are kept for the next time; false
         where they are not known yet.
         """
+        self.support = folder
         if files is not None:
             self.kept = (version, {name: text.encode("utf-8") for name, text in files.items()})
         if self.kept[0] != version:
             return False
-        hold_exactly(folder, self.kept[1])
+        self.tampered.note_modules(hold_exactly(folder, self.kept[1]))
         return True
+
+    def begin_episode(self):
+        """From now on, what programs do to the harness is kept for `tampering`."""
+        self.tampered.begin(time.time())
+
+    def tampering(self, python, env):
+        """What was done to the harness since `begin_episode`, as texts; `python` is whose files count."""
+        sessions = [session for session in self.sessions.values() if session.poll() is None]
+        known = [(session.job.supervisor, session.job.pid, session.ours) for session in sessions]
+        return self.tampered.facts(self.launcher.pid, known, python, self._environment(env))
 
     def snapshot(self):
         return self.snapshots.take()
@@ -211,6 +181,7 @@ class Warden:
             return Job(self.launcher, launch, stdin, stdout, control)
 
         session = Session(start, self.cap, self.host, self.watch)
+        session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
         self.opened += 1
         name = str(self.opened)
         self.sessions[name] = session

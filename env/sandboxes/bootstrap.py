@@ -27,6 +27,8 @@ MODULES = (
     "contents",
     "snapshots",
     "state",
+    "tampering",
+    "terminal",
     "warden",
 )
 

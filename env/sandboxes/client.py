@@ -135,6 +135,20 @@ class WardenSandbox:
         if not self._put("renew", folder=self.support, version=version):
             self._put("renew", folder=self.support, version=version, files=support_modules())
 
+    def begin_episode(self) -> None:
+        """From now on, `tampering` counts what programs do."""
+        self._link.ask("begin_episode")
+
+    def tampering(self) -> tuple[str, ...]:
+        """What programs did to the harness; see `protocols.Sandbox.tampering`."""
+        damage: tuple[str, ...] = ()
+        try:
+            self.prepare_support()
+        except WorkspaceDamaged as error:
+            damage = (str(error),)
+        python = self.python if self.isolated else None
+        return (*damage, *self._link.ask("tampering", python=python, env=self._variables(None)))
+
     def open_session(
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> WardenSession:

@@ -83,6 +83,7 @@ _FORMS: Mapping[str, Any] = {
     "session_wait_message": _Exchange,
     "session_poll": _Poll,
     "inspect": dict[str, JsonValue],
+    "tampering": list[str],
 }
 
 

@@ -24,7 +24,7 @@ LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cach
 
 def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
     """Copies the repository in, lays the overlay over it, activates its environment, runs the setup commands and
-    removes git's future.
+    removes git's future. What programs do to the harness counts as tampering from then on.
 
     Raises TaskError when the repository is missing or a setup command fails.
     """
@@ -48,6 +48,7 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
             raise TaskError(f"task {task.id}: setup command {_shortened(argv)!r} {how}: {last[0]}")
     if not config.keep_git_future:
         remove_future(sandbox)
+    sandbox.begin_episode()
 
 
 def _shortened(argv: Sequence[str]) -> str:

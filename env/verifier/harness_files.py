@@ -12,13 +12,22 @@ from typing import Any
 from gumshoe.env.tasks.doctests import is_doctest
 from gumshoe.records import Oracle
 
-__all__ = ["is_configuration", "is_runner", "is_test_file", "named_test_files", "shadowing_paths"]
+__all__ = [
+    "CONFIGURATION_FILES",
+    "is_configuration",
+    "is_runner",
+    "is_test_file",
+    "named_test_files",
+    "shadowing_paths",
+]
 
 ALWAYS = {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
 STARTUP = {"sitecustomize.py", "usercustomize.py"}
 RUNNERS = {"pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr", "attrs"}
 MORE_RUNNERS = {"colorama", "xdist", "execnet", "coverage", "pytest_cov", "pytest_timeout", "hypothesis", "tox"}
 SHADOWED = (RUNNERS | MORE_RUNNERS | set(sys.stdlib_module_names) | {"sitecustomize", "usercustomize"}) - {"test"}
+CONFIGURATION_FILES = (*sorted(ALWAYS | STARTUP), "setup.cfg", "pyproject.toml", "gumshoe_*", "*.pth", "*.py[co]")
+"""gitignore patterns that match what `is_configuration` takes for one, bytecode folders aside."""
 SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sympy/testing/pytest.py")
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
 MODULE = re.compile(r"(\w+?)(\.cpython-\w+|\.abi3)?(\.\w+)?")

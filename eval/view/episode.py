@@ -41,6 +41,7 @@ def of_trajectory(line: bytes, gold: str | None) -> Episode:
         "resolved": trajectory.resolved,
         "scores": [score.model_dump(mode="json") for score in trajectory.scores],
         "errors": list(trajectory.errors),
+        "tampering": list(trajectory.tampering),
         "usage": trajectory.usage.model_dump(mode="json"),
         "tools": [tool.model_dump(mode="json") for tool in trajectory.tools],
         "messages": [
@@ -74,6 +75,7 @@ def of_dataset(row: Mapping[str, Any], gold: str | None) -> Episode:
         "resolved": row.get("resolved"),
         "scores": [],
         "errors": [],
+        "tampering": [],
         "usage": row.get("usage") or {},
         "tools": [one.get("function", one) for one in _objects(row.get("tools"))],
         "messages": [_message_of_row(message) for message in messages],
@@ -116,6 +118,7 @@ def of_journal(entries: Sequence[Mapping[str, Any]]) -> Episode:
         "resolved": None,
         "scores": [],
         "errors": [],
+        "tampering": [],
         "usage": usage.model_dump(mode="json"),
         "tools": [],
         "messages": [_message(message) for message in messages],

@@ -83,6 +83,7 @@ def row_of_trajectory(data: Mapping[str, Any]) -> Row:
             "findings": len(_list(_map(data, "context_pack"), "findings")),
             "locations": len(_list(_map(data, "context_pack"), "locations")),
             "patched": "yes" if data.get("patch") else "no",
+            "tampered": "yes" if _list(data, "tampering") else "no",
         },
     )
 

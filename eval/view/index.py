@@ -24,7 +24,7 @@ from gumshoe.eval.view.facts import Row
 
 __all__ = ["Entry", "Index", "cache_folder"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Changes with the tables and with what is in them."""
 
 TABLES = f"""

@@ -196,6 +196,12 @@ class Sandbox(Protocol):
         """Writes the injected modules again, whatever a program has done to them."""
         ...
 
+    def tampering(self) -> tuple[str, ...]:
+        """What programs did to the harness, as short texts: processes that they left running; injected modules, the
+        interpreter's startup and the test runner that they changed. Writes the injected modules again.
+        """
+        ...
+
     def open_session(
         self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Session: ...

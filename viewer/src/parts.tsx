@@ -53,6 +53,15 @@ export function Outcome({ outcome, bare }: { outcome: string; bare?: boolean }) 
   )
 }
 
+/** Marks an episode in which the harness or the configuration of the tests was changed. */
+export function Tampered({ title }: { title: string }) {
+  return (
+    <span class="tampered" title={title}>
+      <span aria-hidden="true">⚠</span> tampered
+    </span>
+  )
+}
+
 export function Decision({ name }: { name: string | null }) {
   return <span class={`decision b-${name ?? 'none'}`}>{name ?? 'no decision'}</span>
 }

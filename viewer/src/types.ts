@@ -213,6 +213,7 @@ export interface Episode {
   resolved: boolean | null
   scores: { name: string; value: number | null; explanation: string }[]
   errors: string[]
+  tampering: string[]
   usage: { prompt_tokens?: number; completion_tokens?: number; cost_usd?: number | null }
   tools: { name: string; description: string; parameters: unknown }[]
   messages: Message[]

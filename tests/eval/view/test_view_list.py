@@ -169,3 +169,20 @@ def test_the_folder_of_a_working_process_is_said_to_be_live(tmp_path: Path) -> N
         with open_library(tmp_path / "run", cache=tmp_path / "cache") as library:
             (source,) = library.overview()["sources"]
             assert (source["live"], source["planned"]) == (True, 4)
+
+
+def test_tampering_is_marked_filtered_and_listed(browser: Browser, tmp_path: Path) -> None:
+    tampered = make_trajectory(1, SEEK).model_copy(update={"tampering": ("process left running: sleep 99",)})
+    write_run(tmp_path / "run", [make_trajectory(0, SEEK), tampered])
+    with open_library(tmp_path / "run", cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            page.goto(f"{site}/")
+            total(page, "2 episodes")
+            assert page.locator(".line .tampered").count() == 1
+            page.get_by_role("searchbox").fill("tampered:yes")
+            page.get_by_role("searchbox").press("Enter")
+            total(page, "1 episode")
+            rows(page).click()
+            expect(page.locator("header .tampered")).to_have_attribute("title", "process left running: sleep 99")
+            page.get_by_role("tab", name="Facts").click()
+            expect(page.locator(".facts-pane")).to_contain_text("process left running: sleep 99")

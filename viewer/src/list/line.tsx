@@ -3,7 +3,7 @@
 import { format } from '../address'
 import type { Query } from '../filters'
 import { count, moment, money, seconds, short } from '../format'
-import { Outcome, Strip } from '../parts'
+import { Outcome, Strip, Tampered } from '../parts'
 import type { Row } from '../types'
 
 const COLUMNS: [string, string][] = [
@@ -63,6 +63,7 @@ export function RowLine({ row, index, height, chosen, search }: LineProps) {
           <Outcome outcome={row.outcome} />
         </span>
         <span class="c-task" title={`${row.task}\n${row.source}`}>
+          {row.facts?.['tampered'] === 'yes' && <Tampered title="Filter by it: tampered:yes" />}
           {row.task || row.id}
         </span>
         <span class="c-policy" title={row.policy}>

@@ -40,16 +40,8 @@ export function FactsPane({ episode }: { episode: Episode }) {
           </dl>
         </section>
       ))}
-      {episode.errors.length > 0 && (
-        <section>
-          <h3>Errors</h3>
-          <ul>
-            {episode.errors.map((error, index) => (
-              <li key={index}>{error}</li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <Listed title="Tampering" texts={episode.tampering} />
+      <Listed title="Errors" texts={episode.errors} />
       {raw && episode.kind === 'run' && !episode.live && (
         <p class="raw">
           <a href={raw} download>
@@ -58,5 +50,19 @@ export function FactsPane({ episode }: { episode: Episode }) {
         </p>
       )}
     </div>
+  )
+}
+
+function Listed({ title, texts }: { title: string; texts: string[] }) {
+  if (!texts.length) return null
+  return (
+    <section>
+      <h3>{title}</h3>
+      <ul>
+        {texts.map((text, index) => (
+          <li key={index}>{text}</li>
+        ))}
+      </ul>
+    </section>
   )
 }

@@ -2,7 +2,7 @@
 
 import { format } from '../address'
 import { count, money, seconds, short } from '../format'
-import { episodeAddress, Outcome, Strip } from '../parts'
+import { episodeAddress, Outcome, Strip, Tampered } from '../parts'
 import type { Episode } from '../types'
 
 export function Heading({ episode, position }: { episode: Episode; position: number }) {
@@ -16,6 +16,7 @@ export function Heading({ episode, position }: { episode: Episode; position: num
         <span title={[episode.policy.kind, episode.policy.model].join(' ')}>{policyOf(episode) || 'in flight'}</span>
         <span>{count(episode.steps.length)} steps</span>
         {tokens > 0 && <span>{short(tokens)} tokens</span>}
+        {episode.tampering.length > 0 && <Tampered title={episode.tampering.join('\n')} />}
         {row?.seconds != null && <span>{seconds(row.seconds)}</span>}
         {usage.cost_usd != null && <span>{money(usage.cost_usd)}</span>}
         {episode.live && <span class="running">in progress</span>}
