@@ -1,100 +1,94 @@
-"""`gumshoe convert`: trajectories to ATIF, and from ATIF, SWE-agent or plain messages."""
+"""`gumshoe convert`: trajectories to and from other formats."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
-from gumshoe.collect.interchange import from_atif, from_messages, from_swe_agent, to_atif
+from gumshoe.collect.interchange import export_spans
+from gumshoe.collect.interchange.files import FORMATS, write_lines
 from gumshoe.collect.store import read_trajectories
-from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.errors import ConfigError
 from gumshoe.records import Trajectory
-from gumshoe.storage import new_folder, read_json, read_jsonl, write_atomic
+from gumshoe.storage import new_folder, read_records
 
 __all__ = ["configure", "run"]
 
 EPILOG = """\
 examples:
   gumshoe convert runs/a --to atif --out atif/          one JSON file a trajectory
-  gumshoe convert atif/*.json --from atif --out runs/b
+  gumshoe convert runs/a --to atif --out all.jsonl      one line a trajectory
+  gumshoe convert runs/a --to session --out sessions/   for the trace viewer of the Hugging Face hub
+  gumshoe convert runs/a --to otel --out spans.jsonl    OpenTelemetry spans, as OTLP/JSON
+  gumshoe convert runs/a --to otel --endpoint http://127.0.0.1:4318/v1/traces
+  gumshoe convert atif/ --from atif --out runs/b        files, or folders of them; ATIF 1.0 to 1.8
   gumshoe convert *.traj --from swe-agent --out runs/swe
   gumshoe convert chats.jsonl --from messages --out runs/c    lines of {"messages": [...], "tools": [...]}
 """
+FILES = (".json", ".jsonl")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("sources", nargs="+", type=Path, help="run folders (--to) or files (--from)")
+    parser.add_argument("sources", nargs="+", type=Path, help="runs or trajectories.jsonl (--to), files or folders")
     direction = parser.add_mutually_exclusive_group(required=True)
-    direction.add_argument("--to", choices=["atif"], help="format to write")
-    direction.add_argument("--from", dest="origin", choices=sorted(_READERS), help="format to read")
-    parser.add_argument("--out", type=Path, required=True, help="output folder")
+    writable = sorted(name for name, kind in FORMATS.items() if kind.write is not None)
+    direction.add_argument("--to", choices=writable, help="format to write")
+    direction.add_argument("--from", dest="origin", choices=sorted(FORMATS), help="format to read")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--out", type=Path, help="output folder, or a .json or .jsonl file for --to")
+    target.add_argument("--endpoint", metavar="URL", help="with --to otel: send the spans to this collector")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts and says how many."""
-    out: Path = arguments.out
-    if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
-        raise ConfigError(f"{out} already exists: choose another --out")
-    with new_folder(out) as fresh:
-        if arguments.to:
-            count = _write_atif(arguments.sources, fresh)
-        else:
-            count = _write_run(arguments.sources, arguments.origin, fresh)
-    print(f"{out}: {count} trajectories")
+    out: Path | None = arguments.out
+    if out is None:
+        if arguments.to != "otel":
+            raise ConfigError("--endpoint goes with --to otel: give --out")
+        count = _send(arguments.sources, arguments.endpoint)
+    else:
+        if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
+            raise ConfigError(f"{out} already exists: choose another --out")
+        count = _write(arguments.sources, arguments.to, out) if arguments.to else _read(arguments, out)
+    print(f"{out or arguments.endpoint}: {count} trajectories")
     return 0
 
 
-def _write_atif(runs: Sequence[Path], out: Path) -> int:
-    count = 0
-    for folder in runs:
-        for trajectory in read_trajectories(folder):
-            name = urllib.parse.quote(trajectory.id, safe="#")[:200]
-            write_atomic(out / f"{name}.json", json.dumps(to_atif(trajectory), ensure_ascii=False, indent=1) + "\n")
-            count += 1
+def _write(sources: Sequence[Path], target: str, out: Path) -> int:
+    kind = FORMATS[target]
+    assert kind.write is not None
+    trajectories = _of_runs(sources)
+    if out.suffix not in FILES:
+        with new_folder(out) as fresh:
+            return kind.write(trajectories, fresh)
+    if out.suffix not in kind.single:
+        raise ConfigError(f"{target} is not written to a {out.suffix} file: give a folder for --out")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
+        fresh = Path(scratch) / out.name
+        count = kind.write(trajectories, fresh)
+        fresh.replace(out)
     return count
 
 
-def _write_run(files: Sequence[Path], origin: str, out: Path) -> int:
-    found = (trajectory for file in files for trajectory in _READERS[origin](file))
-    count = 0
-    with (out / "trajectories.jsonl").open("w", encoding="utf-8") as target:
-        for trajectory in found:
-            target.write(trajectory.model_dump_json() + "\n")
-            count += 1
-    return count
+def _read(arguments: argparse.Namespace, out: Path) -> int:
+    kind = FORMATS[arguments.origin]
+    found = itertools.chain.from_iterable(kind.read_all(source) for source in arguments.sources)
+    with new_folder(out) as fresh:
+        return write_lines(fresh / "trajectories.jsonl", (trajectory.model_dump_json() for trajectory in found))
 
 
-def _read_atif(file: Path) -> Iterator[Trajectory]:
-    yield from_atif(_object(file))
+def _send(sources: Sequence[Path], endpoint: str) -> int:
+    from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter
+
+    return export_spans(_of_runs(sources), OTLPSpanExporter(endpoint))
 
 
-def _read_swe_agent(file: Path) -> Iterator[Trajectory]:
-    yield from_swe_agent(_object(file), name=file.name.removesuffix(".traj"))
-
-
-def _read_messages(file: Path) -> Iterator[Trajectory]:
-    for number, row in read_jsonl(file):
-        if not isinstance(row.get("messages"), list):
-            raise DatasetError(f"{file} line {number} has no list of messages")
-        name = str(row.get("id") or f"{file.stem}-{number}")
-        yield from_messages(row["messages"], row.get("tools") or (), name=name)
-
-
-def _object(file: Path) -> dict[str, Any]:
-    value = read_json(file)
-    if not isinstance(value, dict):
-        raise DatasetError(f"{file} must hold a JSON object")
-    return value
-
-
-_READERS: dict[str, Callable[[Path], Iterator[Trajectory]]] = {
-    "atif": _read_atif,
-    "messages": _read_messages,
-    "swe-agent": _read_swe_agent,
-}
+def _of_runs(sources: Sequence[Path]) -> Iterator[Trajectory]:
+    for source in sources:
+        yield from read_records(source, Trajectory) if source.is_file() else read_trajectories(source)

@@ -1,4 +1,4 @@
-"""ATIF, the Agent Trajectory Interchange Format: version 1.7 out, 1.0 to 1.7 in.
+"""ATIF, the Agent Trajectory Interchange Format: version 1.8 out, 1.0 to 1.8 in.
 
 What ATIF has no place for (decisions, rewards, structured observations, provenance) stands under `gumshoe` in its
 `extra` objects, so that a trajectory of ours comes back as it was. One from elsewhere is read from the common fields.
@@ -7,12 +7,13 @@ What ATIF has no place for (decisions, rewards, structured observations, provena
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from gumshoe import __version__
+from gumshoe.collect.interchange.clock import start_of
 from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task, tool_kind
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import DatasetError
@@ -29,17 +30,21 @@ from gumshoe.records import (
 )
 from gumshoe.storage import describe
 
-__all__ = ["VERSION", "from_atif", "to_atif"]
+__all__ = ["VERSION", "all_from_atif", "from_atif", "to_atif"]
 
-VERSION = "ATIF-v1.7"
+VERSION = "ATIF-v1.8"
+VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 OURS = "gumshoe"
-_STORED = ("schema_version", "task", "policy", "stop", "patch", "context_pack", "scores", "errors", "provenance")
+_STORED = ("schema_version", "task", "policy", "stop", "patch", "context_pack", "scores", "errors", "tampering")
 _STEP = ("index", "decision", "stated", "rationale", "confidence", "elided", "reward", "started_at", "duration_s")
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """The trajectory as an ATIF object, ready for JSON."""
-    ours = trajectory.model_dump(mode="json", include={*_STORED, "usage"})
+    if not trajectory.messages:
+        raise DatasetError(f"trajectory {trajectory.id} has no messages, and an ATIF trajectory needs a step")
+    ours = trajectory.model_dump(mode="json", include={*_STORED, "usage", "provenance"})
+    numbered = not any(_is_bare(trajectory, step) for step in trajectory.steps)
     usage = trajectory.usage
     return {
         "schema_version": VERSION,
@@ -59,13 +64,19 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
             **_known(total_cost_usd=usage.cost_usd),
             "total_steps": sum(message.role != "tool" for message in trajectory.messages),
         },
-        "extra": {OURS: ours},
+        "extra": {OURS: {**ours, "numbered": numbered}},
     }
+
+
+def _is_bare(trajectory: Trajectory, step: Step) -> bool:
+    """Whether the tools' answers stand in the conversation without the step's number, as in one from elsewhere."""
+    answers = trajectory.messages[step.message_index + 1 :]
+    return any(seen.text == answer.content for seen, answer in zip(step.observations, answers, strict=False))
 
 
 def _steps(trajectory: Trajectory) -> list[dict[str, Any]]:
     by_message = {step.message_index: step for step in trajectory.steps}
-    start = _start(trajectory)
+    start = start_of(trajectory)
     steps: list[dict[str, Any]] = []
     for index, message in enumerate(trajectory.messages):
         if message.role == "tool":
@@ -134,8 +145,8 @@ def _result(call: ToolCall, observation: Observation) -> dict[str, Any]:
 def from_atif(data: Mapping[str, Any]) -> Trajectory:
     """The trajectory in an ATIF object. Raises DatasetError for what is none."""
     version = data.get("schema_version")
-    if not isinstance(version, str) or not version.startswith("ATIF-v1."):
-        raise DatasetError(f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.x")
+    if version not in VERSIONS:
+        raise DatasetError(f"this is no ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}")
     try:
         return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
     except ValidationError as error:
@@ -144,7 +155,16 @@ def from_atif(data: Mapping[str, Any]) -> Trajectory:
         raise DatasetError(f"this ATIF trajectory cannot be read: {type(error).__name__}: {error}") from None
 
 
+def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
+    """The trajectory in an ATIF object, then those of the subagents that are embedded in it. Raises DatasetError."""
+    yield from_atif(data)
+    for embedded in data.get("subagent_trajectories") or ():
+        yield from all_from_atif(embedded)
+
+
 def _ours_back(data: Mapping[str, Any]) -> Trajectory:
+    rest = dict(data["extra"][OURS])
+    numbered = rest.pop("numbered", True)
     messages: list[Message] = []
     steps: list[Step] = []
     for entry in data["steps"]:
@@ -161,12 +181,12 @@ def _ours_back(data: Mapping[str, Any]) -> Trajectory:
         steps.append(Step(message_index=len(messages), completion=completion, observations=observations, **told))
         messages.append(completion.as_message())
         messages.extend(
-            tool_message(steps[-1].index, seen, call)
+            tool_message(steps[-1].index, seen, call) if numbered else _bare_message(seen, call)
             for call, seen in zip(completion.tool_calls, observations, strict=False)
         )
     return Trajectory.model_validate(
         {
-            **data["extra"][OURS],
+            **rest,
             "id": data["session_id"],
             "tools": _tools(data),
             "messages": messages,
@@ -207,32 +227,53 @@ def _completion(entry: Mapping[str, Any]) -> Completion:
 
 def _foreign(data: Mapping[str, Any]) -> Trajectory:
     agent = data["agent"]
-    turns: list[Message | Turn] = []
-    for entry in data["steps"]:
-        if entry["source"] != "agent":
-            turns.append(Message(role=entry["source"], content=_text(entry["message"])))
-            continue
-        completion = _completion(entry)
-        results = (entry.get("observation") or {}).get("results") or ()
-        turns.append(Turn(completion, _answers(completion.tool_calls, results)))
-    name = str(data.get("session_id") or data.get("trajectory_id") or "")
+    name = str(data.get("trajectory_id") or data.get("session_id") or "")
     return assemble(
-        turns,
+        [turn for entry in data["steps"] for turn in _turns(entry)],
         task=foreign_task(name, source="atif"),
         policy=PolicyInfo(kind="atif", model=agent.get("model_name") or "", agent=agent["name"]),
         tools=_tools(data),
     )
 
 
-def _answers(calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]) -> tuple[Observation, ...]:
-    """What each call was answered; results that name no call belong to the calls in order."""
+def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
+    """A step as a turn. What the agent's model did not write here and now is only shown, and trains nothing: a step
+    that was copied from an earlier trajectory, or that no model was asked for.
+    """
+    results = (entry.get("observation") or {}).get("results") or ()
+    if entry["source"] != "agent":
+        yield Message(role=entry["source"], content=_text(entry["message"]))
+        yield from (Message(role="user", content=_result_text(result)) for result in results)
+        return
+    completion = _completion(entry)
+    answers, others = _answers(completion.tool_calls, results)
+    if entry.get("is_copied_context") or entry.get("llm_call_count") == 0:
+        yield completion.as_message()
+        yield from (_bare_message(seen, call) for seen, call in zip(answers, completion.tool_calls, strict=True))
+    else:
+        yield Turn(completion, answers)
+    yield from (Message(role="user", content=text) for text in others)
+
+
+def _bare_message(seen: Observation, call: ToolCall) -> Message:
+    return Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
+
+
+def _answers(
+    calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[Observation, ...], list[str]]:
+    """What each call was answered, and the results of no call; those that name none belong to the calls in order."""
     named = {result["source_call_id"]: result for result in results if result.get("source_call_id")}
     rest = iter([result for result in results if not result.get("source_call_id")])
-    found = [named.get(call.id) or next(rest, None) for call in calls]
-    return tuple(
-        Observation(tool=call.name, text=_text((result or {}).get("content") or ""))
-        for call, result in zip(calls, found, strict=True)
+    found = [named.get(call.id) or next(rest, {}) for call in calls]
+    answers = tuple(
+        Observation(tool=call.name, text=_result_text(result)) for call, result in zip(calls, found, strict=True)
     )
+    return answers, [_result_text(result) for result in rest]
+
+
+def _result_text(result: Mapping[str, Any]) -> str:
+    return _text(result.get("content") or "")
 
 
 def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
@@ -244,16 +285,6 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-
-
-def _start(trajectory: Trajectory) -> datetime.datetime | None:
-    """About when the episode began, told from when it was written down."""
-    try:
-        end = datetime.datetime.fromisoformat(trajectory.provenance.created_at)
-    except ValueError:
-        return None
-    last = max((step.started_at + step.duration_s for step in trajectory.steps), default=0.0)
-    return end - datetime.timedelta(seconds=last)
 
 
 def _known(**values: Any) -> dict[str, Any]:

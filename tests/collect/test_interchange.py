@@ -12,7 +12,7 @@ from small_trajectories import trajectory
 
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.interchange import from_atif, from_messages, from_swe_agent, to_atif
+from gumshoe.collect.interchange import all_from_atif, from_atif, from_messages, from_swe_agent, to_atif
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -94,12 +94,12 @@ def test_a_trajectory_comes_back_from_atif_as_it_was(config: Make) -> None:
         assert from_atif(json.loads(json.dumps(to_atif(one)))) == one
 
 
-def test_atif_has_the_fields_of_version_1_7() -> None:
+def test_atif_has_the_fields_of_version_1_8() -> None:
     atif = to_atif(eventful())
     assert list(atif) == [
         *("schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "extra")
     ]
-    assert atif["schema_version"] == "ATIF-v1.7"
+    assert atif["schema_version"] == "ATIF-v1.8"
     assert set(atif["agent"]) == {"name", "version", "tool_definitions"}
     assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4, 5]
     assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent", "user"]
@@ -162,6 +162,7 @@ def test_a_foreign_atif_trajectory_is_read() -> None:
         {},
         {"schema_version": "ATIF-v2.0"},
         {"schema_version": "ATIF-v1.7"},
+        {**FOREIGN, "schema_version": "ATIF-v1.9"},
         {**FOREIGN, "steps": [{"step_id": 1}]},
         {**FOREIGN, "steps": [{"source": "nobody", "message": "x"}]},
         {**FOREIGN, "steps": [{"source": "agent", "message": 3}]},
@@ -171,6 +172,34 @@ def test_a_foreign_atif_trajectory_is_read() -> None:
 def test_what_is_no_atif_is_told(broken: dict[str, Any]) -> None:
     with pytest.raises(DatasetError):
         from_atif(broken)
+
+
+def test_what_another_model_wrote_earlier_is_shown_and_is_no_step() -> None:
+    """Steps that were copied from an earlier trajectory, or that no model was asked for (ATIF 1.5 and 1.7)."""
+    steps = [
+        {"step_id": 1, "source": "system", "message": "S", "observation": {"results": [{"content": "memory"}]}},
+        {**FOREIGN["steps"][1], "is_copied_context": True},
+        {"step_id": 3, "source": "agent", "message": "dispatch", "llm_call_count": 0},
+        {"step_id": 4, "source": "agent", "message": "done", "observation": {"results": [{"content": "event"}]}},
+    ]
+    found = from_atif({**FOREIGN, "schema_version": "ATIF-v1.8", "steps": steps})
+    assert [step.completion.text for step in found.steps] == ["done"]
+    assert [(message.role, message.content) for message in found.messages] == [
+        *(("system", "S"), ("user", "memory"), ("assistant", "Looking."), ("tool", "a.py"), ("tool", "b.py")),
+        *(("assistant", "dispatch"), ("assistant", "done"), ("user", "event")),
+    ]
+    assert found.messages[found.steps[0].message_index].content == "done"
+
+
+def test_embedded_subagents_are_trajectories_of_their_own() -> None:
+    embedded = {**FOREIGN, "schema_version": "ATIF-v1.8", "trajectory_id": "sub"}
+    found = list(all_from_atif({**FOREIGN, "subagent_trajectories": [embedded]}))
+    assert [one.task.id for one in found] == ["s-1", "sub"]
+
+
+@pytest.mark.parametrize("minor", range(9))
+def test_every_version_of_atif_is_read(minor: int) -> None:
+    assert len(from_atif({**FOREIGN, "schema_version": f"ATIF-v1.{minor}"}).steps) == 1
 
 
 def test_plain_messages_are_read() -> None:
@@ -232,19 +261,6 @@ def test_a_swe_agent_file_is_read() -> None:
 def convert(*words: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "gumshoe", "convert", *words]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
-
-
-def test_the_command_goes_there_and_back(tmp_path: Path, config: Make) -> None:
-    made = config(2)
-    collect(made)
-    there = convert(made.out, "--to", "atif", "--out", str(tmp_path / "atif"))
-    assert there.returncode == 0, there.stderr
-    files = sorted(str(file) for file in (tmp_path / "atif").glob("*.json"))
-    assert len(files) == 2
-    back = convert(*files, "--from", "atif", "--out", str(tmp_path / "back"))
-    assert back.returncode == 0, back.stderr
-    originals = {one.id: one for one in read_trajectories(Path(made.out))}
-    assert {one.id: one for one in read_trajectories(tmp_path / "back")} == originals
 
 
 def test_lines_end_only_where_a_line_ends(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""Files and folders of each format: what `gumshoe convert` reads and writes."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.interchange.atif import all_from_atif, to_atif
+from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.session import from_session, to_session
+from gumshoe.collect.interchange.spans import export_spans, from_spans
+from gumshoe.collect.interchange.swe_agent import from_swe_agent
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.records import Trajectory
+from gumshoe.storage import read_json, read_jsonl, write_atomic
+
+__all__ = ["FORMATS", "Format", "write_lines"]
+
+HEAD_BYTES = 4096
+Trajectories = Iterable[Trajectory]
+
+
+@dataclass(frozen=True)
+class Format:
+    """How trajectories stand in files.
+
+    Attributes:
+        endings: of its files, as they are looked for in a folder.
+        read: the trajectories in one file. Raises DatasetError.
+        holds: whether a file of a folder is one of them; others are passed over.
+        single: endings of the files that it writes to, instead of a folder.
+        write: writes them below a folder, or to a file, and returns how many; None for formats that are only read.
+    """
+
+    endings: tuple[str, ...]
+    read: Callable[[Path], Iterator[Trajectory]]
+    write: Callable[[Trajectories, Path], int] | None = None
+    single: tuple[str, ...] = ()
+    holds: Callable[[Path], bool] = lambda file: True
+
+    def read_all(self, source: Path) -> Iterator[Trajectory]:
+        """The trajectories in a file, or in all files of a folder and below it. Raises DatasetError."""
+        if not source.is_dir():
+            yield from self.read(source)
+            return
+        named = sorted(file for file in source.rglob("*") if file.suffix in self.endings and file.is_file())
+        files = [file for file in named if self.holds(file)]
+        if not files:
+            raise DatasetError(f"{source} holds no {' or '.join(self.endings)} files of this format")
+        for file in files:
+            yield from self.read(file)
+
+
+def _read_atif(file: Path) -> Iterator[Trajectory]:
+    for value in [row for _, row in read_jsonl(file)] if file.suffix == ".jsonl" else [_object(file)]:
+        yield from all_from_atif(value)
+
+
+def _holds_atif(file: Path) -> bool:
+    """Whether it names a version of ATIF near its beginning: job folders of Harbor hold other JSON, too."""
+    with file.open("rb") as opened:
+        return b'"ATIF-v' in opened.read(HEAD_BYTES)
+
+
+def _write_atif(trajectories: Trajectories, out: Path) -> int:
+    if out.suffix == ".jsonl":
+        return write_lines(out, (_json(to_atif(one)) for one in trajectories))
+    return _write_each(trajectories, out, ".json", lambda one: json.dumps(to_atif(one), ensure_ascii=False, indent=1))
+
+
+def _read_session(file: Path) -> Iterator[Trajectory]:
+    yield from_session([row for _, row in read_jsonl(file)], name=file.stem)
+
+
+def _write_sessions(trajectories: Trajectories, out: Path) -> int:
+    return _write_each(
+        trajectories,
+        out,
+        ".jsonl",
+        lambda one: "\n".join(_json(line) for line in to_session(one)),
+    )
+
+
+def _read_spans(file: Path) -> Iterator[Trajectory]:
+    lines = [row for _, row in read_jsonl(file)] if file.suffix == ".jsonl" else [_object(file)]
+    yield from from_spans(lines, name=str(file))
+
+
+def _write_spans(trajectories: Trajectories, out: Path) -> int:
+    from opentelemetry.exporter.otlp.json.file.trace_exporter import FileSpanExporter
+
+    return export_spans(trajectories, FileSpanExporter(out if out.suffix == ".jsonl" else out / "spans.jsonl"))
+
+
+def _read_swe_agent(file: Path) -> Iterator[Trajectory]:
+    yield from_swe_agent(_object(file), name=file.name.removesuffix(".traj"))
+
+
+def _read_messages(file: Path) -> Iterator[Trajectory]:
+    for number, row in read_jsonl(file):
+        if not isinstance(row.get("messages"), list):
+            raise DatasetError(f"{file} line {number} has no list of messages")
+        name = str(row.get("id") or f"{file.stem}-{number}")
+        yield from_messages(row["messages"], row.get("tools") or (), name=name)
+
+
+FORMATS: dict[str, Format] = {
+    "atif": Format((".json", ".jsonl"), _read_atif, _write_atif, (".json", ".jsonl"), _holds_atif),
+    "messages": Format((".jsonl",), _read_messages),
+    "otel": Format((".json", ".jsonl"), _read_spans, _write_spans, (".jsonl",)),
+    "session": Format((".jsonl",), _read_session, _write_sessions, (".jsonl",)),
+    "swe-agent": Format((".traj",), _read_swe_agent),
+}
+
+
+def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callable[[Trajectory], str]) -> int:
+    """One file each below `out`; where `out` is itself named like such a file, that one."""
+    count = 0
+    for count, trajectory in enumerate(trajectories, 1):
+        name = f"{urllib.parse.quote(trajectory.id, safe='#')[:200]}{ending}"
+        if out.suffix == ending and count > 1:
+            raise ConfigError(f"{out.name} holds one trajectory and there are several: give a folder for --out")
+        write_atomic(out if out.suffix == ending else out / name, text(trajectory) + "\n")
+    return count
+
+
+def write_lines(out: Path, lines: Iterable[str]) -> int:
+    """Writes lines without their ends to a file, and returns how many."""
+    with out.open("w", encoding="utf-8") as target:
+        return sum(target.write(f"{line}\n") > 0 for line in lines)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _object(file: Path) -> dict[str, Any]:
+    value = read_json(file)
+    if not isinstance(value, dict):
+        raise DatasetError(f"{file} must hold a JSON object")
+    return value

@@ -1,0 +1,139 @@
+"""Hypothesis strategies for whole, consistent trajectories: those of an episode of ours, and those from elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from small_trajectories import trajectory
+
+from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task
+from gumshoe.collect.tool_output import tool_message
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Decision,
+    Failure,
+    Message,
+    Observation,
+    PolicyInfo,
+    Provenance,
+    Score,
+    Step,
+    StopReason,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+
+__all__ = ["foreign", "own"]
+
+TEXT = st.text(max_size=20)
+COUNT = st.integers(0, 2**40)
+SECONDS = st.floats(0, 1e6)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)
+OBJECTS = st.dictionaries(TEXT, VALUES, max_size=2)
+USAGES = st.builds(
+    Usage,
+    prompt_tokens=COUNT,
+    completion_tokens=COUNT,
+    cached_tokens=COUNT,
+    cost_usd=st.none() | SECONDS,
+    duration_s=SECONDS,
+)
+OBSERVATIONS = st.builds(
+    Observation,
+    tool=st.text(min_size=1, max_size=8),
+    text=TEXT,
+    data=OBJECTS,
+    failure=st.none() | st.builds(Failure, kind=TEXT, message=TEXT),
+    truncated=st.booleans(),
+    duration_s=SECONDS,
+)
+
+
+@st.composite
+def completions(draw: st.DrawFn) -> Completion:
+    calls = tuple(
+        draw(
+            st.builds(ToolCall, id=st.just(f"c{number}"), name=TEXT, arguments=OBJECTS)
+            | st.builds(ToolCall, id=st.just(f"c{number}"), name=TEXT, parse_error=TEXT, raw=st.none() | TEXT)
+        )
+        for number in range(draw(st.integers(0, 2)))
+    )
+    tokens = draw(st.none() | st.lists(st.tuples(COUNT, st.floats(-100, 0)), max_size=3))
+    return Completion(
+        text=draw(TEXT),
+        reasoning=draw(st.none() | TEXT),
+        tool_calls=calls,
+        finish_reason=draw(st.sampled_from(["stop", "length", "tool_calls"])),
+        usage=draw(USAGES),
+        model=draw(TEXT),
+        token_ids=None if tokens is None else tuple(token for token, _ in tokens),
+        logprobs=None if tokens is None else tuple(logprob for _, logprob in tokens),
+    )
+
+
+@st.composite
+def own(draw: st.DrawFn) -> Trajectory:
+    """An episode as `gumshoe collect` writes it, with at least one message."""
+    messages = [Message(role="system", content=draw(TEXT)), Message(role="user", content=draw(TEXT))]
+    steps: list[Step] = []
+    for index in range(draw(st.integers(0, 3))):
+        completion = draw(completions())
+        seen = tuple(draw(OBSERVATIONS) for _ in completion.tool_calls)
+        steps.append(
+            Step(
+                index=index,
+                message_index=len(messages),
+                decision=draw(st.none() | st.sampled_from(Decision)),
+                stated=draw(st.none() | st.sampled_from(Decision)),
+                rationale=draw(st.none() | TEXT),
+                confidence=draw(st.none() | st.floats(0, 1)),
+                completion=completion,
+                observations=seen,
+                elided=draw(st.integers(0, 5)),
+                reward=draw(st.floats(-1, 1)),
+                started_at=draw(SECONDS),
+                duration_s=draw(SECONDS),
+            )
+        )
+        messages.append(completion.as_message())
+        messages += [tool_message(index, one, call) for one, call in zip(seen, completion.tool_calls, strict=True)]
+        if draw(st.booleans()):
+            messages.append(Message(role="user", content=draw(TEXT)))
+    return trajectory(
+        draw(st.text(min_size=1, max_size=10)),
+        tools=draw(st.lists(st.builds(ToolSchema, name=TEXT, description=TEXT, parameters=OBJECTS), max_size=2)),
+        messages=tuple(messages),
+        steps=tuple(steps),
+        stop=draw(st.sampled_from(StopReason)),
+        patch=draw(TEXT),
+        context_pack=draw(st.none() | st.builds(ContextPack, hypothesis=TEXT)),
+        scores=tuple(draw(st.lists(st.builds(Score, name=TEXT, value=st.none() | SECONDS), max_size=2))),
+        errors=tuple(draw(st.lists(TEXT, max_size=2))),
+        tampering=tuple(draw(st.lists(TEXT, max_size=2))),
+        usage=draw(USAGES),
+        provenance=Provenance(
+            gumshoe=draw(TEXT),
+            python="3",
+            sandbox="local",
+            created_at=draw(st.sampled_from(["", "2026-11-22T08:00:00+00:00"])),
+        ),
+    )
+
+
+@st.composite
+def foreign(draw: st.DrawFn) -> Trajectory:
+    """An episode that was read from another format."""
+    turns: list[Message | Turn] = [Message(role="user", content=draw(TEXT))]
+    for _ in range(draw(st.integers(0, 3))):
+        completion = draw(completions())
+        turns.append(Turn(completion, tuple(Observation(tool=c.name, text=draw(TEXT)) for c in completion.tool_calls)))
+    policy = PolicyInfo(kind="elsewhere", agent=draw(TEXT))
+    return assemble(turns, task=foreign_task(draw(TEXT), source="elsewhere"), policy=policy, tools=())
