@@ -45,6 +45,16 @@ class Baseline:
     deselected: dict[str, str]
     seconds: float
 
+    def without(self, tests: Iterable[str], reason: str) -> Baseline:
+        """The baseline with more tests deselected."""
+        left_out = dict.fromkeys(tests, reason)
+        return Baseline(
+            (*self.arguments, *(f"--deselect={test}" for test in left_out)),
+            tuple(test for test in self.passing if test not in left_out),
+            {**self.deselected, **left_out},
+            self.seconds,
+        )
+
 
 @dataclass
 class Runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.suite import Suite
+from gumshoe.env.synth.verify import UnfitTests
 from gumshoe.errors import TaskError
 from gumshoe.storage import write_atomic
 
@@ -28,6 +30,8 @@ __all__ = ["REPORT", "STAGES", "PackageReport", "harvest_package", "read_report"
 
 REPORT = "report.json"
 STAGES = ("get", "environment", "baseline", "bugs", "check")
+# How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
+FLAKY_ROUNDS = 4
 # A task's command may take so many times what the clean suite takes, and no less than this.
 COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
 
@@ -100,9 +104,9 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
         baseline = _baseline(source, project, built, key, config, say)
         report.tests, report.deselected = len(baseline.passing), baseline.deselected
         report.suite_s = round(baseline.seconds, 3)
-    suite = Suite(built.lock.name, baseline.arguments, max(COMMAND_S, COMMAND_FACTOR * baseline.seconds))
     with _Stage("bugs", report, note) as say:
-        made = harvest_bugs(source.name, project, suite, baseline, config, folder, say)
+        made, baseline = _bugs(source, project, built, baseline, config, folder, say)
+        report.tests, report.deselected = len(baseline.passing), baseline.deselected
         report.counts, report.candidates = dict(made), made.total()
         _write_lock(built.lock, folder)
     with _Stage("check", report, note) as say:
@@ -167,6 +171,28 @@ def _baseline(
 
     made = StageCache("baseline").get(key, make, lambda made: True)
     return Baseline(tuple(made["arguments"]), tuple(made["passing"]), made["deselected"], made["seconds"])
+
+
+def _bugs(
+    source: Source,
+    project: Path,
+    built: Built,
+    baseline: Baseline,
+    config: HarvestConfig,
+    folder: Path,
+    say: Callable[[str], None],
+) -> tuple[Counter[str], Baseline]:
+    """What became of the candidates, and the baseline without the tests that turned out to be flaky."""
+    problem = ""
+    for _ in range(FLAKY_ROUNDS):
+        suite = Suite(built.lock.name, baseline.arguments, max(COMMAND_S, COMMAND_FACTOR * baseline.seconds))
+        try:
+            return harvest_bugs(source.name, project, suite, baseline, config, folder, say), baseline
+        except UnfitTests as unfit:
+            problem = str(unfit)
+            say(f"without {len(unfit.tests)} flaky tests")
+            baseline = baseline.without(unfit.tests, "flaky")
+    raise TaskError(f"its tests do not become stable: {problem}")
 
 
 def _write_lock(lock: Lock, folder: Path) -> None:

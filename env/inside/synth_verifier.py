@@ -57,12 +57,17 @@ def baseline(project, forks, early):
     project.restore()
     again = forks.run([])
     covered, modules = seen.pop("covered"), seen.pop("modules")
-    seen["stable"] = again.get("outcomes") == seen["outcomes"]
-    known = {"seen": seen, "fit": seen["stable"] and verdict_of(seen) == "survived", "early": early}
+    seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
+    known = {"seen": seen, "fit": not seen["unstable"] and verdict_of(seen) == "survived", "early": early}
     known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
     known["modules"] = modules
     known["cpu_s"] = min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0)))
     return known
+
+
+def differing(first, second):
+    """The tests that two runs give different outcomes."""
+    return sorted(test for test in set(first) | set(second) if first.get(test) != second.get(test))
 
 
 def preload(names):

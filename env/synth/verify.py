@@ -16,7 +16,7 @@ from gumshoe.env.synth.suite import Suite
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import parse_json
 
-__all__ = ["Baseline", "Failure", "ProjectVerifier", "Verdict"]
+__all__ = ["Baseline", "Failure", "ProjectVerifier", "UnfitTests", "Verdict"]
 
 PACKAGE = "gumshoe.env.inside"
 MODULES = ("suite_tracer", "suite_plugins", "suite_forks", "suite_project", "synth_verifier")
@@ -35,6 +35,14 @@ STARTUP_S = 60.0
 TRACE_FACTOR = 3.0
 PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
+
+
+class UnfitTests(TaskError):
+    """Tests fail, or change their outcome, on the clean project; `tests` are their ids."""
+
+    def __init__(self, message: str, tests: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.tests = tests
 
 
 @dataclass(frozen=True)
@@ -130,12 +138,14 @@ class ProjectVerifier:
             raise TaskError(f"project {self.name}: {seen['collection_errors'][0]} cannot be collected by pytest")
         failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILED]
         if failing:
-            raise TaskError(f"project {self.name}: {failing[0]} fails without any bug: fix the project first")
+            reason = f"project {self.name}: {failing[0]} fails without any bug: fix the project first"
+            raise UnfitTests(reason, (*failing, *seen["unstable"]))
         passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSED)
         if not passing:
             raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
-        if not seen["stable"]:
-            raise TaskError(f"project {self.name}: two runs of its tests differ: make them deterministic")
+        if seen["unstable"]:
+            reason = f"project {self.name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
+            raise UnfitTests(reason, tuple(seen["unstable"]))
         return Baseline(passing)
 
     def _ending(self, status: str) -> str:

@@ -5,8 +5,10 @@ The local sandbox does not isolate and is not in this suite, but for what it doe
 
 from __future__ import annotations
 
-import gc
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -234,13 +236,28 @@ def test_a_search_that_never_ends_is_given_up(cell: WardenSandbox, task: Task) -
         Workspace(task, cell).grep("(a+)+$", "long.txt")
 
 
+# In a process of its own, where nothing else opens descriptors meanwhile.
+OPEN_AND_CLOSE = """\
+import os, sys
+from pathlib import Path
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.records import Task
+
+def descriptors():
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+task = Task.model_validate_json(sys.argv[1])
+before = descriptors()
+with open_sandbox(task, SandboxConfig(kind=sys.argv[2], unsafe=True), trusted=True) as sandbox:
+    sandbox.open_session(["sleep", "876"])
+print(sorted(descriptors() - before) if sys.argv[2] == "local" else [])
+"""
+
+
 @pytest.mark.parametrize("kind", ["local", *ISOLATED])
-def test_nothing_is_left_on_the_host(kind: str, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    gc.collect()  # what earlier tests left in cycles must not be counted
-    before = {path.name for path in Path("/proc/self/fd").iterdir()}
-    with open_sandbox(task, SandboxConfig(kind=kind, unsafe=True), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
-        sandbox.open_session(["sleep", "876"])
+def test_nothing_is_left_on_the_host(kind: str, task: Task, tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", OPEN_AND_CLOSE, task.model_dump_json(), kind]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
     assert list(tmp_path.iterdir()) == []
-    if kind == "local":
-        assert {path.name for path in Path("/proc/self/fd").iterdir()} <= before

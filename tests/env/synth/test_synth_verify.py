@@ -220,7 +220,7 @@ def test_a_closed_verifier_says_so(project: Path) -> None:
         (
             "import os, pathlib\nMARK = pathlib.Path(os.environ['HOME'], 'ran')\n\n"
             "@__import__('pytest').mark.skipif(MARK.exists(), reason='x')\ndef test_once():\n    MARK.touch()\n",
-            "two runs of its tests differ",
+            "differ: make it deterministic",
         ),
     ],
 )
