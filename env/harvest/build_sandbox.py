@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -55,6 +56,16 @@ class BuildResult:
     @property
     def ok(self) -> bool:
         return self.exit_code == 0 and self.problem is None
+
+    @property
+    def why(self) -> str:
+        """Why it failed, in one line."""
+        if self.problem is not None:
+            return self.problem
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        telling = [line for line in lines if re.match(r"^(?:ERROR: |error: |[\w.]*Error: )", line)]
+        useful = [line for line in telling if "subprocess-exited" not in line] or telling or lines[-1:]
+        return useful[0].removeprefix("ERROR: ")[:200] if useful else f"exit code {self.exit_code}"
 
 
 class BuildSandbox:

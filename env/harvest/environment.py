@@ -13,30 +13,24 @@ import os
 import platform
 import re
 import shutil
-import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from gumshoe.env.environments import INSIDE, RECORD, environment_folder
+from gumshoe.env.environments import INSIDE, environment_folder
 from gumshoe.env.harvest.archives import copy_tree
 from gumshoe.env.harvest.build_sandbox import BuildResult, BuildSandbox
+from gumshoe.env.harvest.built_files import WORKSPACE, entries, package_files, ship_project, small_text
 from gumshoe.env.harvest.config import BuildConfig
+from gumshoe.env.harvest.lock import PIP, PYTHON, Lock, keep_environment
 from gumshoe.env.harvest.metadata import read_package
 from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
 from gumshoe.env.harvest.pythons import Interpreter, choose_python
 from gumshoe.env.harvest.requirements import TEST_NAMES, test_requirements
 from gumshoe.errors import TaskError
 
-__all__ = ["Lock", "build_environment", "install_lock"]
+__all__ = ["Built", "build_environment", "quiet_arguments"]
 
-WORKSPACE = "/workspace"
-PYTHON = f"{INSIDE}/bin/python"
-PIP = (PYTHON, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile", "--prefer-binary")
-# Files of setuptools' own copies and of programs that nobody calls.
-MAX_PACKAGE_FILE = 1 << 20
-NOT_SHIPPED = frozenset({"build", "dist", "__pycache__", ".git", ".pytest_cache", ".hypothesis", ".eggs"})
 COLLECT = (PYTHON, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
 ALL_COLLECTED = 0
 COLLECTED = re.compile(r"^\S+\.(?:py|txt|rst|md)::", re.MULTILINE)
@@ -54,41 +48,6 @@ TURNED_OFF = {
     "pytest-randomly": ("-p", "no:randomly"),
     "pytest-xdist": ("-n0",),
 }
-
-
-@dataclass(frozen=True)
-class Lock:
-    """Everything that an environment is made from.
-
-    Attributes:
-        python: major.minor of the interpreter.
-        machine: system and processor, since extensions differ.
-        packages: pinned requirements, sorted.
-        files: the package's own metadata and path files, relative to the folder of installed packages.
-        variables: environment variables that its tests need.
-    """
-
-    python: str
-    machine: str
-    packages: tuple[str, ...]
-    files: dict[str, str] = field(default_factory=dict[str, str])
-    variables: dict[str, str] = field(default_factory=dict[str, str])
-
-    @classmethod
-    def from_json(cls, data: Any) -> Lock:
-        """The lock that was written as JSON. Raises TypeError, KeyError or AttributeError for other data."""
-        return cls(
-            python=str(data["python"]),
-            machine=str(data["machine"]),
-            packages=tuple(str(item) for item in data["packages"]),
-            files={str(key): str(value) for key, value in data["files"].items()},
-            variables={str(key): str(value) for key, value in data["variables"].items()},
-        )
-
-    @property
-    def name(self) -> str:
-        """The name of the environment: a hash of all this."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -124,11 +83,11 @@ def build_environment(source: Path, project: Path, config: BuildConfig, note: Ca
             python=".".join(map(str, python.version[:2])),
             machine=f"{platform.system()}-{platform.machine()}".lower(),
             packages=builder.freeze(),
-            files=dict(_package_files(root, python)),
+            files=dict(package_files(root, python)),
             variables=variables,
         )
-        _ship(source, workspace, project)
-        _keep(root, lock, python)
+        ship_project(source, workspace, project)
+        keep_environment(root, lock, python)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return Built(lock, tuple(builder.skipped), (*quiet_arguments(lock.packages), *builder.arguments))
@@ -151,7 +110,7 @@ class Builder:
         self._note(f"installing with Python {python.text}")
         made = self._run([str(python.path), "-m", "venv", INSIDE])
         if not made.ok:
-            raise TaskError(f"no virtual environment: {_why(made)}")
+            raise TaskError(f"no virtual environment: {made.why}")
         package = read_package(self._source)
         wanted = test_requirements(package)
         needed = ["pytest", *wanted.packages, *plugins_used(self._source)]
@@ -182,7 +141,7 @@ class Builder:
         """Installs what is missing until all tests can be collected, or nothing more is found. None where some can."""
         tried: set[str] = set()
         bases = (self._source, self._source / "src")
-        own = {path.name.removesuffix(".py") for base in bases for path in _entries(base)}
+        own = {path.name.removesuffix(".py") for base in bases for path in entries(base)}
         complaint = output = ""
         for round_ in range(self._config.install_rounds + 1):
             self._note("collecting tests" if not round_ else f"collecting tests again ({round_})")
@@ -212,7 +171,7 @@ class Builder:
         try:
             found = json.JSONDecoder().raw_decode(result.output[start:])[0]
         except ValueError:
-            raise TaskError(f"the installed packages cannot be listed: {_why(result)}") from None
+            raise TaskError(f"the installed packages cannot be listed: {result.why}") from None
         return tuple(
             sorted(f"{item['name'].lower()}=={item['version']}" for item in found if item["name"].lower() != "pip")
         )
@@ -223,7 +182,7 @@ class Builder:
         if first.ok or (extras and self._pip(_in_place(())).ok) or self._pip(_in_place(()), UNVERSIONED).ok:
             return
         needed = [line for line in read_package(self._source).metadata.get("requires-dist", []) if "extra" not in line]
-        self.skipped.append(f"the package itself ({_why(first)})")
+        self.skipped.append(f"the package itself ({first.why})")
         self._install(needed)
         source = f"{WORKSPACE}/src" if (self._source / "src").is_dir() else WORKSPACE
         self._variables["PYTHONPATH"] = source
@@ -235,7 +194,7 @@ class Builder:
         for requirement in requirements:
             result = self._pip([requirement])
             if not result.ok:
-                self.skipped.append(f"{requirement} ({_why(result)})")
+                self.skipped.append(f"{requirement} ({result.why})")
 
     def _pip(self, words: Sequence[str], env: dict[str, str] | None = None) -> BuildResult:
         return self._run([*PIP, *words], env=env)
@@ -258,86 +217,6 @@ class Builder:
 UNVERSIONED = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.1", "PBR_VERSION": "0.0.1", "PDM_BUILD_SCM_VERSION": "0.0.1"}
 
 
-def install_lock(lock: Lock, config: BuildConfig) -> Path:
-    """Builds the environment of a lock, if it is not on this machine. Raises TaskError."""
-    folder = environment_folder(lock.name)
-    if (folder / RECORD).is_file():
-        return folder
-    python = choose_python(f"=={lock.python}.*")
-    here = f"{platform.system()}-{platform.machine()}".lower()
-    if here != lock.machine:
-        raise TaskError(f"environment {lock.name} is for {lock.machine}, this machine is {here}")
-    beside = folder.parent / f".build-{os.getpid()}-{lock.name}"
-    shutil.rmtree(beside, ignore_errors=True)
-    root = beside / "root"
-    root.mkdir(parents=True)
-    try:
-        sandbox = BuildSandbox({INSIDE: root}, python.path, config)
-        for argv in ([str(python.path), "-m", "venv", INSIDE], [*PIP, "--no-deps", *lock.packages]):
-            result = sandbox.run(argv, timeout=config.install_timeout_s, limit="build.install_timeout_s")
-            if not result.ok:
-                raise TaskError(f"environment {lock.name} cannot be rebuilt: {_why(result)}")
-        for name, text in lock.files.items():
-            target = _site(root, python) / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        _keep(root, lock, python)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return folder
-
-
-def _keep(root: Path, lock: Lock, python: Interpreter) -> None:
-    """Moves a finished environment to where sandboxes find it, beside a record that no package can write."""
-    folder = environment_folder(lock.name)
-    if (folder / RECORD).is_file():
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    root.replace(folder / "root")
-    (folder / "root").chmod(0o755)
-    record = {"python": str(python.path), "version": list(python.version[:2]), "lock": asdict(lock)}
-    beside = folder / f".{RECORD}"
-    beside.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    beside.replace(folder / RECORD)
-
-
-def _site(root: Path, python: Interpreter) -> Path:
-    return root / "lib" / f"python3.{python.version[1]}" / "site-packages"
-
-
-def _package_files(root: Path, python: Interpreter) -> Iterator[tuple[str, str]]:
-    """What installing in place has put beside the installed packages, by path: metadata and path files."""
-    site = _site(root, python)
-    for path in _entries(site):
-        editable = path.suffix == ".dist-info" and "file://" + WORKSPACE in _text(path / "direct_url.json")
-        if editable:
-            files = [f"{path.name}/{child.name}" for child in _entries(path)]
-            recorded = [line.split(",")[0] for line in _text(path / "RECORD").splitlines()]
-            files += [name for name in recorded if name.endswith((".pth", ".py")) and ".." not in name]
-        else:
-            files = [path.name] if path.suffix in (".egg-link", ".pth") and WORKSPACE in _text(path) else []
-        yield from ((name, text) for name in files if (text := _text(site / name)))
-
-
-def _ship(source: Path, built: Path, project: Path) -> None:
-    """The sources as they came, with the regular files that building has added."""
-    shutil.rmtree(project, ignore_errors=True)
-    project.parent.mkdir(parents=True, exist_ok=True)
-    copy_tree(source, project)
-    for parent, names, files in os.walk(built):
-        relative = Path(parent).relative_to(built)
-        names[:] = [name for name in names if name not in NOT_SHIPPED and not Path(parent, name).is_symlink()]
-        for name in files:
-            made, target = Path(parent, name), project / relative / name
-            inside = target.parent.resolve().is_relative_to(project.resolve())
-            if made.is_symlink() or not made.is_file() or os.path.lexists(target) or not inside or made.suffix == ".o":
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(made, target, follow_symlinks=False)
-            target.chmod(0o755 if made.suffix == ".so" else 0o644)
-
-
 def quiet_arguments(packages: Sequence[str]) -> tuple[str, ...]:
     """Pytest's arguments that turn off the plugins among these pinned requirements which disturb single runs."""
     names = {package.partition("==")[0] for package in packages}
@@ -349,34 +228,6 @@ def _in_place(extras: Sequence[str]) -> list[str]:
     return ["-e", f"{WORKSPACE}[{','.join(extras)}]" if extras else WORKSPACE]
 
 
-def _entries(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
-
-
-def _text(path: Path) -> str:
-    """The text of a small regular file of a folder that a package's code could write to."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return ""
-    try:
-        regular = stat.S_ISREG(os.fstat(file).st_mode)
-        data = os.read(file, MAX_PACKAGE_FILE) if regular else b""
-    finally:
-        os.close(file)
-    return data.decode("utf-8", "replace")
-
-
 def _lines(path: Path) -> list[str]:
-    lines = [line.partition("#")[0].strip() for line in _text(path).splitlines()]
+    lines = [line.partition("#")[0].strip() for line in small_text(path).splitlines()]
     return [line for line in lines if line and not line.startswith("-")]
-
-
-def _why(result: BuildResult) -> str:
-    """Why an installation failed, in one line."""
-    if result.problem is not None:
-        return result.problem
-    lines = [line.strip() for line in result.output.splitlines() if line.strip()]
-    telling = [line for line in lines if re.match(r"^(?:ERROR: |error: |[\w.]*Error: )", line)]
-    useful = [line for line in telling if "subprocess-exited" not in line] or telling or lines[-1:]
-    return useful[0].removeprefix("ERROR: ")[:200] if useful else f"exit code {result.exit_code}"

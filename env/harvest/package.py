@@ -17,8 +17,9 @@ from gumshoe.env.harvest.baseline import Baseline, find_baseline
 from gumshoe.env.harvest.bugs import harvest_bugs
 from gumshoe.env.harvest.checking import check_package
 from gumshoe.env.harvest.config import HarvestConfig
-from gumshoe.env.harvest.environment import Built, Lock, build_environment
+from gumshoe.env.harvest.environment import Built, build_environment
 from gumshoe.env.harvest.get import Got, get_source
+from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.suite import Suite

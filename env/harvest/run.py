@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
-from gumshoe.env.harvest.environment import Lock, install_lock
+from gumshoe.env.harvest.lock import Lock, install_lock
 from gumshoe.env.harvest.package import PackageReport, harvest_package, read_report
 from gumshoe.env.harvest.sources import Source, parse_sources
 from gumshoe.env.harvest.splits import heldout_packages

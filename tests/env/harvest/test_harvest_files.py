@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gumshoe.env.environments import environment_folder
 from gumshoe.env.harvest.archives import copy_tree, unpack
-from gumshoe.env.harvest.environment import Lock, quiet_arguments
+from gumshoe.env.harvest.environment import quiet_arguments
+from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.metadata import read_package
 from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
 from gumshoe.env.harvest.pythons import choose_python, interpreters
