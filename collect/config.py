@@ -212,6 +212,10 @@ class OpenAIConfig(Config):
         default="max_tokens", description="the server's name for that limit"
     )
     send_seed: bool = Field(default=False, description="send the episode's seed for sampling")
+    token_ids: bool = Field(
+        default=False,
+        description="ask for the ids and log probabilities of the sampled tokens, which training then uses (vLLM)",
+    )
     stream: bool = Field(default=False, description="receive the answer in pieces")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gumshoe.errors import DatasetError
 from gumshoe.train.data import conversations
 from gumshoe.train.render import Rendered, Renderer
+from gumshoe.train.sampled import NO_DRIFT, Drift
 from gumshoe.train.samples import Sample, Sampling, samples
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _BATCH = 256
 class RowReport:
     """One row: how many tokens it has, how many of them train, and what would become of it at `max_length`.
 
-    `masked` counts the turns that a rule took out of what trains.
+    `masked` counts the turns that a rule took out of what trains, `drift` those that train as they were sampled.
     """
 
     index: int
@@ -41,6 +42,7 @@ class RowReport:
     truncated: bool
     dropped: bool
     masked: int = 0
+    drift: Drift = NO_DRIFT
 
     @property
     def sound(self) -> bool:
@@ -62,6 +64,11 @@ class Preflight:
     @property
     def trained(self) -> int:
         return sum(row.trained for row in self.rows)
+
+    @property
+    def drift(self) -> Drift:
+        """How the turns that were sampled differ from what rendering would have made of them."""
+        return sum((row.drift for row in self.rows), NO_DRIFT)
 
     @property
     def untrained(self) -> tuple[RowReport, ...]:
@@ -142,6 +149,7 @@ def _report(index: int, sample: Sample, max_length: int) -> RowReport:
         truncated=truncated,
         dropped=truncated and kept.trained == 0,
         masked=sample.masked,
+        drift=done.drift,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
+from gumshoe.train.sampled import NO_DRIFT, Drift, Spliced, splice
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -21,12 +22,14 @@ UNTRAINED = -100
 class Rendered:
     """One row as the trainer gets it: `labels` are the tokens that train, and UNTRAINED elsewhere.
 
-    `masked` are ranges (start, end) of tokens that the assistant wrote and that do not train all the same.
+    `masked` are ranges (start, end) of tokens that the assistant wrote and that do not train all the same. `drift` says
+    how the turns that were sampled elsewhere differ from what rendering makes of them.
     """
 
     input_ids: list[int]
     labels: list[int]
     masked: tuple[tuple[int, int], ...] = ()
+    drift: Drift = NO_DRIFT
 
     @property
     def trained(self) -> int:
@@ -49,12 +52,20 @@ class Renderer:
         self.tokenizer = tokenizer
         self.template = template
 
-    def __call__(self, row: Mapping[str, Any], *, masked: Collection[int] = ()) -> Rendered:
+    def __call__(
+        self,
+        row: Mapping[str, Any],
+        *,
+        masked: Collection[int] = (),
+        sampled: Mapping[int, Sequence[int]] | None = None,
+    ) -> Rendered:
         """Tokens and labels of a row with `messages` and perhaps `tools`.
 
         Args:
             row: what is rendered.
             masked: assistant messages that do not train, counted from 0 among the assistant messages.
+            sampled: by the same count, the token ids that the model sampled for a message: they stand and train in
+                place of what rendering its text gives, where they are of this tokenizer.
 
         Raises:
             DatasetError: it cannot be rendered, or its template does not mark each turn apart.
@@ -62,11 +73,15 @@ class Renderer:
         encoded = self._encode(row, return_assistant_tokens_mask=True)
         ids: list[int] = list(encoded["input_ids"])
         mask: list[int] = list(encoded["assistant_masks"])
-        ranges = self._masked_ranges(row, mask, masked) if masked else ()
+        done = Spliced(ids, mask, self._turns(row, mask) if masked or sampled else [])
+        if sampled:
+            written = [message for message in row["messages"] if message["role"] == "assistant"]
+            done = splice(self.tokenizer, done, {at: (written[at], tokens) for at, tokens in sampled.items()})
+        ranges = tuple(done.turns[number] for number in sorted(masked))
         for start, end in ranges:
-            mask[start:end] = [0] * (end - start)
-        labels = [token if trains else UNTRAINED for token, trains in zip(ids, mask, strict=True)]
-        return Rendered(ids, labels, ranges)
+            done.mask[start:end] = [0] * (end - start)
+        labels = [token if trains else UNTRAINED for token, trains in zip(done.ids, done.mask, strict=True)]
+        return Rendered(done.ids, labels, ranges, done.drift)
 
     def length(self, row: Mapping[str, Any]) -> int:
         """How many tokens a row has. Raises DatasetError."""
@@ -89,17 +104,15 @@ class Renderer:
         except (TemplateError, KeyError, TypeError, ValueError) as error:
             raise DatasetError(f"{_name(row)} cannot be rendered: {error}") from None
 
-    def _masked_ranges(
-        self, row: Mapping[str, Any], mask: Sequence[int], masked: Collection[int]
-    ) -> tuple[tuple[int, int], ...]:
-        """The token ranges of some turns."""
+    def _turns(self, row: Mapping[str, Any], mask: Sequence[int]) -> list[tuple[int, int]]:
+        """The token ranges of the assistant's turns."""
         ranges = _runs(mask)
         turns = sum(message["role"] == "assistant" for message in row["messages"])
         if len(ranges) != turns:
             raise DatasetError(
-                f"{_name(row)}: single turns cannot be masked, as the chat template marks {len(ranges)} of {turns}"
+                f"{_name(row)}: single turns cannot be told apart, as the chat template marks {len(ranges)} of {turns}"
             )
-        return tuple(ranges[number] for number in sorted(masked))
+        return ranges
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, special ones included, as it was rendered."""

@@ -50,7 +50,12 @@ def samples(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> I
         trains = [turn for turn, origin in zip(part.trains, part.origins, strict=True) if origin not in wrong]
         if sampling.unit == "decision" and not trains:
             continue
-        rendered = renderer({**row, "messages": part.messages}, masked=_others(part.messages, trains))
+        whole = {**row, "messages": part.messages}
+        masked = _others(part.messages, trains)
+        rendered = renderer(whole, masked=masked, sampled=_sampled(row, part))
+        if sampling.windows and len(rendered.input_ids) > sampling.max_length:
+            # Windows are cut by what rendering gives, which may be shorter than what was sampled.
+            rendered = renderer(whole, masked=masked)
         yield Sample(f"{name}/{number}" if len(parts) > 1 else name, rendered, len(part.trains) - len(trains))
 
 
@@ -85,6 +90,14 @@ def _parts(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> li
 
 def _is_conversation(messages: object) -> bool:
     return isinstance(messages, list) and all(isinstance(message, dict) and "role" in message for message in messages)
+
+
+def _sampled(row: Mapping[str, Any], part: Window) -> dict[int, Sequence[int]]:
+    """The sampled tokens of the turns that a part trains, by their number among its assistant messages."""
+    tokens = {entry["message"]: entry["token_ids"] for entry in row.get("sampled") or ()}
+    places = dict(zip(part.trains, part.origins, strict=True))
+    numbered = enumerate(turns_of(part.messages)) if tokens else ()
+    return {number: tokens[places[turn]] for number, turn in numbered if places.get(turn) in tokens}
 
 
 def _others(messages: Sequence[Mapping[str, Any]], trains: Collection[int]) -> frozenset[int]:

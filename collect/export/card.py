@@ -24,6 +24,7 @@ MEANINGS = {
     "messages": "the conversation in the form of chat templates and TRL; arguments of calls are objects",
     "tools": "the tools that were offered, as JSON schemas",
     "steps": "one entry a call: decision, confidence, rationale, tool, arguments, observation, reward",
+    "sampled": "of turns whose server gave them: the token ids and log probabilities as they were sampled",
     "context_pack": "what was handed over: locations, findings with quotes, hypothesis",
     "resolved": "whether the tests pass with the patch; null where that was not measured",
     "project": "the repository; splits are by project",

@@ -25,6 +25,7 @@ COLUMNS: dict[str, str] = {
     "messages": "list of json",
     "tools": "list of json",
     "steps": "list of json",
+    "sampled": "list of json",
     "patch": "string",
     "context_pack": "json",
     "task_tags": "json",
@@ -42,6 +43,7 @@ DECISION_COLUMNS: dict[str, str] = {
     "prompt": "list of json",
     "completion": "list of json",
     "tools": "list of json",
+    "sampled": "list of json",
 }
 """Columns of the view with one row a decision, in TRL's prompt and completion form."""
 
@@ -54,17 +56,20 @@ def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | N
         seen: by turn, the conversation as it was shown, where that was not the whole.
     """
     kinds = {entry["step"]: entry["decision"] for entry in row["steps"]}
+    sampled = {entry["message"]: entry for entry in row["sampled"]}
     turns = [index for index, message in enumerate(row["messages"]) if message["role"] == "assistant"]
     for number, index in enumerate(turns):
+        prompt = _plain(seen[number]) if seen and number in seen else row["messages"][:index]
         yield {
             **{name: row[name] for name in _SHARED},
             "id": f"{row['id']}/{number}",
             "episode": row["id"],
             "step": number,
             "decision": kinds.get(number),
-            "prompt": _plain(seen[number]) if seen and number in seen else row["messages"][:index],
+            "prompt": prompt,
             "completion": row["messages"][index : index + 1],
             "tools": row["tools"],
+            "sampled": [{**sampled[index], "message": len(prompt)}] if index in sampled else [],
         }
 
 
@@ -113,6 +118,7 @@ def make_row(
         "messages": _plain(messages),
         "tools": [tool.as_openai() for tool in tools],
         "steps": [entry for step in steps for entry in _step_entries(step)],
+        "sampled": [entry for step in steps for entry in _sampled(step)],
         "patch": patch,
         "context_pack": None if pack is None else pack.model_dump(mode="json"),
         "task_tags": trajectory.task.tags,
@@ -128,6 +134,14 @@ def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def project_of(trajectory: Trajectory) -> str:
     """The repository that the task is about; a task without one is its own."""
     return trajectory.task.tags.get("project") or trajectory.task.id
+
+
+def _sampled(step: Step) -> Iterator[dict[str, Any]]:
+    """The tokens of a turn as the server sampled them, with the position of its message."""
+    completion = step.completion
+    if completion.token_ids is not None:
+        logprobs = None if completion.logprobs is None else list(completion.logprobs)
+        yield {"message": step.message_index, "token_ids": list(completion.token_ids), "logprobs": logprobs}
 
 
 def _step_entries(step: Step) -> list[dict[str, JsonValue]]:

@@ -75,7 +75,24 @@ class _Message(Sent):
     tool_calls: list[_Call] | None = None
 
 
-class _Choice(Sent):
+class _Logprob(Sent):
+    logprob: float
+
+
+class _Logprobs(Sent):
+    content: list[_Logprob] | None = None
+
+
+class _Sampled(Sent):
+    """What a choice says of its tokens, where it was asked for: their ids as vLLM gives them, and the API's own log
+    probabilities.
+    """
+
+    token_ids: list[Count] | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Choice(_Sampled):
     message: _Message
     finish_reason: str | None = None
 
@@ -98,7 +115,7 @@ class ChatAnswer(Sent):
     usage: _Usage | None = None
 
 
-class _DeltaChoice(Sent):
+class _DeltaChoice(_Sampled):
     delta: _Message | None = None
     finish_reason: str | None = None
 
@@ -146,6 +163,8 @@ def read_stream(lines: Iterable[str]) -> ChatAnswer:
     model: str | None = None
     usage: _Usage | None = None
     finish: str | None = None
+    ids: list[int] = []
+    logprobs: list[_Logprob] = []
     for event in read_events(lines):
         chunk = validated(_Chunk, event)
         if chunk.error is not None:
@@ -153,12 +172,15 @@ def read_stream(lines: Iterable[str]) -> ChatAnswer:
         model, usage = chunk.model or model, chunk.usage or usage
         for choice in (chunk.choices or ())[:1]:
             finish = choice.finish_reason or finish
+            ids += choice.token_ids or ()
+            logprobs += (choice.logprobs and choice.logprobs.content) or ()
             if choice.delta is not None:
                 _add_delta(texts, calls, choice.delta)
     if finish is None:
         raise Transient("the stream ended before its answer did")
     message = {**texts, "tool_calls": [calls[index] for index in sorted(calls)] or None}
-    merged = {"model": model, "choices": [{"message": message, "finish_reason": finish}]}
+    tokens = {"token_ids": ids or None, "logprobs": {"content": logprobs} if logprobs else None}
+    merged = {"model": model, "choices": [{"message": message, "finish_reason": finish, **tokens}]}
     return validated(ChatAnswer, merged).model_copy(update={"usage": usage})
 
 
@@ -191,7 +213,17 @@ def read_answer(
         finish_reason=_finish_reason(choice.finish_reason, calls),
         usage=_usage(answer.usage, duration_s, prices),
         model=clean(model),
+        token_ids=None if choice.token_ids is None else tuple(choice.token_ids),
+        logprobs=_logprobs(choice),
     )
+
+
+def _logprobs(choice: _Choice) -> tuple[float, ...] | None:
+    """One for each token, or none at all: with ids, those that do not count as many are of other tokens."""
+    if choice.logprobs is None or choice.logprobs.content is None:
+        return None
+    found = tuple(entry.logprob for entry in choice.logprobs.content)
+    return found if choice.token_ids is None or len(found) == len(choice.token_ids) else None
 
 
 def _add_delta(texts: dict[str, str], calls: dict[int, dict[str, Any]], delta: _Message) -> None:

@@ -111,7 +111,8 @@ class OpenAIPolicy:
             config.max_tokens_name: config.max_tokens,
             "seed": self._seed if config.send_seed else None,
             "parallel_tool_calls": config.parallel_tool_calls if tools and config.syntax == "native" else None,
-            "extra_body": config.extra_body or None,
+            "logprobs": config.token_ids or None,
+            "extra_body": {**({"return_token_ids": True} if config.token_ids else {}), **config.extra_body} or None,
         }
         return {
             "model": config.model,

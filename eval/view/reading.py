@@ -116,7 +116,10 @@ def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _JSON = frozenset(
-    {"messages", "tools", "steps", "context_pack", "task_tags", "usage", "provenance", "prompt", "completion"}
+    {
+        *("messages", "tools", "steps", "sampled", "context_pack", "task_tags", "usage", "provenance"),
+        *("prompt", "completion"),
+    }
 )
 
 

@@ -18,7 +18,7 @@ from gumshoe.collect.agent import make_agent
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import AgentConfig, CollectConfig
 from gumshoe.collect.export import export_runs
-from gumshoe.collect.export.rows import COLUMNS, agent_row
+from gumshoe.collect.export.rows import COLUMNS, agent_decision_rows, agent_row
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects
 from gumshoe.collect.grounding import grounded_share
@@ -77,6 +77,7 @@ def episode(name: str, project: str, *, resolved: bool = True, split: str = "tra
         Message(role="assistant", content="[seek] x", tool_calls=(call, other), reasoning="hm"),
         tool_message(0, texts[0], call),
         tool_message(0, texts[1], other),
+        Message(role="assistant", content="hm"),
     )
     step = Step(
         index=0,
@@ -84,7 +85,8 @@ def episode(name: str, project: str, *, resolved: bool = True, split: str = "tra
         completion=Completion(text="[seek] x", tool_calls=(call, other)),
         observations=tuple(texts),
     )
-    silent = Step(index=1, message_index=5, completion=Completion(text="hm"))
+    spoken = Completion(text="hm", token_ids=(7, 8), logprobs=(-0.5, -0.25))
+    silent = Step(index=1, message_index=5, completion=spoken)
     return trajectory(
         name,
         task=TaskRef(id=f"t/{name}", hash="h", source="s", regime="debug", tags={"project": project, "split": split}),
@@ -112,6 +114,15 @@ def test_every_byte_comes_back_from_bare_datasets(tmp_path: Path, config: Make) 
     assert first["tool_calls"][0]["function"]["arguments"] == NASTY
     assert first["tool_calls"][1]["function"]["arguments"] == {"only": 1}
     assert list(found["e0"]) == list(COLUMNS)
+
+
+def test_the_tokens_of_a_turn_go_with_its_message() -> None:
+    one = episode("e0", "p0")
+    (entry,) = agent_row(one)["sampled"]
+    assert entry == {"message": 5, "token_ids": [7, 8], "logprobs": [-0.5, -0.25]}
+    first, second = agent_decision_rows(one)
+    assert (first["sampled"], second["sampled"]) == ([], [entry])
+    assert [*second["prompt"], *second["completion"]][entry["message"]]["content"] == "hm"
 
 
 def test_splits_are_by_project(tmp_path: Path, config: Make) -> None:

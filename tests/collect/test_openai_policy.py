@@ -7,7 +7,19 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-from provider_server import Answer, Provider, chat, fault, hang_up, provider, raw, stall, stall_midway, stream
+from provider_server import (
+    Answer,
+    Provider,
+    chat,
+    completion,
+    fault,
+    hang_up,
+    provider,
+    raw,
+    stall,
+    stall_midway,
+    stream,
+)
 
 from gumshoe.collect.config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.collect.policies.openai import OpenAIPolicy
@@ -54,6 +66,45 @@ def test_native_calls_usage_and_cost() -> None:
     assert (sent["temperature"], sent["max_tokens"], sent["model"]) == (0.0, 50, "m")
     assert "seed" not in sent
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def sampled(*logprobs: float) -> dict[str, Any]:
+    return {"logprobs": {"content": [{"token": "x", "logprob": logprob, "top_logprobs": []} for logprob in logprobs]}}
+
+
+def with_tokens(ids: list[int] | None, *logprobs: float) -> Answer:
+    """An answer as vLLM gives it to a request with `return_token_ids` and `logprobs`."""
+    body = completion("done", (), None, "m")
+    body["choices"][0] |= {"token_ids": ids, **sampled(*logprobs)}
+    return raw(json.dumps({**body, "prompt_token_ids": [1, 2]}).encode())
+
+
+def test_token_ids_and_log_probabilities_are_asked_for_and_kept() -> None:
+    answer, server = ask(with_tokens([5, 6, 2], -0.5, -0.25, 0.0), token_ids=True, extra_body={"top_k": 1})
+    assert (answer.token_ids, answer.logprobs) == ((5, 6, 2), (-0.5, -0.25, 0.0))
+    (sent,) = server.requests
+    assert (sent["return_token_ids"], sent["logprobs"], sent["top_k"]) == (True, True, 1)
+    plain, server = ask(chat("done"))
+    assert (plain.token_ids, plain.logprobs) == (None, None)
+    assert not {"return_token_ids", "logprobs"} & set(server.requests[0])
+
+
+def test_tokens_come_in_pieces_too() -> None:
+    pieces = [({"content": "do"}, {"token_ids": [5], **sampled(-0.5)}), ({"content": "ne"}, {"token_ids": [6, 2]})]
+    pieces.append(({}, sampled(-0.25, 0.0)))
+    events = [{"choices": [{"index": 0, "delta": delta, **more}]} for delta, more in pieces]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "token_ids": None}]})
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    answer, _ = ask(raw(body.encode(), "text/event-stream"), token_ids=True, stream=True)
+    assert (answer.text, answer.token_ids, answer.logprobs) == ("done", (5, 6, 2), (-0.5, -0.25, 0.0))
+
+
+def test_log_probabilities_of_other_tokens_are_not_kept() -> None:
+    """One server counts the token that ends the turn, and another does not."""
+    answer, _ = ask(with_tokens([5, 6, 2], -0.5), token_ids=True)
+    assert (answer.token_ids, answer.logprobs) == ((5, 6, 2), None)
+    answer, _ = ask(with_tokens(None, -0.5), token_ids=True)
+    assert (answer.token_ids, answer.logprobs) == (None, (-0.5,))
 
 
 def test_a_label_names_the_model_in_traces_and_not_on_the_wire() -> None:

@@ -56,7 +56,7 @@ def write_dataset(folder: Path, splits: dict[str, list[dict[str, Any]]], *, view
     files: list[str] = []
     for split, rows in splits.items():
         kinds: dict[str, Any] = {"id": datasets.Value("string"), "messages": datasets.List(datasets.Json())}
-        kinds["tools"] = datasets.List(datasets.Json())
+        kinds["tools"] = kinds["sampled"] = datasets.List(datasets.Json())
         columns = list(rows[0]) if rows else list(kinds)
         features = datasets.Features({column: kinds[column] for column in columns})
         table = datasets.Dataset.from_dict({column: [row[column] for row in rows] for column in columns}, features)

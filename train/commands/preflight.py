@@ -19,6 +19,7 @@ from gumshoe.train.config import TrainConfig
 
 if TYPE_CHECKING:
     from gumshoe.train.preflight import Preflight
+    from gumshoe.train.sampled import Drift
 
 __all__ = ["configure", "run"]
 
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         console = Console(highlight=False)
         console.print(mask_text(renderer, rendered_row(ready[wanted])), soft_wrap=True)
     console.print(_summary(report))
+    if report.drift.turns:
+        console.print(_drift(report.drift))
     console.print(_lengths(report))
     if arguments.html is not None:
         note = f"{len(shown)} of {len(report.rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
@@ -84,6 +87,17 @@ def _summary(report: Preflight) -> Table:
     table.add_row(f"over {report.max_length} tokens", str(len(report.too_long)))
     table.add_row("nothing to train", str(len(report.untrained)))
     table.add_row("turns masked out", str(sum(row.masked for row in report.rows)))
+    return table
+
+
+def _drift(drift: Drift) -> Table:
+    """What training on the sampled tokens has kept from changing."""
+    table = Table("", "turns", title=f"{drift.turns:,} turns with the tokens that were sampled")
+    table.add_row("rendering gives the same tokens", f"{drift.same:,}")
+    table.add_row("rendering gives other tokens of the same text", f"{drift.retokenized:,}")
+    table.add_row("rendering gives another text", f"{drift.rewritten:,}")
+    table.add_row("of another tokenizer, so trained as rendered", f"{drift.foreign:,}")
+    table.caption = f"{drift.changed:,} sampled tokens stand in turns that rendering would have changed"
     return table
 
 
