@@ -110,7 +110,7 @@ def test_code_changed_behind_its_back_is_noticed(bench: Bench) -> None:
 
 def test_long_commands_are_interrupted_and_the_session_lives(open_bench: Open, backend: str, project: Path) -> None:
     (project / "test_cart.py").write_text("import time\ndef test_it():\n    x = 3\n    time.sleep(600)\n")
-    bench = open_bench(backend, timeout=3.0)
+    bench = open_bench(backend, timeout=6.0)
     observation = bench.call("pdb", command="b cart.py:11\nc")
     assert "> test_cart.py:4 in test_it (interrupt)" in observation.text
     assert "timed out: interrupted" in observation.text

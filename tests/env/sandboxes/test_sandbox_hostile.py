@@ -83,9 +83,9 @@ def test_a_disk_that_can_be_written_is_watched(task: Task) -> None:
     setup = task.model_copy(update={"setup": (("sh", "-c", "echo > /installed"),)})
     with open_sandbox(setup, LIMITS.model_copy(update={"kind": "docker"}), trusted=False) as sandbox:
         assert shell(sandbox, "head -c 20000000 /dev/zero > /var/tmp/some; sleep 2.5").exit_code == 0
-        session = sandbox.open_session(["sh", "-c", "head -c 20000000 /dev/zero > /var/tmp/more; sleep 60"])
+        session = sandbox.open_session(["sh", "-c", "head -c 20000000 /dev/zero > /var/tmp/more; sleep 200"])
         with pytest.raises(SandboxError, match="more than its 32 MB of disk"):
-            session.wait_message(50)
+            session.wait_message(180)
         with pytest.raises(SandboxError, match="killed with everything else"):
             session.send("more")
         session.close()
