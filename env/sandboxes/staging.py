@@ -15,7 +15,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
-__all__ = ["stage"]
+__all__ = ["stage", "staged_paths"]
 
 ARCHIVE_BYTES = 8 << 20
 COMMAND_CHARS = 80
@@ -78,7 +78,7 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
     """The repository as tar archives of some megabytes each; owners are left out."""
     buffer = io.BytesIO()
     archive = tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closed by turns
-    for path in _paths(folder, without):
+    for path in staged_paths(folder, without):
         archive.add(path, arcname=path.relative_to(folder).as_posix(), recursive=False, filter=_without_owner)
         if buffer.tell() > ARCHIVE_BYTES:
             archive.close()
@@ -89,7 +89,8 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
     yield buffer.getvalue()
 
 
-def _paths(folder: Path, without: frozenset[str]) -> Iterator[Path]:
+def staged_paths(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
+    """Everything below a folder that is copied into a sandbox; caches and the paths in `without` are not."""
     for parent, folders, files in os.walk(folder):
         place = Path(parent).relative_to(folder)
         # A folder that the overlay deletes is left out with all that it holds.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from gumshoe.errors import ConfigError, GumshoeError
+from gumshoe.eval.listening import listen, url_of
 from gumshoe.eval.view.guard import Guard
 from gumshoe.eval.view.library import Library, NotThere
 
@@ -64,12 +64,7 @@ class ViewerServer:
     """
 
     def __init__(self, app: ASGIApp, host: str, port: int) -> None:
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._socket = socket.create_server((host, port), family=family)
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigError(f"cannot listen on {host} port {port}: {reason} (--port 0 takes a free one)") from None
+        self._socket = listen(host, port)
         self.host: str = self._socket.getsockname()[0]
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
@@ -80,8 +75,7 @@ class ViewerServer:
     @property
     def url(self) -> str:
         """Where it answers, for a browser on this machine."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
-        return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
+        return f"{url_of(self._socket)}/"
 
     def serve(self) -> None:
         """Answers until it is stopped, by Ctrl-C as well."""

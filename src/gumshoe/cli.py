@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
     "grade": ("gumshoe.eval.commands.grade", "grade patches with the official SWE-bench harness, or with our own"),
     "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
+    "mcp": ("gumshoe.eval.commands.mcp", "serve the sandboxed tools on a repository to coding agents (MCP)"),
     "view": ("gumshoe.eval.commands.view", "look at traces, datasets and evaluations in a browser"),
 }
 
@@ -46,6 +47,7 @@ EXTRAS = {
     "accelerate": "train",
     "anthropic": "anthropic",
     "matplotlib": "train",
+    "mcp": "mcp",
     "opentelemetry": "otel",
     "peft": "train",
     "ray": "ray",

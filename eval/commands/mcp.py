@@ -1,0 +1,119 @@
+"""`gumshoe mcp PATH`: the sandboxed tools on a repository as an MCP server."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.llm import with_llm
+from gumshoe.collect.policies.registry import check_policy
+from gumshoe.config import apply_overrides, read_yaml, validate
+from gumshoe.env.environments import environment_of
+from gumshoe.errors import TaskError
+from gumshoe.eval.mcp.config import McpConfig
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe mcp .                                                    over standard input and output, for a coding agent
+  gumshoe mcp ~/shop --entrypoint "pytest -x"                      what the agent may run and debug
+  gumshoe mcp . --model my-seeker --endpoint http://127.0.0.1:8000/v1    a model investigates (see gumshoe serve)
+  gumshoe mcp . --http --port 7118                                 over HTTP, for clients on this machine
+  gumshoe mcp . -p sandbox.kind=bubblewrap -p tools=[eval,pdb]
+
+A client gets the debugger, suspects, whatif, eval, view, grep and listdir on a copy of PATH in a sandbox, and
+`investigate`, which looks for the cause and reports it. Your files are read, never written. docs/mcp.md has the
+settings for Claude Code, Codex, Cursor, OpenHands and VS Code.
+"""
+PORT = 7118
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
+    parser.add_argument(
+        "--entrypoint",
+        default="python -m pytest -q",
+        metavar="COMMAND",
+        help="command that runs the tests (default: %(default)s)",
+    )
+    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
+    parser.add_argument(
+        "--setup", action="append", default=[], metavar="COMMAND", help="setup command to run in the sandbox"
+    )
+    parser.add_argument(
+        "--environment", metavar="NAME", help="environment created by gumshoe harvest: its name, or the set"
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file: tools, policy, agent, limits, sandbox")
+    parser.add_argument("--model", metavar="NAME", help="who investigates: entry of llm.yaml, or model of the endpoint")
+    parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
+    parser.add_argument(
+        "-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override of the config"
+    )
+    parser.add_argument("--http", action="store_true", help="serve over HTTP instead of standard input and output")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--port", type=int, default=PORT, help="port; 0 takes a free one (default: %(default)s)")
+    parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until the client leaves, or until Ctrl-C. Raises GumshoeError."""
+    from gumshoe.env.sandboxes.open import close_pools
+    from gumshoe.eval.mcp.server import make_server
+    from gumshoe.eval.mcp.tool_session import Repository
+
+    config = _config(arguments)
+    check_policy(config.policy)
+    if not arguments.path.is_dir():
+        raise TaskError(f"no folder {arguments.path}: give the folder of a repository")
+    server = make_server(Repository(arguments.path.resolve(), _options(arguments)), config)
+    try:
+        if arguments.http:
+            _serve_http(server, config, arguments)
+        else:
+            from gumshoe.eval.mcp.transports import run_stdio
+
+            run_stdio(server)
+    finally:
+        close_pools()
+    return 0
+
+
+def _serve_http(server: Any, config: McpConfig, arguments: argparse.Namespace) -> None:
+    from gumshoe.eval.listening import listen, serve, url_of
+    from gumshoe.eval.mcp.transports import PATH, http_app
+    from gumshoe.eval.view.guard import is_loopback
+
+    token = arguments.token or (None if is_loopback(arguments.host) else secrets.token_urlsafe(24))
+    with listen(arguments.host, arguments.port) as listening:
+        app = http_app(server, config, listening, token)
+        print(f"MCP at {url_of(listening)}{PATH} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        if token is not None and not arguments.token:
+            print(f"clients send the header Authorization: Bearer {token}", file=sys.stderr, flush=True)
+        serve(app, listening)
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of the task source `local` for the folder."""
+    given = {
+        "entrypoint": arguments.entrypoint,
+        "debug_entrypoint": arguments.debug_entrypoint,
+        "setup": arguments.setup,
+        "environment": arguments.environment and environment_of(arguments.environment),
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def _config(arguments: argparse.Namespace) -> McpConfig:
+    data = read_yaml(arguments.config) if arguments.config is not None else {}
+    named = {"model": arguments.model, "base_url": arguments.endpoint}
+    policy = {name: value for name, value in named.items() if value is not None}
+    if policy:
+        data = {**data, "policy": {"kind": "openai", **policy}}
+    config = validate(McpConfig, apply_overrides(data, arguments.param), origin="gumshoe mcp")
+    return config.model_copy(update={"policy": with_llm(config.policy)})

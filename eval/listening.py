@@ -1,0 +1,67 @@
+"""Servers for programs of this machine, or, with a token, of others."""
+
+from __future__ import annotations
+
+import hmac
+import signal
+import socket
+
+import uvicorn
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gumshoe.errors import ConfigError
+
+__all__ = ["Bearer", "listen", "serve", "url_of"]
+
+SHUTDOWN_S = 3
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one. Raises ConfigError."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"cannot listen on {host} port {port}: {reason} (--port 0 takes a free one)") from None
+
+
+def url_of(listening: socket.socket) -> str:
+    """Its address for a program on this machine, without a slash at the end."""
+    address: tuple[str, int] = listening.getsockname()[:2]
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(app: ASGIApp, listening: socket.socket) -> None:
+    """Answers until SIGINT or SIGTERM; then the application's lifespan ends."""
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="on", server_header=False, timeout_graceful_shutdown=SHUTDOWN_S
+    )
+    # uvicorn raises the signal once more when it has shut down, which would end the process before it has cleaned up.
+    earlier = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+class Bearer:
+    """Refuses requests without the token, `Authorization: Bearer TOKEN`."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers or passes on."""
+        if scope["type"] in ("http", "websocket"):
+            given = Headers(scope=scope).get("authorization", "").encode()
+            if not hmac.compare_digest(given, self._expected):
+                refusal = PlainTextResponse("The token is missing: Authorization: Bearer TOKEN\n", 401)
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

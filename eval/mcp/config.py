@@ -1,0 +1,45 @@
+"""The config of `gumshoe mcp`."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, SuspectConfig
+from gumshoe.config import Config
+from gumshoe.env.config import SandboxConfig
+
+__all__ = ["ENDING_TOOLS", "McpConfig"]
+
+ENDING_TOOLS = frozenset({"report", "submit"})
+
+
+class McpConfig(Config):
+    """Which tools a client gets, and who investigates."""
+
+    tools: tuple[str, ...] = Field(
+        default=("listdir", "view", "grep", "eval", "suspects", "whatif", "pdb"),
+        min_length=1,
+        description="tools that a client gets besides `investigate`; those that end an episode are refused",
+    )
+    policy: PolicyConfig = Field(default=SuspectConfig(), description="who investigates; suspect needs no model")
+    agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="the agent of an investigation")
+    limits: LimitsConfig = Field(default=LimitsConfig(wall_s=600), description="how much one investigation may use")
+    command_timeout_s: float = Field(default=60.0, gt=0, description="seconds one call of a tool may take")
+    sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
+    sessions: int = Field(default=8, ge=1, description="clients at a time, each with a sandbox of its own (HTTP)")
+    idle_s: float = Field(default=1800.0, gt=0, description="seconds without a request that end a session (HTTP)")
+
+    @field_validator("tools")
+    @classmethod
+    def _no_end(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = next((name for name in tools if name in ENDING_TOOLS), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong} ends an episode, and a client of this server has none")
+        return tools
+
+    @field_validator("policy")
+    @classmethod
+    def _no_answer(cls, policy: PolicyConfig) -> PolicyConfig:
+        if policy.kind in ("teacher", "replay", "human"):
+            raise ValueError(f"policy {policy.kind} cannot investigate: there is no answer, recording or terminal here")
+        return policy

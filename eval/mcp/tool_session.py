@@ -1,0 +1,157 @@
+"""What one client works with: a sandbox with a copy of the repository, its tools, and investigations."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import JsonValue
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.cancellation import run_cancellable
+from gumshoe.collect.control import Control, Interrupted
+from gumshoe.collect.environments import LocalEnvironment
+from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.env.debug_env import DebugEnv
+from gumshoe.env.mirror import FolderMirror
+from gumshoe.env.tasks.folders import load_local
+from gumshoe.errors import SandboxClosed, SandboxError
+from gumshoe.eval.mcp.config import McpConfig
+from gumshoe.records import Observation, Task, ToolCall, Trajectory
+
+__all__ = ["Repository", "ToolSession"]
+
+STEPS = 1_000_000
+T = TypeVar("T")
+
+
+class Repository:
+    """A folder, and how its tests are run.
+
+    Args:
+        folder: the folder.
+        options: those of the task source `local`, such as `entrypoint`, without `path`.
+    """
+
+    def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._options = dict(options)
+
+    def task(self, problem: str = "") -> Task:
+        """The folder as it is now. Raises TaskError."""
+        options = {**self._options, **({"problem_statement": problem} if problem else {})}
+        ((task, _),) = load_local(self.folder, **options)
+        return task
+
+
+class ToolSession:
+    """One client's tools. The sandbox starts with the first call and is kept until the session ends.
+
+    Before each call, files that have changed in the folder are copied into the sandbox. Nothing is ever copied back.
+    Calls run one after the other, whatever thread they come from; an investigation has a sandbox of its own and may run
+    beside them.
+    """
+
+    def __init__(self, repository: Repository, config: McpConfig) -> None:
+        self._repository = repository
+        self._config = config
+        self._calling = threading.Lock()
+        self._investigating = threading.Lock()
+        self._ids = itertools.count()
+        self._closed = threading.Event()
+        self._controls: set[Control] = set()
+        self._env: DebugEnv | None = None
+        self._mirror: FolderMirror | None = None
+
+    def call(self, name: str, arguments: Mapping[str, JsonValue], control: Control) -> Observation:
+        """Carries out one call.
+
+        Raises:
+            SandboxError: the sandbox broke; the next call gets a new one.
+            TaskError: the folder is gone, or its setup fails.
+            ConfigError: the only sandbox there is does not isolate.
+            Interrupted: `control` was aborted, or the session was closed.
+        """
+        with self._calling:
+            return self._under(control, lambda: self._call(name, arguments, control))
+
+    def investigate(self, problem: str, control: Control) -> Trajectory:
+        """Runs the seeker on the repository as it is now. Raises as `call`, and PolicyError."""
+        with self._investigating:
+            return self._under(control, lambda: self._investigate(problem, control))
+
+    def close(self) -> None:
+        """Ends what is running and removes the sandbox. Idempotent."""
+        self._closed.set()
+        for control in list(self._controls):
+            control.abort()
+        with self._investigating, self._calling:
+            self._discard()
+
+    def _under(self, control: Control, work: Callable[[], T]) -> T:
+        """Does some work that `close` aborts."""
+        self._controls.add(control)
+        try:
+            if self._closed.is_set():
+                raise SandboxClosed("the session is closed")
+            control.check()
+            return work()
+        finally:
+            self._controls.discard(control)
+
+    def _call(self, name: str, arguments: Mapping[str, JsonValue], control: Control) -> Observation:
+        call = ToolCall(id=f"call-{next(self._ids)}", name=name, arguments=dict(arguments))
+        try:
+            env = self._up_to_date()
+            environment = LocalEnvironment(env)
+
+            def give_up() -> None:
+                with suppress(SandboxError):
+                    environment.give_up()
+
+            return run_cancellable(control, lambda: environment.step(call), give_up).observation
+        except (Interrupted, SandboxError):
+            # A tool that was cut off would answer the next call with what belongs to this one.
+            self._discard()
+            raise
+
+    def _up_to_date(self) -> DebugEnv:
+        """The environment, its files as those in the folder."""
+        if self._env is None or self._mirror is None:
+            limits = {"steps": STEPS, "wall_s": None, "command_timeout_s": self._config.command_timeout_s}
+            task = self._repository.task()
+            task = task.model_copy(update={"limits": task.limits.model_copy(update=limits)})
+            self._mirror = FolderMirror(self._repository.folder)
+            # What a client's model asks for is never trusted.
+            self._env = DebugEnv(task, tools=self._config.tools, sandbox=self._config.sandbox, trusted=False)
+            self._env.reset()
+            return self._env
+        for edit in self._mirror.update(self._env.sandbox):
+            self._env.toolbox.on_edit(edit, self._env.workspace)
+        return self._env
+
+    def _investigate(self, problem: str, control: Control) -> Trajectory:
+        task = self._repository.task(problem)
+        policy = make_policy(self._config.policy, task, None, 0)
+        try:
+            return Rollout(
+                EpisodeSpec(task),
+                make_agent(self._config.agent),
+                policy,
+                sandbox=self._config.sandbox,
+                limits=self._config.limits,
+                control=control,
+            ).run()
+        finally:
+            close_policy(policy)
+
+    def _discard(self) -> None:
+        env, self._env, self._mirror = self._env, None, None
+        if env is not None:
+            env.close()

@@ -1,0 +1,320 @@
+"""`gumshoe mcp`, driven by the SDK's own client as a coding agent drives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, McpError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.memory import create_connected_server_and_client_session
+from mcp.types import (
+    CallToolResult,
+    CancelledNotification,
+    CancelledNotificationParams,
+    ClientNotification,
+    TextContent,
+)
+from processes import descendants, state
+from provider_server import chat, provider
+
+from gumshoe.cli import main
+from gumshoe.env.tasks import load_tasks
+from gumshoe.eval.mcp.config import McpConfig
+from gumshoe.eval.mcp.server import make_server
+from gumshoe.eval.mcp.tool_session import Repository
+from gumshoe.records import ContextPack
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+OPTIONS = ("-p", "sandbox.kind=bubblewrap")
+TOOLS = ["listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "investigate"]
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """A case of the casebook with its bug, as a folder of a user's."""
+    ((task, _),) = load_tasks("casebook", ids=("casebook/ledger",))
+    folder = tmp_path / "ledger"
+    shutil.copytree(str(task.workspace.path), folder)
+    for path, text in task.workspace.overlay.items():
+        assert text is not None
+        (folder / path).write_text(text)
+    return folder
+
+
+def arguments(folder: Path, *options: str) -> list[str]:
+    return ["-m", "gumshoe", "mcp", str(folder), *OPTIONS, *options]
+
+
+@asynccontextmanager
+async def client(folder: Path, *options: str) -> AsyncGenerator[ClientSession]:
+    """A client of a server that it starts itself, as coding agents do."""
+    temporary = folder.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
+    given = StdioServerParameters(
+        command=sys.executable, args=arguments(folder, *options), env={**os.environ, "TMPDIR": str(temporary)}
+    )
+    async with stdio_client(given) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        yield session
+
+
+@asynccontextmanager
+async def in_process(folder: Path, **config: Any) -> AsyncGenerator[ClientSession]:
+    """A client of a server in this process: what it answers does not depend on the way there."""
+    given = McpConfig.model_validate({"sandbox": {"kind": "bubblewrap"}, **config})
+    server = make_server(Repository(folder, {}), given)
+    async with create_connected_server_and_client_session(server) as session:
+        yield session
+
+
+def text_of(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def data_of(result: CallToolResult) -> dict[str, Any]:
+    assert result.structuredContent is not None
+    return result.structuredContent
+
+
+def all_gone(pids: set[int]) -> bool:
+    """Whether these processes end within a while."""
+    deadline = time.monotonic() + LIMIT_S
+    while any(state(pid) not in {"Z", ""} for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_an_agent_debugs_a_bug_to_its_failing_frame_and_nothing_is_left(ledger: Path) -> None:
+    before = {path: path.read_bytes() for path in ledger.rglob("*") if path.is_file()}
+    seen: set[int] = set()
+
+    async def debug() -> None:
+        async with client(ledger) as session:
+            listed = (await session.list_tools()).tools
+            assert [tool.name for tool in listed] == TOOLS
+            (pdb,) = (tool for tool in listed if tool.name == "pdb")
+            assert pdb.inputSchema["required"] == ["command"]
+            tested = await session.call_tool("eval", {})
+            assert "2 failed" in text_of(tested)
+            assert not tested.isError
+            stopped = await session.call_tool("pdb", {"command": "b ledger/rates.py:28\nc\np exponent(money.currency)"})
+            assert "ledger/rates.py:28" in text_of(stopped)
+            assert data_of(stopped)["frames"][-1]["function"] == "convert"
+            tried = await session.call_tool(
+                "whatif",
+                {
+                    "variants": [
+                        {
+                            "path": "ledger/rates.py",
+                            "line": 28,
+                            "do": "return Money.from_decimal(minor.scaleb(-exponent(money.currency)), target)",
+                        }
+                    ]
+                },
+            )
+            assert data_of(tried)["variants"]
+            found = await session.call_tool("investigate", {"problem": "transfers to yen arrive too large"})
+            pack = ContextPack.model_validate(found.structuredContent)
+            assert pack.locations[0].path.startswith("ledger/")
+            assert pack.locations[0].path in text_of(found)
+            seen.update(descendants(os.getpid()))
+
+    anyio.run(debug)
+    assert len(seen) > 2
+    assert all_gone(seen)
+    assert list((ledger.parent / "temporary").iterdir()) == []
+    assert {path: path.read_bytes() for path in ledger.rglob("*") if path.is_file()} == before
+
+
+def test_edits_of_the_files_are_seen_by_the_next_call_and_breakpoints_follow(ledger: Path) -> None:
+    rates = ledger / "ledger" / "rates.py"
+
+    async def debug() -> None:
+        async with in_process(ledger) as session:
+            await session.call_tool("pdb", {"command": "b ledger/rates.py:28"})
+            code = rates.read_text().replace("scaleb(-exponent(target))", "scaleb(-exponent(money.currency))")
+            rates.write_text("# a new first line\n" + code)
+            (ledger / "notes.txt").write_text("new")
+            moved = await session.call_tool("pdb", {"command": "c"})
+            assert "ledger/rates.py:29" in text_of(moved)
+            assert "0 failed" in (text := text_of(await session.call_tool("eval", {}))) or "failed" not in text
+            assert "notes.txt" in text_of(await session.call_tool("listdir", {}))
+            (ledger / "notes.txt").unlink()
+            assert "notes.txt" not in text_of(await session.call_tool("listdir", {}))
+
+    anyio.run(debug)
+
+
+def test_a_wrong_call_says_what_the_right_one_is(ledger: Path) -> None:
+    async def call() -> None:
+        async with in_process(ledger) as session:
+            wrong = await session.call_tool("view", {"pth": "x"})
+            assert wrong.isError
+            assert "Usage: view(path: string" in text_of(wrong)
+            assert data_of(wrong)["failure"]["kind"] == "bad_arguments"
+            unknown = await session.call_tool("reboot", {})
+            assert "no tool 'reboot'" in text_of(unknown)
+
+    anyio.run(call)
+
+
+def test_a_model_investigates_and_its_report_is_the_answer(ledger: Path) -> None:
+    report = {
+        "locations": [{"path": "ledger/rates.py", "start": 28, "end": 28}],
+        "findings": [{"claim": "two tests fail", "step": 0, "quote": "2 failed"}],
+        "hypothesis": "the decimals of the wrong currency",
+    }
+
+    async def investigate(url: str) -> None:
+        async with in_process(ledger, policy={"kind": "openai", "model": "seeker", "base_url": url}) as session:
+            found = await session.call_tool("investigate", {"problem": "yen are wrong"})
+            assert data_of(found)["hypothesis"] == "the decimals of the wrong currency"
+
+    with provider(chat("I run the tests.", [("eval", {})]), chat("I report.", [("report", report)])) as model:
+        anyio.run(investigate, model.url)
+    assert model.requests[0]["messages"][1]["content"] == "yen are wrong"
+    assert "2 failed" in json.dumps(model.requests[1]["messages"][-1])
+
+
+def test_an_investigation_without_a_result_is_an_error(ledger: Path) -> None:
+    for test in (ledger / "tests").glob("test_*.py"):
+        test.write_text("def test_nothing():\n    pass\n")
+
+    async def investigate() -> None:
+        async with in_process(ledger) as session:
+            found = await session.call_tool("investigate", {})
+            assert found.isError
+            assert "nothing was found" in text_of(found)
+
+    anyio.run(investigate)
+
+
+def test_a_cancelled_call_ends_its_program_and_the_next_one_works(ledger: Path) -> None:
+    (ledger / "tests" / "test_slow.py").write_text("import time\n\ndef test_slow():\n    time.sleep(600)\n")
+
+    async def running() -> None:
+        while not any(b"pytest" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid())):
+            await anyio.sleep(0.05)
+
+    async def cancel() -> None:
+        async with in_process(ledger, command_timeout_s=500) as session, anyio.create_task_group() as group:
+            await session.list_tools()
+            group.start_soon(expect_cancelled, session)
+            await running()
+            # The SDK counts requests from 0: initialize, tools/list, tools/call.
+            stop = CancelledNotificationParams(requestId=2, reason="the user has pressed Escape")
+            await session.send_notification(ClientNotification(CancelledNotification(params=stop)))
+            (ledger / "tests" / "test_slow.py").unlink()
+            assert "2 failed" in text_of(await session.call_tool("eval", {}))
+
+    async def expect_cancelled(session: ClientSession) -> None:
+        with pytest.raises(McpError, match="Request cancelled"):
+            await session.call_tool("eval", {})
+
+    anyio.run(cancel)
+
+
+@contextmanager
+def http_server(folder: Path, *options: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+    argv = [sys.executable, *arguments(folder, "--http", "--port", "0", *options)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            address = server.stderr.readline().split()[2]
+            yield server, address
+        finally:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(LIMIT_S) is not None
+
+
+def test_clients_over_http_have_sandboxes_of_their_own_that_go_with_them(ledger: Path) -> None:
+    seen: set[int] = set()
+
+    async def debug(url: str, pid: int) -> None:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            assert [tool.name for tool in (await session.list_tools()).tools] == TOOLS
+            stopped = await session.call_tool("pdb", {"command": "b ledger/rates.py:28\nc"})
+            async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as other:
+                await other.initialize()
+                both = await other.call_tool("pdb", {"command": "b"})
+                assert "rates.py" not in text_of(both)
+                seen.update(descendants(pid))
+            assert "ledger/rates.py:28" in text_of(stopped)
+            again = await session.call_tool("pdb", {"command": "p money.currency"})
+            assert "EUR" in text_of(again)
+
+    with http_server(ledger) as (server, url):
+        anyio.run(debug, url, server.pid)
+        assert len(seen) > 2
+        # The sessions have ended: their sandboxes are gone while the server is still there.
+        assert all_gone(seen - {server.pid})
+    assert server.returncode == 0
+
+
+def test_over_http_neither_web_pages_nor_strangers_get_an_answer(ledger: Path) -> None:
+    import httpx
+
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with http_server(ledger) as (_, url):
+        elsewhere = httpx.post(url, json=hello, headers={"host": "evil.example"})
+        assert elsewhere.status_code == 421
+        page = httpx.post(url, json=hello, headers={"origin": "https://evil.example"})
+        assert page.status_code == 403
+    with http_server(ledger, "--token", "sesame") as (_, url):
+        assert httpx.post(url, json=hello).status_code == 401
+        assert httpx.post(url, json=hello, headers={"authorization": "Bearer sesame"}).status_code != 401
+
+
+def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
+    async def begin(url: str, server: subprocess.Popen[str]) -> set[int]:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            await session.call_tool("listdir", {})
+            return descendants(server.pid)
+
+    with http_server(ledger) as (server, url):
+        left = anyio.run(begin, url, server)
+        server.send_signal(signal.SIGKILL)
+    assert all_gone(left)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-p", "tools=[submit]"], "submit ends an episode"),
+        (["-p", "tools=[vew]"], "did you mean 'view'"),
+        (["-p", "polcy.kind=suspect"], "did you mean 'policy'"),
+        (["-p", "policy.kind=teacher"], "no answer"),
+    ],
+)
+def test_mistakes_are_one_line(
+    ledger: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mcp", str(ledger), *options]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mcp", str(tmp_path / "nowhere")]) == 2
+    assert "give the folder of a repository" in capsys.readouterr().err
