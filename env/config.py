@@ -46,7 +46,9 @@ class SandboxConfig(Config):
     output_kb: int = Field(default=256, ge=1, description="output kept of one program, half head and half tail")
     setup_timeout_s: float = Field(default=600.0, gt=0, description="seconds one of the task's setup commands may take")
     pool: int = Field(
-        default=0, ge=0, description="sandboxes kept warm for the next tasks (not local); 0 starts each anew"
+        default=0,
+        ge=0,
+        description="sandboxes kept warm for the next tasks, and as many for verdicts (not local); 0 starts each anew",
     )
     keep_git_future: bool = Field(
         default=False, description="leave branches, stashes and objects later than HEAD in a git repository"

@@ -19,9 +19,9 @@ from typing import Any
 import gymnasium
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
-from gumshoe.env.verifier import Verdict, verify
+from gumshoe.env.verifier import Verdict, VerifierAhead, verify
 from gumshoe.env.verifier.harness_files import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
@@ -32,6 +32,8 @@ from gumshoe.tools.toolbox import Toolbox
 
 __all__ = ["DEFAULT_TOOLS", "DebugEnv"]
 
+SHELL = "bash"
+"""The tool that may change files without saying so."""
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
@@ -83,8 +85,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.observation_space = observation_space(MAX_TEXT)
         self._config = sandbox or SandboxConfig()
         self._trusted = trusted
+        self._warm = self._config.kind != "local" and is_poolable(task, self._config)
         self._sandbox: Sandbox | None = None
         self._workspace: Workspace | None = None
+        self._ahead: VerifierAhead | None = None
         self._clear()
 
     @property
@@ -136,6 +140,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         observation = self._call(action)
         self._calls += 1
         reward = self._finish(observation)
+        self._prepare_verdict(observation)
         text, info = self._answer(observation)
         truncated = self.stop in {StopReason.CALL_LIMIT, StopReason.WALL_LIMIT}
         return text, reward, self.stop is not None and not truncated, truncated, info
@@ -176,9 +181,12 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
             SandboxError: that sandbox broke.
         """
         patch = self.patch()
-        if not patch or (self.task.regime == "issue" and self._oracle is None):
+        if not patch or not self._has_verdicts:
             return None
+        ahead, self._ahead = self._ahead, None
         try:
+            if ahead is not None:
+                return ahead.verify(patch)
             return verify(self.task, self._oracle, patch, self._config, trusted=self._trusted)
         except TaskError as error:
             return Verdict(run=TestRun(result=NOT_RUN), problems=(str(error),), unusable=True)
@@ -230,6 +238,19 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
             self.stop = StopReason.WALL_LIMIT
         return 0.0
 
+    @property
+    def _has_verdicts(self) -> bool:
+        return self.task.regime != "issue" or self._oracle is not None
+
+    def _prepare_verdict(self, observation: Observation) -> None:
+        """Has the verifier get ready in the background once there may be something to judge.
+
+        Where sandboxes are not kept warm, that would cost as much as it saves.
+        """
+        changed = bool(self.workspace.edits) or observation.tool == SHELL
+        if changed and self.stop is None and self._ahead is None and self._has_verdicts and self._warm:
+            self._ahead = VerifierAhead(self.task, self._oracle, self._config, trusted=self._trusted)
+
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
         self._last_text = observation.text[:MAX_TEXT]
         told = {"text": self._last_text, "failed": int(observation.failure is not None)}
@@ -251,6 +272,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _release(self) -> None:
         sandbox, self._sandbox, self._workspace = self._sandbox, None, None
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.close()
         self.toolbox.close()
         if sandbox is not None:
             sandbox.close()

@@ -6,6 +6,7 @@ import atexit
 import functools
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -19,11 +20,12 @@ from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
-__all__ = ["Choice", "choose", "close_pools", "open_sandbox", "unavailable_reason"]
+__all__ = ["Choice", "choose", "close_pools", "is_poolable", "open_sandbox", "unavailable_reason"]
 
 log = logging.getLogger(__name__)
 
 _pools: list[SandboxPool] = []
+_pools_lock = threading.Lock()
 ORDER = ("docker", "podman", "bubblewrap", "local")
 
 
@@ -35,10 +37,13 @@ class Choice:
     sentence: str
 
 
-def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bool) -> WardenSandbox:
+def open_sandbox(
+    task: Task, config: SandboxConfig | None = None, *, trusted: bool, verdict: bool = False
+) -> WardenSandbox:
     """Starts a sandbox with the task's repository in it.
 
     Args:
+        verdict: it is for the verifier, which has a pool of its own: no sandbox that an agent had is ever in it.
         trusted: what will be run there beside the task's own code is decided by a built-in script or a person, not by
             a model. The task's own code is trusted where it is built in (see `is_built_in`).
 
@@ -50,7 +55,7 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     config = config or SandboxConfig()
     choice = choose(task, config, trusted=trusted)
     log.debug("%s", choice.sentence)
-    sandbox = WardenSandbox(_link(choice.kind, task, config))
+    sandbox = WardenSandbox(_link(choice.kind, task, config, verdict))
     try:
         stage(sandbox, task, config)
     except BaseException:
@@ -59,20 +64,27 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     return sandbox
 
 
-def _link(kind: str, task: Task, config: SandboxConfig) -> WardenConnection:
+def _link(kind: str, task: Task, config: SandboxConfig, verdict: bool) -> WardenConnection:
     """A warm sandbox where the config wants a pool and the task can use one, else one of its own."""
-    poolable = kind != "local" and task.workspace.path is not None and not task.setup
-    if config.pool and poolable:
-        return _pool(
-            os.getpid(), kind, task.workspace.workdir, task.workspace.environment, config.model_dump_json()
-        ).lease()
+    if kind != "local" and is_poolable(task, config):
+        facts = (kind, verdict, task.workspace.workdir, task.workspace.environment, config.model_dump_json())
+        with _pools_lock:
+            pool = _pool(os.getpid(), *facts)
+        return pool.lease()
     return Link(_BACKENDS[kind](task, config), config.output_kb << 10)
 
 
+def is_poolable(task: Task, config: SandboxConfig) -> bool:
+    """Whether the config wants warm sandboxes and the task can use them: it comes as a folder and needs no setup."""
+    return config.pool > 0 and task.workspace.path is not None and not task.setup
+
+
 @functools.cache
-def _pool(process: int, kind: str, workdir: str, environment: str | None, config_json: str) -> SandboxPool:
+def _pool(
+    process: int, kind: str, verdict: bool, workdir: str, environment: str | None, config_json: str
+) -> SandboxPool:
     """The process's pool for such sandboxes, closed when the process ends."""
-    del process
+    del process, verdict
     config = SandboxConfig.model_validate_json(config_json)
     blank = Task(
         id="blank",

@@ -1,8 +1,8 @@
 """Warm sandboxes: started ahead, and used again once they are shown to be as they were at the start.
 
-A sandbox comes back to the pool when it is closed. Its programs are killed, its folders emptied, and its whole state
-compared with the state at its start (see `gumshoe.env.inside.state`). If anything differs, or anything fails, it is
-thrown away and a fresh one is started in its place.
+A sandbox comes back to the pool when it is closed. In the background its programs are killed, its folders emptied, and
+its whole state compared with the state at its start (see `gumshoe.env.inside.state`). If anything differs, or anything
+fails, it is thrown away and a fresh one is started in its place.
 
 Only tasks that come as a folder and need no setup go through a pool: nothing but the scratch folders can be written in
 their sandboxes. For the others, and for the local sandbox, `open` gives a sandbox of their own.
@@ -23,6 +23,7 @@ __all__ = ["Lease", "SandboxPool", "WarmLink"]
 
 DEVICES = "/dev"
 SETTLE_S = 1.0
+CLEAN_S = 10.0
 
 
 class WarmLink:
@@ -102,16 +103,20 @@ class SandboxPool:
         self._start = start
         self._size = size
         self._lock = threading.Lock()
+        self._cleaned = threading.Condition(self._lock)
         self._ready: list[WarmLink] = []
+        self._used: list[WarmLink] = []
         self._leased = 0
         self._starting = 0
         self._coming: set[Future[None]] = set()
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="gumshoe-pool")
+        self._cleaner = ThreadPoolExecutor(max(1, size), thread_name_prefix="gumshoe-pool")
         self._closed = False
 
     def lease(self) -> Lease:
-        """A blank sandbox: a ready one, else one that is started now. Raises SandboxError."""
+        """A blank sandbox: a ready one, one that is being cleaned, or one that is started now. Raises SandboxError."""
         with self._lock:
+            self._cleaned.wait_for(lambda: self._ready or self._closed or not self._used, CLEAN_S)
             if self._closed:
                 raise SandboxClosed("the pool of sandboxes has been closed")
             warm = self._ready.pop() if self._ready else None
@@ -125,8 +130,12 @@ class SandboxPool:
             raise
 
     def fill(self) -> None:
-        """Waits until as many are alive as the pool keeps. Raises the SandboxError of one that cannot be started."""
+        """Waits until those that came back are clean and as many are alive as the pool keeps.
+
+        Raises the SandboxError of one that cannot be started.
+        """
         with self._lock:
+            self._cleaned.wait_for(lambda: not self._used)
             self._order()
             coming = list(self._coming)
         for future in coming:
@@ -136,7 +145,9 @@ class SandboxPool:
         """Closes the sandboxes that are ready; those that are leased are closed when they come back. Idempotent."""
         with self._lock:
             self._closed = True
+            self._cleaned.notify_all()
         self._starter.shutdown(wait=True, cancel_futures=True)
+        self._cleaner.shutdown(wait=True)
         with self._lock:
             ready, self._ready = self._ready, []
         for warm in ready:
@@ -156,8 +167,11 @@ class SandboxPool:
     def _order(self) -> None:
         """Has the missing ones started in the background. Called with the lock held."""
         for _ in range(self._size - self._alive()):
+            try:
+                future = self._starter.submit(self._make_ready)
+            except RuntimeError:  # The interpreter ends.
+                return
             self._starting += 1
-            future = self._starter.submit(self._make_ready)
             self._coming.add(future)
             future.add_done_callback(self._coming.discard)
 
@@ -180,16 +194,32 @@ class SandboxPool:
             warm.link.close()
 
     def _take_back(self, warm: WarmLink) -> None:
+        """Has a sandbox cleaned in the background; where the pool is closed, it is closed."""
+        with self._lock:
+            try:
+                self._cleaner.submit(self._clean, warm)
+            except RuntimeError:  # Nothing can be submitted to a pool that is closed, nor when the interpreter ends.
+                self._leased -= 1
+            else:
+                self._used.append(warm)
+                return
+        warm.link.close()
+
+    def _clean(self, warm: WarmLink) -> None:
+        as_before = False
         try:
             as_before = not self._closed and warm.reset()
         except (SandboxError, OSError):
-            as_before = False  # A sandbox that cannot even be cleared is the very one to throw away.
-        with self._lock:
-            self._leased -= 1
-            wanted = as_before and not self._closed and self._alive() < self._size
-            if wanted:
-                self._ready.append(warm)
-            elif not self._closed:
-                self._order()
-        if not wanted:
-            warm.link.close()
+            pass  # A sandbox that cannot even be cleared is the very one to throw away.
+        finally:
+            with self._lock:
+                self._used.remove(warm)
+                self._leased -= 1
+                wanted = as_before and not self._closed and self._alive() < self._size
+                if wanted:
+                    self._ready.append(warm)
+                elif not self._closed:
+                    self._order()
+                self._cleaned.notify_all()
+            if not wanted:
+                warm.link.close()

@@ -8,10 +8,6 @@ process that has not loaded the code under test; named tests decide.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
-import posixpath
-import secrets
 from types import TracebackType
 from typing import Self
 
@@ -29,18 +25,15 @@ from gumshoe.env.verifier.harness_files import (
     shadowing_paths,
 )
 from gumshoe.env.verifier.judge import Verdict, judge, known_tests
-from gumshoe.env.verifier.launching import launch
 from gumshoe.env.verifier.original import verified_task
-from gumshoe.env.verifier.reports import CheckedRun, check_report
-from gumshoe.errors import SandboxError, TaskError
-from gumshoe.protocols import TestRun
-from gumshoe.records import ExecResult, Oracle, Task
+from gumshoe.env.verifier.reports import CheckedRun
+from gumshoe.env.verifier.supervised import SupervisedTests
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
 
 __all__ = ["Verifier", "verify"]
 
-SUPERVISOR = "gumshoe_supervisor.py"
 READONLY_FILE = ".debugreadonly"
-GRACE_S = 60.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 KNOWN_KEPT = 256
 UNREADABLE: Sides = (b"\xff", b"\xff")
@@ -73,12 +66,15 @@ class Verifier:
         self._task = verified_task(task, self._oracle)
         self._output_bytes = config.output_kb << 10
         self._key = f"{task.hash} {task.workspace.path}"
-        self._sandbox = open_sandbox(self._task, config, trusted=trusted and is_built_in(task, oracle))
+        trusted = trusted and is_built_in(task, oracle)
+        self._sandbox = open_sandbox(self._task, config, trusted=trusted, verdict=True)
         try:
             self._tests = self._hidden_tests()
             self._readonly = Patterns([*self._pattern_file(READONLY_FILE), *self._task.readonly])
             self._clean = self._sandbox.snapshot()
             self._is_clean = True
+            self._waiting: SupervisedTests | None = None
+            self._used: SupervisedTests | None = None
         except BaseException:
             self._sandbox.close()
             raise
@@ -90,9 +86,19 @@ class Verifier:
             TaskError: the patch does not apply.
             SandboxError: the sandbox broke.
         """
-        expected = self._expected
+        expected = self.prepare()
         changed, restored = self._apply(patch)
         return judge(self._run(changed), expected, restored)
+
+    def prepare(self) -> Oracle:
+        """Does ahead what needs no patch: clears the sandbox, finds the tests that decide, starts the tests' process.
+
+        Raises as `verify`.
+        """
+        expected = self._expected
+        self._clear()
+        self._ready_tests()
+        return expected
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""
@@ -164,32 +170,20 @@ class Verifier:
         """One run of the tests, which report to the supervisor."""
         write_texts(self._sandbox, self._tests)
         self._is_clean = False
-        sandbox = self._sandbox
-        sandbox.prepare_support()
-        started = launch(self._task.entrypoint, sandbox.support)
-        timeout_s = self._task.limits.command_timeout_s
-        request = {
-            "argv": started.argv,
-            "support": sandbox.support,
-            "timeout_s": timeout_s,
-            "output": self._output_bytes,
-            "options": {"root": sandbox.root, "changed": changed},
-            "direct": started.direct,
-            "folder": posixpath.join(posixpath.dirname(sandbox.support), f"verdict-{secrets.token_hex(8)}"),
-        }
-        result = sandbox.run(
-            [sandbox.python, "-I", "-S", posixpath.join(sandbox.support, SUPERVISOR)],
-            input=json.dumps(request).encode(),
-            timeout=timeout_s + GRACE_S,
-        )
+        tests, self._waiting = self._ready_tests(), None
         try:
-            answer = json.loads(result.output)
-            data = sandbox.read_file(answer["report"], inside=False)
-            if hashlib.sha256(data).hexdigest() != answer["sha256"]:
-                raise SandboxError(f"task {self._task.id}: the verifier's report was changed")
-        except (ValueError, KeyError, TypeError, OSError, RecursionError):
-            return CheckedRun(run=TestRun(result=result), problems=(_no_report(result),))
-        return check_report(data, direct=started.direct)
+            return tests.run(changed)
+        finally:
+            self._used = tests
+
+    def _ready_tests(self) -> SupervisedTests:
+        """The tests' process that waits to be run; a fresh one for every verdict."""
+        if self._used is not None:
+            self._used.close()
+            self._used = None
+        if self._waiting is None:
+            self._waiting = SupervisedTests(self._sandbox, self._task, self._output_bytes)
+        return self._waiting
 
     def _clear(self) -> None:
         """Makes the files the original ones."""
@@ -258,9 +252,3 @@ def _sides(patch: str) -> dict[str, Sides]:
         if file.target is not None and file.target not in found:
             found[file.target] = (None, UNREADABLE[1])
     return found
-
-
-def _no_report(result: ExecResult) -> str:
-    how = "took too long" if result.timed_out else f"ended with exit code {result.exit_code}"
-    last = result.output.strip().splitlines()[-1:] or ["no output"]
-    return f"the verifier's supervisor {how}: {last[0]}"

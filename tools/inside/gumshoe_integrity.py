@@ -30,32 +30,37 @@ WRAPPED = 20
 class Watch:
     """The state of the runner's modules, to compare with later ones.
 
+    Making it is the expensive part, and can be done ahead; what is compared with is the state when it begins.
+
     Args:
         packages: names of top-level packages and modules to watch.
-        changed: whether the file of this name was changed by the patch.
     """
 
-    def __init__(self, packages, changed):
+    def __init__(self, packages):
         self._packages = packages
+        self._known = {}
+        self._changed = self._builtins = None
+        self._note()
+
+    def begin(self, changed):
+        """Takes the state as it is now; `changed` tells whether the file of a name was changed by the patch."""
         self._changed = changed
-        self._known = self._look()
-        self._owners = {owner for owner, _ in self._known}
+        self._note()
         self._builtins = dict(_exceptions())
 
     def differences(self, hooks=None):
         """What has been changed since the beginning, as short texts; `hooks` is pytest's `config.hook`."""
         found = []
-        known = self._known
-        now = self._look()
-        for key, (value, codes) in now.items():
-            before = known.get(key)
-            if before is not None and before[0] is value and before[1] == codes:
+        for owner, space in self._namespaces():
+            known = self._known.get(owner)
+            if known is None:  # A module or a class that was loaded meanwhile.
                 continue
-            if before is None and key[0] not in self._owners:  # A module that was loaded meanwhile.
-                continue
-            if self._foreign(value, codes):
-                found.append("{}.{} was changed".format(*key))
-        found.extend("{} was removed".format(".".join(key)) for key in known if key not in now)
+            for name in known.differences(space):
+                value = space.get(name)
+                if name not in space:
+                    found.append("{}.{} was removed".format(owner, name))
+                elif self._foreign(value, _codes(value)):
+                    found.append("{}.{} was changed".format(owner, name))
         now_builtins = dict(_exceptions())
         found.extend(
             "builtins.{} was changed".format(name)
@@ -67,19 +72,21 @@ class Watch:
             found.extend(self._hooks(hooks))
         return found
 
-    def _look(self):
-        """{(owner, name): (object, its codes)} of everything that can be called in the watched modules."""
-        seen = {}
+    def _note(self):
+        for owner, space in self._namespaces():
+            known = self._known.get(owner)
+            if known is None or known.differences(space):
+                self._known[owner] = Namespace(space)
+
+    def _namespaces(self):
+        """(name, attributes) of the watched modules and of the classes that they define."""
         for name, module in list(sys.modules.items()):
-            if name.split(".")[0] in self._packages and module is not None:
-                for attribute, value in list(vars(module).items()):
+            if name.partition(".")[0] in self._packages and module is not None:
+                space = dict(vars(module))
+                yield name, space
+                for attribute, value in space.items():
                     if isinstance(value, type) and value.__module__ == name:
-                        for inner, member in list(vars(value).items()):
-                            if callable(member) or isinstance(member, (property, *KINDS)):
-                                seen["{}.{}".format(name, attribute), inner] = (member, _codes(member))
-                    if callable(value):
-                        seen[name, attribute] = (value, _codes(value))
-        return seen
+                        yield "{}.{}".format(name, attribute), vars(value)
 
     def _foreign(self, value, codes):
         """Whether something that can be called came from a changed file, or from no file."""
@@ -109,21 +116,56 @@ class Watch:
                         yield "{} was hooked by {}".format(name, code.co_filename)
 
 
+class Namespace:
+    """What can be called among a module's or a class's attributes, by identity and by code."""
+
+    def __init__(self, space):
+        self._values = dict(space)
+        self._called = {name for name, value in space.items() if _is_called(value)}
+        self._functions = [
+            (name, each, each.__code__, _wrapped(each)) for name in self._called for each in _functions(space[name])
+        ]
+
+    def differences(self, space):
+        """The names of what was changed, put in or removed."""
+        values = self._values
+        found = {name for name, value in space.items() if values.get(name, values) is not value and _is_called(value)}
+        found.update(name for name in self._called if name not in space)
+        found.update(
+            name
+            for name, function, code, wrapped in self._functions
+            if function.__code__ is not code or _wrapped(function) is not wrapped
+        )
+        return sorted(found)
+
+
+def _is_called(value):
+    return callable(value) or isinstance(value, (property, *KINDS))
+
+
 def _codes(value):
     """The code objects behind something that can be called, those of what it wraps included."""
-    codes, waiting = [], [value]
-    while waiting and len(codes) < WRAPPED:
+    return [function.__code__ for function in _functions(value)]
+
+
+def _functions(value):
+    """The functions behind something that can be called, those that it wraps included."""
+    found, waiting = [], [value]
+    while waiting and len(found) < WRAPPED:
         value = waiting.pop()
         if isinstance(value, property):
             waiting.extend([value.fget, value.fset])
         value = getattr(value, "__func__", value)
-        code = getattr(value, "__code__", None)
-        if code is not None:
-            codes.append(code)
-        wrapped = getattr(value, "__dict__", {}).get("__wrapped__")
+        if getattr(value, "__code__", None) is not None:
+            found.append(value)
+        wrapped = _wrapped(value)
         if wrapped is not None:
             waiting.append(wrapped)
-    return codes
+    return found
+
+
+def _wrapped(value):
+    return getattr(value, "__dict__", {}).get("__wrapped__")
 
 
 def _exceptions():

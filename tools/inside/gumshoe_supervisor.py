@@ -1,11 +1,17 @@
 """Runs the tests for a verdict and hands on what they report. It never loads the code under test.
 
-Standard library only, Python 3.6 and later. Reads one JSON request from standard input:
+Standard library only, Python 3.6 and later. It is asked twice over the control channel of its session (see
+`gumshoe_channel`). The first request comes before the patch is there:
 
-    {"argv": [...], "support": folder, "timeout_s": seconds, "output": bytes to keep, "options": what the tests' process
-     is told, "direct": whether argv is a `gumshoe_verdict` process, "folder": a folder to make for the answer}
+    {"argv": [...], "support": folder, "output": bytes to keep, "root": folder of the repository,
+     "direct": whether argv is a `gumshoe_verdict` process, "folder": a folder to make for the answer}
 
-and prints one JSON line, `{"report": path, "sha256": hex}`. The file at that path holds
+The tests' process is started, loads the test runner from outside of the repository and waits; `{"loaded": bool}`
+follows. Where that did not succeed, the process is started afresh later. The second request has the tests run:
+
+    {"changed": paths that the patch has changed, "timeout_s": seconds}
+
+The answer is `{"report": path, "sha256": hex}`, or `{"failed": text}`. The file at that path holds
 
     {"exit_code": number or null, "timed_out": bool, "duration_s": seconds, "output": text,
      "events": [[kind, ...], ...], "problems": [text], "left": [command lines]}
@@ -25,13 +31,19 @@ import socket
 import sys
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from gumshoe_channel import Channel  # noqa: E402 - the interpreter is isolated and does not look here by itself
+from gumshoe_reports import Output, Reports  # noqa: E402
+
 CHUNK = 1 << 16
-EVENT_BYTES = 32 << 20
-LINE_BYTES = 1 << 16
 KILL_S = 10.0
+LOAD_S = 60.0
 LEFT_SHOWN = 5
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_GET_DUMPABLE = 4, 36, 3
 VARIABLE = "GUMSHOE_VERDICT"
+LOADED = b"loaded\n"
 
 
 def protect():
@@ -47,114 +59,78 @@ def protect():
     return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0
 
 
-class Output:
-    """The first and the last bytes of what the tests print."""
-
-    def __init__(self, limit):
-        self.half = limit // 2
-        self.head = bytearray()
-        self.tail = bytearray()
-        self.dropped = False
-
-    def write(self, data):
-        room = self.half - len(self.head)
-        if room > 0:
-            self.head += data[:room]
-            data = data[room:]
-        self.tail += data
-        if len(self.tail) > self.half:
-            self.dropped = True
-            del self.tail[: len(self.tail) - self.half]
-
-    def text(self):
-        middle = b"\n[...]\n" if self.dropped else b""
-        return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace")
-
-
-class Reports:
-    """What the tests' process has reported, as far as it is authentic."""
-
-    def __init__(self, key):
-        self.key = key
-        self.events = []
-        self.problems = []
-        self.size = 0
-        self._buffer = b""
-
-    def write(self, data):
-        self.size += len(data)
-        if self.size > EVENT_BYTES:
-            self.reject("the tests report more than {} MB".format(EVENT_BYTES >> 20))
-            return
-        lines = (self._buffer + data).split(b"\n")
-        self._buffer = lines.pop()
-        for line in lines:
-            self._take(line)
-        if len(self._buffer) > LINE_BYTES:
-            self.reject("a report is too long")
-
-    def end(self):
-        if self._buffer:
-            self.reject("a report was cut off")
-
-    def reject(self, why):
-        if why not in self.problems:
-            self.problems.append(why)
-        self._buffer = b""
-
-    def _take(self, line):
-        digest, _, payload = line.partition(b" ")
-        if digest != sign(self.key, len(self.events), payload):
-            self.reject("something other than the test harness wrote a report")
-            return
-        try:
-            event = json.loads(payload.decode("ascii"))
-        except (ValueError, RecursionError):
-            self.reject("a report cannot be read")
-            return
-        self.events.append(event)
-
-
-def sign(key, number, payload):
-    """The digest of one report."""
-    return hashlib.blake2b(payload, key=key, digest_size=16, salt=b"%d" % number).hexdigest().encode("ascii")
-
-
 class Tests:
     """The process that runs the tests, and what comes from it."""
 
     def __init__(self, request):
         self.request = request
-        self.key = os.urandom(32)
-        self.output = Output(request["output"])
-        self.reports = Reports(self.key)
-        self.started = time.time()
         self.exit_code = None
         self.timed_out = False
-        self.listener = self.line = None
+        self.loaded = False
+        self.pid = self.listener = self.line = self.out = None
         self.path = os.path.join(request["folder"], "socket")
-        theirs = None
-        if request["direct"]:
+        self.wake, wake_end = os.pipe()
+        for descriptor in (self.wake, wake_end):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(wake_end)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+
+    def load(self):
+        """Starts the process and waits until it has loaded the test runner; it is gone again where it has not."""
+        if not self.request["direct"]:
+            return
+        self._start("load")
+        deadline = time.time() + LOAD_S
+        said = b""
+        while said != LOADED and LOADED.startswith(said):
+            ready = select.select(self._sources(), [], [], max(0.0, deadline - time.time()))[0]
+            said += (self.line.recv(len(LOADED) - len(said)) or b" ") if self.line in ready else b""
+            self._read([source for source in ready if source is not self.line])
+            if not ready or self.exit_code is not None:
+                break
+        self.loaded = said == LOADED and self.exit_code is None
+        if not self.loaded:
+            kill_all()
+
+    def run(self, order):
+        """Has the tests run until they end or their time is up."""
+        self.started = time.time()
+        if not self.loaded:
+            self._start("fd")
+        greeting = {"root": self.request["root"], "changed": order["changed"], "key": self.key.hex()}
+        self.greeting = json.dumps(greeting).encode("ascii") + b"\n"
+        if self.line is not None:
+            self._greet()
+        deadline = self.started + order["timeout_s"]
+        while self.exit_code is None:
+            left = deadline - time.time()
+            if left <= 0:
+                self.timed_out = True
+                return
+            self._read(select.select(self._sources(), [], [], left)[0])
+
+    def _start(self, how):
+        """Starts the process. `how` says what it does first with the socket that it inherits."""
+        self.line = self.out = None
+        self.key = os.urandom(32)
+        self.output = Output(self.request["output"])
+        self.reports = Reports(self.key)
+        self.exit_code = theirs = None
+        if self.request["direct"]:
             self.line, theirs = socket.socketpair()
         else:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(self.path)
             self.listener.listen(1)
         self.out, out_end = os.pipe()
-        self.wake, wake_end = os.pipe()
-        for descriptor in (self.wake, wake_end):
-            os.set_blocking(descriptor, False)
-        signal.set_wakeup_fd(wake_end)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
         self.pid = os.fork()
         if self.pid == 0:
-            self._become(theirs, out_end)
+            self._become(theirs, how, out_end)
         os.close(out_end)
         if theirs is not None:
             theirs.close()
-            self._greet()
 
-    def _become(self, theirs, out_end):
+    def _become(self, theirs, how, out_end):
         """Never returns: this process becomes the tests."""
         try:
             os.setsid()
@@ -173,7 +149,7 @@ class Tests:
                 environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
             else:
                 os.set_inheritable(theirs.fileno(), True)
-                environment[VARIABLE] = "fd:{}".format(theirs.fileno())
+                environment[VARIABLE] = "{}:{}".format(how, theirs.fileno())
             argv = self.request["argv"]
             try:
                 os.execvpe(argv[0], argv, environment)
@@ -187,22 +163,10 @@ class Tests:
 
     def _greet(self):
         """Tells the other side its key and options. Only the first to connect ever hears them."""
-        greeting = dict(self.request["options"], key=self.key.hex())
         try:
-            self.line.sendall(json.dumps(greeting).encode("ascii") + b"\n")
+            self.line.sendall(self.greeting)
         except OSError:
             self.reports.reject("the test harness did not start")
-
-    def follow(self):
-        """Takes in what is printed and reported until the process ends or its time is up."""
-        deadline = self.started + self.request["timeout_s"]
-        while self.exit_code is None:
-            left = deadline - time.time()
-            if left <= 0:
-                self.timed_out = True
-                return
-            self._read(select.select(self._sources(), [], [], left)[0])
-            self._reap()
 
     def finish(self):
         """Kills everything that is left, takes in what is still on its way, and returns the answer."""
@@ -229,8 +193,7 @@ class Tests:
         return [self.wake, *(source for source in (self.out, self.line, self.listener) if source is not None)]
 
     def _read(self, ready):
-        if self.wake in ready:
-            os.read(self.wake, CHUNK)
+        self._note(ready)
         if self.out is not None and self.out in ready:
             data = os.read(self.out, CHUNK)
             self.output.write(data)
@@ -254,7 +217,10 @@ class Tests:
                 self.line.close()
                 self.line = None
 
-    def _reap(self):
+    def _note(self, ready):
+        """Takes in which processes have ended."""
+        if self.wake in ready:
+            os.read(self.wake, CHUNK)
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -321,17 +287,22 @@ def command_line(pid):
 
 def main():
     protected = protect()
-    request = json.loads(sys.stdin.read())
-    os.mkdir(request["folder"], 0o700)
-    tests = Tests(request)
-    tests.follow()
-    answer = tests.finish()
-    answer["protected"] = protected
-    data = json.dumps(answer).encode("ascii")
-    path = os.path.join(request["folder"], "report.json")
-    with open(path, "xb") as file:
-        file.write(data)
-    print(json.dumps({"report": path, "sha256": hashlib.sha256(data).hexdigest()}))
+    channel = Channel(int(os.environ.pop("GUMSHOE_CONTROL")))
+    try:
+        request = channel.receive()
+        os.mkdir(request["folder"], 0o700)
+        tests = Tests(request)
+        tests.load()
+        channel.send({"loaded": tests.loaded})
+        tests.run(channel.receive())
+        answer = dict(tests.finish(), protected=protected)
+        data = json.dumps(answer).encode("ascii")
+        path = os.path.join(request["folder"], "report.json")
+        with open(path, "xb") as file:
+            file.write(data)
+        channel.send({"report": path, "sha256": hashlib.sha256(data).hexdigest()})
+    except Exception as error:
+        channel.send({"failed": repr(error)})
 
 
 if __name__ == "__main__":

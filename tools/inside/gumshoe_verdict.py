@@ -5,8 +5,11 @@ unittest or a script with a runner of its own (Django's `runtests.py`, sympy's `
 the runner before anything of the repository can be found. As a pytest plugin it reports from within a command of the
 repository's own.
 
-Reports go over a socket (named by the variable GUMSHOE_VERDICT, which is removed at once) as lines of a keyed digest
-and a JSON list:
+The variable GUMSHOE_VERDICT, which is removed at once, names a socket: `fd:NUMBER` or a path. With `load:NUMBER` the
+runner is loaded ahead: that is announced by a line, `loaded`, and the rest waits for the supervisor's word. A process
+that had to load anything from the repository for it, which the patch may be about to change, ends without it.
+
+Reports go over the socket as lines of a keyed digest and a JSON list:
 
     ["start", id], ["result", id, outcome, message, title], ["broken", id, message], ["tampered", text], ["end", code],
     ["final"]
@@ -20,6 +23,7 @@ import _thread
 import atexit
 import gc
 import hashlib
+import importlib
 import json
 import os
 import runpy
@@ -30,6 +34,30 @@ import traceback
 VARIABLE = "GUMSHOE_VERDICT"
 
 
+def load_runner(runner):
+    """Loads what runs the tests, with what is needed to report."""
+    if "pytest" in runner:
+        from gumshoe_verdict_pytest import load
+
+        return load()
+    import gumshoe_verdict_unittest
+
+    return gumshoe_verdict_unittest
+
+
+def load_ahead(runner):
+    """Loads it before the supervisor gives the word; leaves when any of it came from the repository."""
+    loaded = load_runner(runner)
+    root = os.path.realpath(os.getcwd()) + os.sep
+    for module in list(sys.modules.values()):
+        facts = getattr(module, "__dict__", {})
+        for place in [facts.get("__file__") or "", *(facts.get("__path__") or ())]:
+            if os.path.realpath(str(place)).startswith(root):
+                sys.exit(1)
+    freeze()
+    return loaded
+
+
 def connect():
     """(function that sends a report, options) of the supervisor that this process was started by; None without one.
 
@@ -38,8 +66,9 @@ def connect():
     where = os.environ.pop(VARIABLE, None)
     if where is None:
         return None
-    if where.startswith("fd:"):
-        line = socket.socket(fileno=int(where[3:]))
+    how, _, number = where.partition(":")
+    if how in ("fd", "load"):
+        line = socket.socket(fileno=int(number))
         line.set_inheritable(False)
     else:
         line = socket.socket(socket.AF_UNIX)
@@ -47,12 +76,15 @@ def connect():
             line.connect(where)
         except OSError:  # Another process of the command was first, and reports.
             return None
+    if how == "load":
+        line.sendall(b"loaded\n")
     greeting = b""
     while not greeting.endswith(b"\n"):
         piece = line.recv(1 << 16)
         if not piece:
             return None
         greeting += piece
+    importlib.invalidate_caches()
     options = json.loads(greeting.decode("ascii"))
     send = sender(line, bytes.fromhex(options.pop("key")))
     register_final(send)
@@ -87,7 +119,12 @@ def register_final(send, caller=sys._getframe, thread=_thread.get_ident):
                 send("final")
 
     atexit.register(final)
-    if hasattr(gc, "freeze"):  # What is frozen is not listed among the interpreter's objects.
+    freeze()
+
+
+def freeze():
+    """Takes what there is from the list of the interpreter's objects, where it can."""
+    if hasattr(gc, "freeze"):
         gc.collect()
         gc.freeze()
 
@@ -106,14 +143,14 @@ def is_changed(options):
     return changed_file
 
 
-def run_pytest(send, options, arguments, insert_folder):
+def run_pytest(send, options, arguments, watch, insert_folder):
     """As `python -m pytest`, or as `pytest`, which leaves the current folder out of the path."""
     import pytest
     from gumshoe_verdict_pytest import Reporter
 
     if insert_folder:
         sys.path.insert(0, os.getcwd())
-    plugins = [Reporter(send, is_changed(options), ends=True)]
+    plugins = [Reporter(send, is_changed(options), watch, ends=True)]
     del send
     return int(pytest.main(arguments, plugins=plugins))
 
@@ -189,12 +226,14 @@ def main():
     runner, arguments = sys.argv[1], sys.argv[2:]
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     sys.path.append(folder)
+    ahead = load_ahead(runner) if os.environ.get(VARIABLE, "").startswith("load:") else None
     connection = connect()
     if connection is None:
         sys.exit("gumshoe: no supervisor to report to")
     send, options = connection
+    loaded = ahead or load_runner(runner)
     if runner in ("pytest", "bare-pytest"):
-        code = run_pytest(send, options, arguments, insert_folder=runner == "pytest")
+        code = run_pytest(send, options, arguments, loaded, insert_folder=runner == "pytest")
     elif runner == "unittest":
         code = run_unittest(send, options, arguments)
     else:
@@ -206,10 +245,11 @@ def pytest_configure(config):
     """Within a command of the repository's own: registers the reporter, if this process is the first to connect."""
     connected = connect()
     if connected is not None:
-        from gumshoe_verdict_pytest import Reporter
+        from gumshoe_verdict_pytest import RUNNER, Reporter, Watch
 
         send, options = connected
-        config.pluginmanager.register(Reporter(send, is_changed(options), ends=True), "gumshoe_verdict_reporter")
+        reporter = Reporter(send, is_changed(options), Watch(RUNNER), ends=True)
+        config.pluginmanager.register(reporter, "gumshoe_verdict_reporter")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later.
 """
 
+import importlib
 import os
 import time
 
@@ -16,6 +17,18 @@ CHECK_EVERY = 20
 ASIDE = "the code under test left the test: "
 
 
+def load():
+    """Loads pytest's own plugins and returns a Watch over them all, for the Reporter."""
+    import _pytest.config
+
+    for name in getattr(_pytest.config, "default_plugins", ()):
+        try:
+            importlib.import_module("_pytest.{}".format(name))
+        except ImportError:  # Pytest says so itself when it needs it.
+            continue
+    return Watch(RUNNER)
+
+
 class Reporter(Outcomes):
     """Reports the start and the outcome of every test, and what tampers with the runner.
 
@@ -24,17 +37,18 @@ class Reporter(Outcomes):
     Args:
         send: sends one report.
         changed: whether the file of this name was changed by the patch.
+        watch: over the runner; it begins with the session.
         ends: whether the end of the session is the last that can be reported.
     """
 
-    def __init__(self, send, changed, ends=False):
+    def __init__(self, send, changed, watch, ends=False):
         super().__init__("", os.getcwd())
         self._send = send
         self._changed = changed
         self._ends = ends
         self._returned = set()
         self._codes = {}
-        self._watch = None
+        self._watch = watch
         self._cost = self._checked = 0.0
         self._reported = set()
         self._config = None
@@ -44,8 +58,10 @@ class Reporter(Outcomes):
         self._config = config
         self._remote = config.pluginmanager.hasplugin("dsession")
         own = os.path.realpath(pytest.__file__).startswith(os.path.realpath(self.root) + os.sep)
-        if not own:  # Pytest's own repository, whose tests run and change the very pytest that runs them.
-            self._watch = Watch(RUNNER, self._changed)
+        if own:  # Pytest's own repository, whose tests run and change the very pytest that runs them.
+            self._watch = None
+        else:
+            self._watch.begin(self._changed)
             self._check()
 
     def pytest_collection_finish(self, session):
@@ -166,6 +182,10 @@ class FailingItem(pytest.Item):
 
     def runtest(self):
         raise AssertionError("this test must fail")
+
+    def repr_failure(self, excinfo, *rest):
+        """Nobody reads it."""
+        return str(excinfo.value)
 
     def reportinfo(self):
         return "gumshoe_must_fail", 0, "gumshoe_must_fail"

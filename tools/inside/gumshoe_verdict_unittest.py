@@ -68,7 +68,8 @@ def report_unittest(send, changed):
     outcomes.update(addExpectedFailure="xfailed", addUnexpectedSuccess="xpassed")
     for name, outcome in outcomes.items():
         after(name, functools.partial(note, outcome))
-    watch = Watch(("unittest",), changed)
+    watch = Watch(("unittest",))
+    watch.begin(changed)
 
 
 def report_sympy(send, changed):

@@ -51,6 +51,7 @@ def test_a_sandbox_is_used_again_and_is_blank(start: Start) -> None:
         snapshot = sandbox.snapshot()
         sandbox.close()
         sandbox.close()
+        pool.fill()
         assert pool.ready == 1
         with pytest.raises(SandboxClosed):
             sandbox.run(["true"])
@@ -75,6 +76,7 @@ def test_others_are_started_ahead_and_no_more_than_wanted_are_kept(start: Start)
         second, third = WardenSandbox(pool.lease()), WardenSandbox(pool.lease())
         for sandbox in (first, second, third):
             sandbox.close()
+        pool.fill()
         assert pool.ready == 2
 
 

@@ -1,0 +1,169 @@
+"""Verdicts whose sandbox is prepared while the agent works: as cold as the others, and only sooner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env.diff import make_patch
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.env.verifier import VerifierAhead, verify
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+BUGGY, CLEAN = b"def double(n):\n    return n\n", b"def double(n):\n    return n + n\n"
+TESTS = """\
+import os
+
+from shop import double
+
+
+def test_double():
+    print("namespace", os.readlink("/proc/self/ns/pid"))
+    assert double(2) == 4
+
+
+def test_none():
+    assert double(0) == 0
+"""
+GOLD = make_patch({"shop.py": (BUGGY, CLEAN)})
+QUIET = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+WARM = SandboxConfig(kind="bubblewrap", pool=1, env=QUIET)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pools() -> Generator[None]:
+    yield
+    close_pools()
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    (tmp_path / "shop.py").write_bytes(BUGGY)
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    return Task(
+        id="shop",
+        source="test",
+        problem_statement="Double does not double.",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=("python", "-m", "pytest", "-s"),
+    )
+
+
+ORACLE = Oracle(
+    task_id="shop",
+    gold_patch=GOLD,
+    fail_to_pass=("test_shop.py::test_double",),
+    pass_to_pass=("test_shop.py::test_none",),
+)
+
+
+def namespace(output: str) -> str:
+    """The sandbox that printed it, by its namespace of processes."""
+    return next(word for word in output.split() if word.startswith("pid:"))
+
+
+@pytest.mark.parametrize("oracle", [ORACLE, None], ids=["named", "known"])
+def test_a_prepared_verdict_is_the_same(task: Task, oracle: Oracle | None) -> None:
+    for patch in (GOLD, make_patch({"shop.py": (BUGGY, BUGGY.replace(b"n\n", b"n * n\n"))}), ""):
+        ahead = VerifierAhead(task, oracle, WARM, trusted=False)
+        ahead.wait()
+        now, cold = ahead.verify(patch), verify(task, oracle, patch, WARM, trusted=False)
+        assert (now.resolved, now.problems, now.failing_fail_to_pass, now.failing_pass_to_pass) == (
+            cold.resolved,
+            cold.problems,
+            cold.failing_fail_to_pass,
+            cold.failing_pass_to_pass,
+        )
+        assert now.run.outcomes == cold.run.outcomes
+
+
+@pytest.mark.parametrize("entrypoint", [("python", "-m", "unittest"), ("pytest", "-q"), ("sh", "-c", "pytest -q")])
+def test_every_runner_can_be_prepared(task: Task, entrypoint: tuple[str, ...]) -> None:
+    (Path(str(task.workspace.path)) / "test_unit.py").write_text(
+        "import unittest\n\nfrom shop import double\n\n\nclass Unit(unittest.TestCase):\n"
+        "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
+    )
+    other = task.model_copy(update={"entrypoint": entrypoint})
+    for patch, resolved in ((GOLD, True), ("", False)):
+        ahead = VerifierAhead(other, None, WARM, trusted=False)
+        ahead.wait()
+        assert ahead.verify(patch).resolved is resolved
+
+
+def test_the_process_of_the_tests_is_older_than_the_patch(task: Task) -> None:
+    clock = (
+        "import os, time\n\n\ndef test_age():\n"
+        "    ticks = int(open('/proc/self/stat').read().rpartition(')')[2].split()[19])\n"
+        "    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.time() + os.stat('shop.py').st_ctime\n"
+        "    print('is older' if ticks / os.sysconf('SC_CLK_TCK') < since_boot else 'younger')\n"
+    )
+    (Path(str(task.workspace.path)) / "test_clock.py").write_text(clock)
+    verdict = verify(task, ORACLE, GOLD, WARM, trusted=False)
+    assert verdict.resolved
+    assert "is older" in verdict.run.result.output
+
+
+def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_the_patch(task: Task) -> None:
+    folder = Path(str(task.workspace.path))
+    (folder / "sitecustomize.py").write_text("import shop\n")
+    config = WARM.model_copy(update={"env": {**QUIET, "PYTHONPATH": "/workspace"}})
+    assert task.workspace.workdir == "/workspace"
+    ahead = VerifierAhead(task, ORACLE, config, trusted=False)
+    ahead.wait()
+    assert ahead.verify(GOLD).resolved
+
+
+def test_no_sandbox_of_an_agent_becomes_one_of_the_verifier(task: Task) -> None:
+    agents: set[str] = set()
+    verdicts: set[str] = set()
+    for _ in range(3):
+        with open_sandbox(task, WARM, trusted=False) as sandbox:
+            agents.add(namespace(sandbox.run(["readlink", "/proc/self/ns/pid"]).output))
+        verdicts.add(namespace(verify(task, ORACLE, GOLD, WARM, trusted=False).run.result.output))
+    assert agents
+    assert not agents & verdicts
+
+
+def test_what_goes_wrong_while_it_is_prepared_is_raised_by_the_verdict(task: Task, tmp_path: Path) -> None:
+    gone = task.model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "gone"))})
+    with pytest.raises(TaskError, match="not a folder"):
+        VerifierAhead(gone, ORACLE, WARM, trusted=False).verify(GOLD)
+    unfit = make_patch({"shop.py": (b"def triple(n):\n    pass\n", CLEAN)})
+    with pytest.raises(TaskError, match="shop"):
+        VerifierAhead(task, ORACLE, WARM, trusted=False).verify(unfit)
+
+
+def test_one_that_is_not_needed_goes_back_to_its_pool(task: Task) -> None:
+    VerifierAhead(task, ORACLE, WARM, trusted=False).close()
+    ready = VerifierAhead(task, ORACLE, WARM, trusted=False)
+    ready.wait()
+    ready.close()
+    ready.close()
+    with pytest.raises(SandboxError):
+        ready.verify(GOLD)
+    assert verify(task, ORACLE, GOLD, WARM, trusted=False).resolved
+
+
+def test_an_episode_prepares_its_verdict_and_may_submit_twice(task: Task) -> None:
+    env = DebugEnv(task, oracle=ORACLE, tools=("bash", "rewrite", "submit"), sandbox=WARM, trusted=False)
+    try:
+        env.reset(seed=0)
+        start = env.snapshot()
+        for code, reward in ((BUGGY.replace(b"n\n", b"n * 2 - 1\n"), 0.0), (CLEAN, 1.0)):
+            env.restore(start)
+            wanted = code.decode().rstrip("\n")
+            env.step(ToolCall(id="1", name="rewrite", arguments={"path": "shop.py", "code": wanted}))
+            env.step(ToolCall(id="2", name="bash", arguments={"command": f"echo {os.getpid()} > /tmp/left"}))
+            assert env.step(ToolCall(id="3", name="submit"))[1] == reward
+        env.reset(seed=0)
+        env.step(ToolCall(id="4", name="bash", arguments={"command": "sed -i 's/return n/return n + n/' shop.py"}))
+        assert env.step(ToolCall(id="5", name="submit"))[1] == 1.0
+    finally:
+        env.close()
