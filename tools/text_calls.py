@@ -32,13 +32,16 @@ _FENCE = re.compile(
 )
 _OBJECT_START = re.compile(r"^ {0,3}(?=\{)", re.MULTILINE)
 _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
+# What is nested deeper cannot be stored inside of a trajectory's own levels, and is no sensible argument.
+MAX_DEPTH = 64
+TOO_DEEP = f"nested in more than {MAX_DEPTH} levels"
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
-def parse_native(call_id: str, name: str, arguments: str | Mapping[str, Any] | None) -> ToolCall:
-    """A call in the provider's own form. `arguments` is JSON text; some servers send an object, or nothing."""
-    if isinstance(arguments, Mapping):
-        return ToolCall(id=call_id, name=name, arguments=dict(arguments))
+def parse_native(call_id: str, name: str, arguments: Any) -> ToolCall:
+    """A call in the provider's own form. `arguments` is JSON text; some servers send a JSON value, or nothing."""
+    if arguments is not None and not isinstance(arguments, str):
+        return _object_call(call_id, name, arguments, "")
     text = arguments or ""
     if not text.strip():
         return ToolCall(id=call_id, name=name)
@@ -48,9 +51,7 @@ def parse_native(call_id: str, name: str, arguments: str | Mapping[str, Any] | N
         return _unreadable(call_id, name, text, f"the arguments are not valid JSON: {error}")
     if value is None:
         return ToolCall(id=call_id, name=name)
-    if not isinstance(value, dict):
-        return _unreadable(call_id, name, text, f"the arguments must be a JSON object, not {_kind(value)}")
-    return ToolCall(id=call_id, name=name, arguments=value)
+    return _object_call(call_id, name, value, text)
 
 
 def split_text_calls(text: str, *, prefix: str, offered: Collection[str] = ()) -> tuple[str, tuple[ToolCall, ...]]:
@@ -93,7 +94,7 @@ def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple
     if len(found) != 1:
         return text, ()
     start, end, value = found[0]
-    if value.keys() != {"name", "arguments"} or value["name"] not in tuple(offered):
+    if value.keys() != {"name", "arguments"} or value["name"] not in tuple(offered) or _is_deep(value):
         return text, ()
     arguments = clean_json(value["arguments"])
     if not isinstance(arguments, dict):
@@ -148,17 +149,39 @@ def _parse_block(call_id: str, block: str) -> ToolCall:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return _unreadable(call_id, "", block, 'the call must be an object {"name": ..., "arguments": {...}}')
     arguments = value.get("arguments", value.get("parameters"))
-    if arguments is None or isinstance(arguments, (str, Mapping)):
+    if arguments is None or isinstance(arguments, str):
         return parse_native(call_id, value["name"], arguments)
-    return _unreadable(call_id, value["name"], block, f"the arguments must be a JSON object, not {_kind(arguments)}")
+    return _object_call(call_id, value["name"], arguments, block)
+
+
+def _object_call(call_id: str, name: str, arguments: Any, raw: str) -> ToolCall:
+    """A call with arguments that are a JSON value already; `raw` is the text that it was read from."""
+    if not isinstance(arguments, Mapping):
+        return _unreadable(call_id, name, raw, f"the arguments must be a JSON object, not {_kind(arguments)}")
+    if _is_deep(arguments):
+        return _unreadable(call_id, name, raw, f"the arguments are {TOO_DEEP}")
+    cleaned: Any = clean_json(dict(arguments))
+    return ToolCall(id=call_id, name=name, arguments=cleaned)
 
 
 def _loads(text: str) -> Any:
     """JSON as the standard has it, lone surrogates replaced. Raises ValueError, also for what nests too deeply."""
     try:
-        return clean_json(_DECODER.decode(text))
+        value = _DECODER.decode(text)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(TOO_DEEP) from None
+    if _is_deep(value):
+        raise ValueError(TOO_DEEP)
+    return clean_json(value)
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether lists and objects are nested in more than MAX_DEPTH levels."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        nested = (item for item in level if isinstance(item, (Mapping, list)))
+        level = [inner for item in nested for inner in (item.values() if isinstance(item, Mapping) else item)]
+    return bool(level)
 
 
 def _finite(text: str) -> float:

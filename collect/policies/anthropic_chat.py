@@ -11,7 +11,7 @@ from pydantic import ConfigDict, JsonValue
 from gumshoe.collect.config import Prices
 from gumshoe.collect.policies.answers import Count, Sent
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
-from gumshoe.tools.text import clean, clean_json
+from gumshoe.tools.text import clean
 from gumshoe.tools.text_calls import parse_native, split_text_calls
 
 __all__ = ["MessageAnswer", "as_blocks", "as_tool", "read_message", "thoughts_of"]
@@ -135,11 +135,7 @@ def _blocks(message: Message) -> Blocks:
 
 
 def _call(block: _Block) -> ToolCall:
-    ident, name = clean(block.id), clean(block.name)
-    arguments: Any = clean_json(block.input)
-    if not isinstance(arguments, dict):
-        return parse_native(ident, name, str(arguments))
-    return ToolCall(id=ident, name=name, arguments=arguments)
+    return parse_native(clean(block.id), clean(block.name), block.input)
 
 
 def _ident(call_id: str) -> str:

@@ -175,6 +175,13 @@ def _as_events(found: str) -> bytes:
     except (RecursionError, ValueError):
         events = [found]
     lines = events if isinstance(events, list) else [events]
+    try:
+        return _event_stream(lines)
+    except RecursionError:  # what can just be read cannot always be written
+        return _event_stream([found])
+
+
+def _event_stream(lines: list[Any]) -> bytes:
     return "".join(
         f"event: {event.get('type', 'message') if isinstance(event, dict) else 'message'}\n"
         f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n"

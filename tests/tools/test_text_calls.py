@@ -46,6 +46,16 @@ def test_no_arguments_are_no_arguments(arguments: Any) -> None:
     assert parse_native("c", "eval", arguments) == ToolCall(id="c", name="eval")
 
 
+@pytest.mark.parametrize("levels", [1, 64, 65, 255, 10_000])
+def test_arguments_that_a_trajectory_cannot_hold_are_refused(levels: int) -> None:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    call = parse_native("c", "view", value)
+    assert (call.parse_error is not None) == (levels > 64)
+    call.model_dump_json()
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -56,7 +66,8 @@ def test_no_arguments_are_no_arguments(arguments: Any) -> None:
         ("true", "not a boolean"),
         ('{"x": NaN}', "NaN is not JSON"),
         ('{"x": 1e999}', "too large"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested in more than 64 levels"),
+        ('{"a":' * 65 + "1" + "}" * 65, "nested in more than 64 levels"),
     ],
 )
 def test_unreadable_arguments_say_why_and_are_kept(arguments: str, why: str) -> None:
