@@ -1,4 +1,4 @@
-"""`gumshoe tasks`: list, show and check the tasks of a source."""
+"""`gumshoe tasks`: list, show, check and export the tasks of a source."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError, TaskError
@@ -22,6 +23,7 @@ examples:
   gumshoe tasks list tasks/casebook-synth --tag split=heldout_bugs
   gumshoe tasks show casebook casebook/ledger --oracle
   gumshoe tasks check casebook --workers 2 --sandbox docker
+  gumshoe tasks export casebook --to harbor --out harbor/casebook
 
 SOURCE is one of
   casebook          the bundled cases
@@ -41,11 +43,12 @@ is one thing: where a line of its files is torn, it is refused whole.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.epilog = EXAMPLES
-    actions = parser.add_subparsers(dest="action", metavar="list|show|check", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="list|show|check|export", required=True)
     for name, summary in (
         ("list", "one line a task"),
         ("show", "one task as the agent knows it"),
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
+        ("export", "write the tasks for another runner: Harbor, the official SWE-bench harness"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("source", metavar="SOURCE", help="casebook, a task set's folder, or see below")
@@ -72,12 +75,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
                 "--unsafe", action="store_true", help="let the local sandbox take tasks that are not built in"
             )
             action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
-        action.add_argument("--json", action="store_true", help="JSON instead of a table")
+        if name == "export":
+            action.add_argument("--to", choices=("harbor", "swebench"), required=True, help="the runner")
+            action.add_argument("--out", type=Path, required=True, help="output folder")
+            action.add_argument("--base-image", metavar="IMAGE", help="image to build from (default: python:VERSION)")
+        else:
+            action.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out the action. Raises GumshoeError."""
-    return {"list": _list, "show": _show, "check": _check}[arguments.action](arguments)
+    return {"list": _list, "show": _show, "check": _check, "export": _export}[arguments.action](arguments)
 
 
 def _tasks(arguments: argparse.Namespace) -> tuple[list[tuple[Task, Oracle]], list[str]]:
@@ -162,6 +170,20 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         _print_checks(checked, broken)
     return 1 if broken else 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from gumshoe.env.export import export_tasks
+
+    out: Path = arguments.out
+    if out.exists():
+        raise ConfigError(f"{out} already exists: choose another --out")
+    tasks, _ = _tasks(arguments)
+    done = export_tasks(tasks, arguments.to, out, base_image=arguments.base_image)
+    for name, why in done.refused.items():
+        print(f"left out: {name}: {why}", file=sys.stderr)
+    print(f"{out}: {done.count} of {len(tasks)} tasks")
+    return 0
 
 
 def _with_progress(results: Iterator[CheckResult], total: int) -> list[CheckResult]:

@@ -30,7 +30,7 @@ CONFIGURATION_FILES = (*sorted(ALWAYS | STARTUP), "setup.cfg", "pyproject.toml",
 """gitignore patterns that match what `is_configuration` takes for one, bytecode folders aside."""
 SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sympy/testing/pytest.py")
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
-MODULE = re.compile(r"(\w+?)(\.cpython-\w+|\.abi3)?(\.\w+)?")
+MODULE = re.compile(r"(\w+?)(\.cpython-[\w-]+|\.abi3)?(\.\w+)?")
 Sides = tuple[bytes | None, bytes | None]
 
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from gumshoe.env.export.harness_rows import harness_row
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.eval.swebench.predictions import Prediction, write_predictions
-from gumshoe.eval.swebench.rows import harness_row
 
 __all__ = ["HarnessReport", "run_harness"]
 

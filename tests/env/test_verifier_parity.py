@@ -13,11 +13,11 @@ from testbed_images import CLEAN, GOLD, OLD_TESTS, REPO, a_row, built_image
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
+from gumshoe.env.export.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade_all
 from gumshoe.errors import SandboxError
 from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
-from gumshoe.eval.swebench.rows import harness_row
 
 pytestmark = pytest.mark.needs("docker")
 

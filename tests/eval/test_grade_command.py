@@ -13,10 +13,10 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
+from gumshoe.env.export.harness_rows import harness_row
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.swebench import Prediction, read_predictions, run_harness, write_predictions
-from gumshoe.eval.swebench.rows import harness_row
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
 ONE = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch="p")

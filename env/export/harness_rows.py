@@ -16,7 +16,7 @@ from gumshoe.env.diff import parse_patch
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.errors import TaskError
 
-__all__ = ["harness_row"]
+__all__ = ["eval_script", "harness_row"]
 
 NEEDED = ("image", "log_parser", "eval_type", "eval_script")
 # Their versions differ in how the tests are run, or in what is done before.
@@ -43,10 +43,9 @@ set -uxo pipefail
 cd /testbed
 git config --global --add safe.directory /testbed
 {reset}
-git apply -v - <<'{end}'
-{test_patch}{end}
+{apply}
 : '>>>>> Start Test Output'
-python -m pytest -rA {files}
+{command}
 : '>>>>> End Test Output'
 {reset}
 """
@@ -79,15 +78,28 @@ def harness_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _script(test_patch: str, base_commit: str) -> str:
     patched = parse_patch(test_patch)
+    files = shlex.join(dict.fromkeys(f.target for f in patched if f.target and f.target.endswith(".py")))
+    return eval_script(test_patch, base_commit, f"python -m pytest -rA {files}")
+
+
+def eval_script(test_patch: str, base_commit: str, command: str, tests: Sequence[str] = ()) -> str:
+    """The script that runs an instance's tests.
+
+    Args:
+        test_patch: applied before; may be empty.
+        base_commit: where the original tests come from.
+        command: runs the tests, and prints a line for each.
+        tests: further files that are put back to how they were.
+    """
+    patched = parse_patch(test_patch) if test_patch.strip() else []
     patch = test_patch if test_patch.endswith("\n") else f"{test_patch}\n"
+    end = f"END_{hashlib.sha256(patch.encode()).hexdigest()[:16]}"
+    before = [*tests, *(file.source for file in patched if file.source and file.source not in tests)]
     return SCRIPT.format(
         activate=ACTIVATE,
-        reset=_reset(
-            [file.source for file in patched if file.source], [f.target for f in patched if f.target], base_commit
-        ),
-        end=f"END_{hashlib.sha256(patch.encode()).hexdigest()[:16]}",
-        test_patch=patch,
-        files=shlex.join(dict.fromkeys(f.target for f in patched if f.target and f.target.endswith(".py"))),
+        reset=_reset(before, [f.target for f in patched if f.target], base_commit),
+        apply=f"git apply -v - <<'{end}'\n{patch}{end}" if patched else ":",
+        command=command,
     )
 
 

@@ -1,0 +1,5 @@
+"""Tasks for others' runners: Harbor, the official SWE-bench harness."""
+
+from gumshoe.env.export.export import TARGETS, export_tasks
+
+__all__ = ["TARGETS", "export_tasks"]

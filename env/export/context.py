@@ -1,0 +1,149 @@
+"""A task's repository and environment as the folder of an image build."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+from pathlib import Path
+
+from gumshoe.env.diff import apply_patch, parse_patch
+from gumshoe.env.environments import INSIDE, RECORD, environment_folder
+from gumshoe.env.harvest.lock import Lock
+from gumshoe.env.tasks.content import LEFT_OUT
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
+
+__all__ = ["PYTEST", "context_refusal", "hidden_tests", "named", "write_context"]
+
+REPO, LOCK = "repo", "environment"
+PYTEST = "pytest>=8,<10"
+DOCKERFILE = """\
+FROM {base}
+{environment}COPY {repo} {workdir}
+WORKDIR {workdir}
+{setup}"""
+ENVIRONMENT = """\
+COPY {lock} /tmp/{lock}
+RUN python3 -m venv {inside} \\
+ && {inside}/bin/python -m pip install --no-cache-dir --no-deps -r /tmp/{lock}/requirements.txt \\
+ && cp -R /tmp/{lock}/files/. "$({inside}/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \\
+ && rm -r /tmp/{lock}
+ENV PATH={inside}/bin:$PATH VIRTUAL_ENV={inside}{variables}
+"""
+NO_ENVIRONMENT = """\
+RUN python3 -m pytest --version || python3 -m pip install --no-cache-dir '{pytest}'
+RUN command -v python || ln -s "$(command -v python3)" /usr/local/bin/python
+"""
+
+
+def context_refusal(task: Task) -> str | None:
+    """Why no image can be built for a task; None where one can."""
+    if task.workspace.path is None:
+        return f"its repository is in the image {task.workspace.image}, not in a folder"
+    if task.workspace.activate:
+        return "its environment is activated by a script"
+    return None
+
+
+def write_context(task: Task, folder: Path, base: str | None, more: str = "") -> None:
+    """Writes Dockerfile, repository and lock.
+
+    Args:
+        task: one that is not refused.
+        folder: is made.
+        base: image that the build begins with, with Python, and pytest where pip cannot get it; None chooses
+            `python:VERSION`.
+        more: further lines of the Dockerfile.
+
+    Raises:
+        TaskError: the repository or the environment is not on this machine.
+    """
+    folder.mkdir(parents=True)
+    _copy_repository(task, folder / REPO)
+    lock = _lock(task)
+    version = "3.12" if lock is None else lock.python
+    text = DOCKERFILE.format(
+        base=base or f"python:{version}",
+        environment=NO_ENVIRONMENT.format(pytest=PYTEST) if lock is None else _write_lock(lock, folder / LOCK),
+        repo=REPO,
+        workdir=task.workspace.workdir,
+        setup="".join(f"RUN {json.dumps(list(argv))}\n" for argv in task.setup),
+    )
+    (folder / "Dockerfile").write_text(text + more, encoding="utf-8")
+
+
+def hidden_tests(task: Task, oracle: Oracle) -> dict[str, str | None]:
+    """The files of the test patch as it leaves them, where the task comes without them. Raises TaskError."""
+    if task.regime != "issue" or not oracle.test_patch:
+        return {}
+    root = Path(str(task.workspace.path))
+    known: dict[str, str] = {}
+    for file in parse_patch(oracle.test_patch):
+        for path in file.paths:
+            text = task.workspace.overlay[path] if path in task.workspace.overlay else _text(root / path)
+            if text is not None:
+                known[path] = text
+    return apply_patch(known, oracle.test_patch)
+
+
+def named(task_id: str) -> str:
+    """A task's id as the name of a folder and of an image."""
+    return re.sub(r"[^a-z0-9.-]+", "-", task_id.lower()).strip("-.")
+
+
+def _copy_repository(task: Task, target: Path) -> None:
+    source = Path(str(task.workspace.path))
+    if not source.is_dir():
+        raise TaskError(f"task {task.id}: its repository {source} is not a folder on this machine")
+    shutil.copytree(source, target, symlinks=True, ignore=_left_out)
+    for path, text in task.workspace.overlay.items():
+        place = target / path
+        if not Path(os.path.normpath(place)).is_relative_to(target) or ".." in Path(path).parts:
+            raise TaskError(f"task {task.id}: overlay path {path!r} leads out of the workspace")
+        if text is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+        elif place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
+    odd = {name for name, kind in kinds.items() if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)}
+    return odd | (set(names) & LEFT_OUT) | {name for name in names if name.endswith(".pyc")}
+
+
+def _lock(task: Task) -> Lock | None:
+    """What the task's environment is made from, as it was recorded. Raises TaskError."""
+    name = task.workspace.environment
+    if name is None:
+        return None
+    try:
+        record = json.loads((environment_folder(name) / RECORD).read_text(encoding="utf-8"))
+        return Lock.from_json(record["lock"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        why = "is not on this machine: gumshoe harvest --rebuild SET"
+        raise TaskError(f"task {task.id}: environment {name} {why}") from None
+
+
+def _write_lock(lock: Lock, folder: Path) -> str:
+    """Writes the lock's files, and gives the lines of the Dockerfile that install it."""
+    (folder / "files").mkdir(parents=True)
+    (folder / "requirements.txt").write_text("".join(f"{name}\n" for name in lock.packages), encoding="utf-8")
+    for name, text in lock.files.items():
+        place = folder / "files" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    variables = "".join(f" {name}={shlex.quote(value)}" for name, value in sorted(lock.variables.items()))
+    return ENVIRONMENT.format(lock=LOCK, inside=INSIDE, variables=variables)
+
+
+def _text(file: Path) -> str | None:
+    return file.read_bytes().decode("utf-8", "surrogateescape") if file.is_file() else None
