@@ -11,6 +11,7 @@ from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.fetch import fetch_sources
 from gumshoe.eval.scorers.plugins import load_scorers
+from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Task
 
 __all__ = ["make_results"]
@@ -46,7 +47,10 @@ def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str
     episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
     config, pairs = run.config, run.pairs
     fetched = fetch_sources(run.tasks, episodes, config.sandbox, run.out / "sources.jsonl", run.control, config.workers)
-    scorers = [*make_scorers((task for task, _ in run.tasks), fetched), *load_scorers(config.metrics)]
+    sources = Sources((task for task, _ in run.tasks), fetched)
+    scorers = {
+        name: [*make_scorers(sources, of_arm.ranked), *load_scorers(config.metrics)] for name, of_arm in packs.items()
+    }
     replayed = _replay(packs, run) if config.replay else {}
     return {
         name: {
@@ -54,7 +58,7 @@ def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str
                 name,
                 episode,
                 pairs[task][1],
-                scorers,
+                scorers[name],
                 sample=sample,
                 replayed=replayed.get((name, episode.id)),
             )

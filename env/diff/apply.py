@@ -16,7 +16,7 @@ from gumshoe.env.diff.parse import FilePatch, parse_patch, split_lines
 from gumshoe.errors import TaskError
 from gumshoe.storage import write_atomic
 
-__all__ = ["apply_patch", "apply_to_folder", "source_paths"]
+__all__ = ["apply_hunks", "apply_patch", "apply_to_folder", "source_paths"]
 
 
 def source_paths(patch: str) -> list[str]:
@@ -80,14 +80,15 @@ def _after(file: FilePatch, files: Mapping[str, str | None]) -> str:
     if before is None:
         raise TaskError(f"the patch does not apply: there is no file {file.source}")
     if not file.binary:
-        return _apply_hunks(file, before)
+        return apply_hunks(file, before)
     if file.content is None:
         name = file.target or file.source
         raise TaskError(f"the patch changes the binary file {name} without its whole content: use git diff --binary")
     return file.content.decode("utf-8", "surrogateescape")
 
 
-def _apply_hunks(file: FilePatch, text: str) -> str:
+def apply_hunks(file: FilePatch, text: str) -> str:
+    """`text`, the file before, as the hunks of a text file leave it. Raises TaskError where they do not fit."""
     lines = split_lines(text)
     result: list[str] = []
     done = 0

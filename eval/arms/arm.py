@@ -10,6 +10,7 @@ from typing import Protocol
 from gumshoe.collect.control import Control
 from gumshoe.collect.environments import InProcess, MakeFactory
 from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.scorers.ranking import Ranked
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
@@ -60,12 +61,14 @@ class Packs:
     """What a source handed over, by task id and sample; what was not reached is missing.
 
     A pack of None means that the solver is given none. `episodes` are those that the packs come from, with the names
-    of the `tools` they were run with; `failed` counts episodes that were given up; `stopped` says why it ended early.
+    of the `tools` they were run with; `ranked`, by task id, what an explorer named that ranks files, modules and
+    functions apart; `failed` counts episodes that were given up; `stopped` says why it ended early.
     """
 
     packs: Mapping[TaskSample, ContextPack | None]
     episodes: Mapping[TaskSample, Trajectory] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
+    ranked: Mapping[str, Ranked] = field(default_factory=dict)
     failed: int = 0
     stopped: str | None = None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gumshoe.eval.results import stats
 from gumshoe.eval.results.records import ALL, CalibrationBin, Measured, Result
+from gumshoe.eval.scorers import budget, localisation, ranking
 from gumshoe.eval.scorers.calibration import reliability
 
 __all__ = [
@@ -23,18 +24,23 @@ __all__ = [
     "per_resolved",
 ]
 
+LIST_LENGTHS = ("files_named", "modules_named", "functions_named", "lines_named")
 SUMMARY_METRICS = (
     *("valid_calls", "reported"),
     *("file_precision", "file_recall", "file_f1"),
     *("function_precision", "function_recall", "function_f1"),
     *("line_precision", "line_recall", "line_f1"),
+    *(f"{level}_acc@{k}" for level, k in ranking.ACC),
+    *(f"edited_{level}_{measure}" for level in ("module", "function") for measure in localisation.MEASURES),
+    *(f"{measure}@{lines}" for measure in budget.MEASURES for lines in budget.BUDGETS),
+    *LIST_LENGTHS,
     *("reciprocal_rank", "first_rank", "solved", "official", "grounding", "replayed", "brier"),
     *("debugged", "first_debugger", "repeats", "looped", "early_report", "late_report"),
     *("steps", "tokens", "cost", "solver_steps", "solver_tokens", "solver_cost"),
 )
 """What is averaged. Seconds are kept with each result, and in timing.json: they are no property of the policy alone."""
 
-AMOUNTS = ("first_rank", "first_debugger", "brier", "steps", "tokens", "cost")
+AMOUNTS = (*LIST_LENGTHS, "first_rank", "first_debugger", "brier", "steps", "tokens", "cost")
 """What is no share, even where it happens to be 0 or 1 everywhere; nor is what a solver spends."""
 
 OUTCOMES = ("solved", "official")

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gumshoe.eval.results.records import ALL, ArmSummary, Measured, Summary
+from gumshoe.eval.scorers import budget, localisation, ranking
 
 __all__ = [
+    "ACC",
     "ALL_METRICS",
+    "BUDGET",
     "CONDUCT",
+    "F1",
     "GROUP_NAMES",
     "METRICS",
     "OFFICIAL",
@@ -84,7 +88,48 @@ PRECISION = (
     Metric("file_precision", "File precision", "files named in the report that the fix touches"),
     Metric("function_precision", "Function precision", "functions named in the report that the fix touches"),
 )
-ALL_METRICS = (SOLVED, OFFICIAL, *METRICS, *PRECISION, *CONDUCT, *SOLVER_SPENT)
+NAMED = tuple(
+    Metric(f"{what}_named", f"{what.capitalize()} named", f"{what} that a report names", share=False)
+    for what in ("files", "modules", "functions", "lines")
+)
+ACC = (
+    *(
+        Metric(
+            f"{level}_acc@{k}", f"{level.capitalize()}@{k}", f"all {level}s that the fix edits are among the first {k}"
+        )
+        for level, k in ranking.ACC
+    ),
+    *NAMED[:3],
+)
+"""How LocAgent and SweRank are compared."""
+EDITED = tuple(
+    Metric(
+        f"edited_{level}_{measure}",
+        f"Edited {level} {'F1' if measure == 'f1' else measure}",
+        f"{measure.replace('f1', 'F1')} of the {level}s named, as a set, against those that the fix edits",
+    )
+    for level in ("module", "function")
+    for measure in localisation.MEASURES
+)
+F1 = (
+    *(metric for metric in (*CONDUCT, *EDITED) if metric.name in ("file_f1", "edited_module_f1", "edited_function_f1")),
+    *NAMED[:3],
+)
+"""How CodeScout and FastContext are compared."""
+BUDGET = (
+    *(
+        Metric(f"{measure}@{lines}", f"{title}@{lines}", help_text)
+        for measure, title, help_text in (
+            ("ndcg", "nDCG", "order of the locations within so many lines, against their best order"),
+            ("recall", "Recall", "lines that the fix touches, among the first so many lines named"),
+            ("efficiency", "Efficiency", "of the first so many lines named, those that the fix touches"),
+        )
+        for lines in budget.BUDGETS
+    ),
+    NAMED[3],
+)
+"""How SWE-Explore compares: within a budget of lines."""
+ALL_METRICS = (SOLVED, OFFICIAL, *METRICS, *PRECISION, *CONDUCT, *ACC, *EDITED, *BUDGET, *SOLVER_SPENT)
 """Everything that a summary averages, but for pass@k."""
 
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.eval.results.metrics import (
-    CONDUCT,
+    ACC,
+    BUDGET,
+    F1,
     METRICS,
     OFFICIAL,
     SOLVED,
@@ -22,7 +24,7 @@ from gumshoe.eval.results.metrics import (
 )
 from gumshoe.eval.results.records import ALL, ArmSummary, Comparison, Measured, Summary
 
-__all__ = ["Seconds", "Table", "TableRow", "conduct_table", "repair_tables", "seeker_tables", "seekers"]
+__all__ = ["Seconds", "Table", "TableRow", "peer_tables", "repair_tables", "seeker_tables", "seekers"]
 
 UPLIFT = Metric("uplift", "Uplift", "percentage points that the arm adds to the solver alone, task by task")
 TEST = Metric("p", "p", "exact McNemar test of that difference", share=False)
@@ -74,10 +76,17 @@ def seeker_tables(summary: Summary, metrics: Sequence[Metric] = METRICS) -> list
     return [_table(summary, group, known, arms) for group in groups]
 
 
-def conduct_table(summary: Summary) -> Table | None:
-    """How each arm went about it, on all tasks; None without episodes."""
+def peer_tables(summary: Summary) -> list[Table]:
+    """What each arm named, on all tasks, in the measures that other explorers are compared with.
+
+    A table is left out where no arm was measured on it.
+    """
     arms = seekers(summary)
-    return _table(summary, ALL, CONDUCT, arms) if any(arm.episodes for _, arm in arms) else None
+    return [
+        _table(summary, ALL, metrics, arms)
+        for metrics in (ACC, F1, BUDGET)
+        if any(measured(arm, ALL, metrics[0].name).count for _, arm in arms)
+    ]
 
 
 def repair_tables(summary: Summary, seconds: Seconds | None = None) -> list[Table]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from gumshoe.eval.results.metrics import METRICS, own_metrics
 from gumshoe.eval.results.records import Summary
-from gumshoe.eval.results.tables import Table, repair_tables, seeker_tables
+from gumshoe.eval.results.tables import Table, peer_tables, repair_tables, seeker_tables
 
 __all__ = ["print_table"]
 
@@ -26,10 +26,15 @@ SHOWN = (
 
 
 def print_table(summary: Summary, console: Console) -> None:
-    """What was found and what was fixed, a table for each group of tasks: means, below each its 95% interval."""
+    """What was found and what was fixed, a table for each group of tasks; where it was looked for, on all tasks.
+
+    Means, below each its 95% interval.
+    """
     shown = [metric for metric in METRICS if metric.name in SHOWN]
     for table in seeker_tables(summary, [*shown, *own_metrics(summary)]):
         _print(table, "", console)
+    for table in peer_tables(summary):
+        _print(table, "where, ", console)
     for table in repair_tables(summary):
         _print(table, "fixed, ", console)
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from gumshoe.eval.scorers import conduct, localisation
+from gumshoe.eval.scorers import budget, conduct, localisation, ranking
+from gumshoe.eval.scorers.budget import LineBudget, LinesNamed
 from gumshoe.eval.scorers.calibration import Brier, Confidence, Top1Hit
 from gumshoe.eval.scorers.conduct import Conduct, Timing
 from gumshoe.eval.scorers.grounding import Grounding
 from gumshoe.eval.scorers.localisation import FirstRank, Localisation, ReciprocalRank
+from gumshoe.eval.scorers.ranking import Acc, Edited, ListLength, Ranked, Rankings
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.protocols import Scorer
-from gumshoe.records import Task
 
 __all__ = ["make_scorers"]
 
 
-def make_scorers(tasks: Iterable[Task], fetched: Mapping[str, Mapping[str, str | None]] | None = None) -> list[Scorer]:
-    """Every scorer, for episodes on `tasks`; `fetched` as for `Sources`."""
-    sources = Sources(tasks, fetched)
+def make_scorers(sources: Sources, given: Mapping[str, Ranked] | None = None) -> list[Scorer]:
+    """Every scorer, for episodes on the tasks of `sources`; `given` as for `Rankings`."""
+    rankings = Rankings(sources, given)
     return [
         ValidCalls(),
         *(Localisation(level, measure, sources) for level in localisation.LEVELS for measure in localisation.MEASURES),
+        *(Acc(level, k, rankings) for level, k in ranking.ACC),
+        *(Edited(level, measure, rankings) for level in ("module", "function") for measure in localisation.MEASURES),
+        *(ListLength(level, rankings) for level in ranking.LEVELS),
+        *(LineBudget(measure, lines) for measure in budget.MEASURES for lines in budget.BUDGETS),
+        LinesNamed(),
         ReciprocalRank(),
         FirstRank(),
         Grounding(),

@@ -15,13 +15,17 @@ __all__ = [
     "LEVELS",
     "MEASURES",
     "FirstRank",
+    "Gold",
     "Level",
     "Localisation",
     "Measure",
     "Overlap",
     "ReciprocalRank",
+    "clean_path",
     "first_right_rank",
+    "gold_of",
     "lines_overlap",
+    "locations_of",
 ]
 
 Level = Literal["file", "function", "line"]
@@ -71,8 +75,8 @@ class Localisation:
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
-        gold = _gold_of(oracle)
-        found = self._overlap(_locations(trajectory), gold, trajectory.task.id) if gold else None
+        gold = gold_of(oracle)
+        found = self._overlap(locations_of(trajectory), gold, trajectory.task.id) if gold else None
         if found is None:
             return Score(name=self.name, value=None, explanation="the gold patch gives nothing to compare with")
         return Score(
@@ -103,10 +107,10 @@ class ReciprocalRank:
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
-        gold = _gold_of(oracle)
+        gold = gold_of(oracle)
         if not gold:
             return Score(name=self.name, value=None, explanation="the gold patch gives nothing to compare with")
-        rank = first_right_rank(_locations(trajectory), gold)
+        rank = first_right_rank(locations_of(trajectory), gold)
         return Score(
             name=self.name,
             value=0.0 if rank is None else 1 / rank,
@@ -121,7 +125,7 @@ class FirstRank:
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
-        rank = first_right_rank(_locations(trajectory), _gold_of(oracle))
+        rank = first_right_rank(locations_of(trajectory), gold_of(oracle))
         return Score(name=self.name, value=rank)
 
 
@@ -155,11 +159,13 @@ def clean_path(path: str) -> str:
     return path
 
 
-def _gold_of(oracle: Oracle) -> dict[str, set[int]]:
+def gold_of(oracle: Oracle) -> dict[str, set[int]]:
+    """The lines that the gold patch touches, by file. Raises TaskError where it is no patch."""
     return {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
 
 
-def _locations(trajectory: Trajectory) -> tuple[Location, ...]:
+def locations_of(trajectory: Trajectory) -> tuple[Location, ...]:
+    """The locations that were handed over; none without a pack."""
     return trajectory.context_pack.locations if trajectory.context_pack is not None else ()
 
 

@@ -15,6 +15,7 @@ from gumshoe.eval.results.records import ALL, Result
 from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.results.stats import wilson
 from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Score, StopReason
 
 
@@ -46,7 +47,7 @@ def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
     task = make_task()
     trajectory = make_trajectory([make_step()], make_pack(("cart.py", 8, 8)), task=task)
     trajectory = trajectory.model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
-    made = score_trajectory("arm", trajectory, make_oracle(), make_scorers([task]), sample=2)
+    made = score_trajectory("arm", trajectory, make_oracle(), make_scorers(Sources([task])), sample=2)
     assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
     assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
     assert Result.model_validate_json(made.model_dump_json()) == made

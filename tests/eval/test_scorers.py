@@ -33,7 +33,7 @@ LOCATIONS = st.lists(
 
 
 def scores(trajectory: Trajectory) -> dict[str, float | None]:
-    found = (scorer.score(trajectory, make_oracle()) for scorer in make_scorers([make_task()]))
+    found = (scorer.score(trajectory, make_oracle()) for scorer in make_scorers(SOURCES))
     return {score.name: score.value for score in found}
 
 
@@ -214,5 +214,5 @@ def test_brier_by_hand(confidence: float | None, line: int, expected: float | No
 
 
 def test_every_scorer_has_its_own_name() -> None:
-    names = [scorer.name for scorer in make_scorers([])]
+    names = [scorer.name for scorer in make_scorers(Sources([]))]
     assert len(names) == len(set(names))

@@ -19,6 +19,7 @@ from gumshoe.eval.results.records import ALL, ArmSummary, LossCurve, Measured, S
 from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.results.terminal import print_table
 from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import PolicyInfo
 
 
@@ -27,7 +28,7 @@ def two_arms() -> Summary:
     tasks = [make_task("t1"), make_task("t2", split="heldout_projects")]
     pack = make_pack(("cart.py", 8, 8), ("other.py", 1, 2), findings=[(0, "x = 3"), (1, "unseen")])
     steps = [make_step(0, "x = 3", confidence=0.5), make_step(1, "broken", parse_error="x"), make_step(2, "", calls=0)]
-    scorers = make_scorers(tasks)
+    scorers = make_scorers(Sources(tasks))
     results = {
         "a": [make_trajectory([make_step(0, "x")], task=task, name=f"a{task.id}") for task in tasks],
         "b": [make_trajectory(steps, pack, task=task, name=f"b{task.id}", tokens=1200) for task in tasks],
@@ -86,7 +87,8 @@ def test_the_terminal_table_has_a_line_an_arm_and_group() -> None:
     print_table(two_arms(), Console(file=out, width=160))
     text = out.getvalue()
     assert "held-out bugs: 1 tasks" in text
-    assert text.count("arm a") == 2
+    assert text.count("arm a") == 2 + 3
+    assert text.count("where, all tasks: 2 tasks") == 3
     assert "1,200" in text
 
 
