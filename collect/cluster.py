@@ -104,13 +104,16 @@ class Host:
         sandbox: SandboxConfig,
         trusted: bool,
         oracle: Oracle | None,
+        eval_on_submit: bool,
         seed: int,
     ) -> EnvironmentInfo:
         """Begins an episode; an earlier one that was left behind is closed. The oracle enters no sandbox."""
         self.close()
         # One episode at a time needs one warm sandbox.
         warm = sandbox.model_copy(update={"pool": min(sandbox.pool, 1)})
-        self._environment = InProcess().environment(task, tools, warm, trusted=trusted, oracle=oracle)
+        self._environment = InProcess().environment(
+            task, tools, warm, trusted=trusted, oracle=oracle, eval_on_submit=eval_on_submit
+        )
         info = self._environment.reset(seed)
         self._backends.add(info.sandbox)
         return info
@@ -201,9 +204,10 @@ class RayFactory:
         *,
         trusted: bool,
         oracle: Oracle | None = None,
+        eval_on_submit: bool = True,
     ) -> Environment:
         """The environment of one episode, on the host's node."""
-        return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted, oracle))
+        return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted, oracle, eval_on_submit))
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the host and waits for its answer. Raises SandboxError where it is lost."""
@@ -250,7 +254,7 @@ class RemoteEnvironment:
     """An environment on a factory's host."""
 
     def __init__(
-        self, factory: RayFactory, arguments: tuple[Task, tuple[str, ...], SandboxConfig, bool, Oracle | None]
+        self, factory: RayFactory, arguments: tuple[Task, tuple[str, ...], SandboxConfig, bool, Oracle | None, bool]
     ) -> None:
         self._factory = factory
         self._arguments = arguments

@@ -283,6 +283,9 @@ class CollectConfig(Config):
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     budget: BudgetConfig = Field(default=BudgetConfig(), description="how much the whole run may use")
+    eval_on_submit: bool = Field(
+        default=True, description="verify each final patch in a fresh sandbox; false: resolved stays unknown"
+    )
     workers: int = Field(default=2, ge=1, description="episodes at the same time")
     runner: Literal["threads", "ray"] = Field(
         default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"

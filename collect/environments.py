@@ -99,8 +99,11 @@ class EnvironmentFactory(Protocol):
         *,
         trusted: bool,
         oracle: Oracle | None = None,
+        eval_on_submit: bool = True,
     ) -> Environment:
-        """The environment of one episode; nothing is started before its `reset`. The oracle is for the verifier."""
+        """The environment of one episode; nothing is started before its `reset`. The oracle is for the verifier, which
+        `submit` asks with `eval_on_submit`.
+        """
         ...
 
     def close(self) -> None:
@@ -126,9 +129,12 @@ class InProcess:
         *,
         trusted: bool,
         oracle: Oracle | None = None,
+        eval_on_submit: bool = True,
     ) -> Environment:
         """An environment in this process."""
-        return LocalEnvironment(DebugEnv(task, oracle=oracle, tools=tools, sandbox=sandbox, trusted=trusted))
+        return LocalEnvironment(
+            DebugEnv(task, oracle=oracle, tools=tools, sandbox=sandbox, trusted=trusted, eval_on_submit=eval_on_submit)
+        )
 
     def close(self) -> None:
         """Nothing is held."""
@@ -168,7 +174,7 @@ class LocalEnvironment:
     def step(self, call: ToolCall) -> StepResult:
         """Carries out one call."""
         _, reward, _, _, info = self._env.step(call)
-        submitted = info["stop"] is StopReason.SUBMITTED
+        submitted = info["stop"] is StopReason.SUBMITTED and self._inner.eval_on_submit
         graded = _grade(self._inner.task, info.get("verdict")) if submitted else None
         return StepResult(info["observation"], float(reward), info["stop"], info.get("context_pack"), graded)
 

@@ -53,8 +53,9 @@ def _final_patch(episode: Episode) -> str:
 
 
 def _grade(episode: Episode) -> Grade | None:
-    """The verifier's grade; None where it was not asked: of an agent that cannot edit, or has no tests to pass."""
-    if episode.task.regime == "issue" and episode.spec.oracle is None:
+    """The verifier's grade; None where it was not asked: by config, of an agent that cannot edit, without tests."""
+    hidden = episode.task.regime == "issue" and episode.spec.oracle is None
+    if hidden or not episode.spec.eval_on_submit:
         return None
     if episode.grade is not None:
         return episode.grade
@@ -65,6 +66,8 @@ def _grade(episode: Episode) -> Grade | None:
 
 def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
     """Whether the patch resolves the task. An agent that cannot edit is not scored."""
+    if not episode.spec.eval_on_submit:
+        return (Score(name="resolved", value=None, explanation="not verified: eval_on_submit is false"),)
     if grade is None:
         hidden = Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
         return (hidden,) if episode.task.regime == "issue" else ()

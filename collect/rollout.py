@@ -59,7 +59,12 @@ class Rollout:
             spec,
             agent,
             lambda task: self._factory.environment(
-                task, agent.tools, sandbox, trusted=policy.trusted, oracle=spec.oracle
+                task,
+                agent.tools,
+                sandbox,
+                trusted=policy.trusted,
+                oracle=spec.oracle,
+                eval_on_submit=spec.eval_on_submit,
             ),
             limits=limits,
             perform=self._perform,

@@ -49,7 +49,7 @@ def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
     """The episodes of a run, in their order. Raises TaskError when the filters leave no task."""
     tasks = _chosen(config.tasks, config.seed)
     return [
-        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run)
+        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run, config.eval_on_submit)
         for sample in range(config.tasks.samples)
         for task, oracle in tasks
     ]

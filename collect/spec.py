@@ -19,6 +19,8 @@ class EpisodeSpec:
     sample: int = 0
     seed: int = 0
     run: str = ""
+    eval_on_submit: bool = True
+    """Whether the verifier is asked about the final patch. Without it, `resolved` stays unknown."""
 
     @property
     def id(self) -> str:

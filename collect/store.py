@@ -5,6 +5,7 @@
     trajectories.jsonl   one finished trajectory a line
     failures.jsonl       one failed attempt a line: of the infrastructure, or of our own
     journal/             the episodes in flight
+    replaced.jsonl       trajectories that --force-all or --force-failed has set aside
     run.log              what happened when
 
 One process at a time works in it. Whatever kills that process, the next one finds each line whole or not at all.
@@ -27,6 +28,7 @@ from typing import IO, Any
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Journal
+from gumshoe.collect.replaced import FAILURES, TRAJECTORIES, Again, set_aside
 from gumshoe.config import dump_config, read_yaml
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
@@ -35,8 +37,6 @@ from gumshoe.storage import append_line, open_append, parse_json, read_records, 
 __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run_identity"]
 
 log = logging.getLogger(__name__)
-TRAJECTORIES = "trajectories.jsonl"
-FAILURES = "failures.jsonl"
 LOCK_PATIENCE_S = 0.5
 MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts", "fail_on_error")
 _ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
@@ -47,6 +47,7 @@ class RunFolder:
 
     Args:
         path: the folder; made if missing.
+        again: which finished episodes are to be played again; see `set_aside`.
         config: what is run. An earlier config in the folder must agree in all but `MAY_CHANGE` and a
             `tasks.limit`.
 
@@ -57,7 +58,7 @@ class RunFolder:
         DatasetError: a line in the middle of trajectories.jsonl is broken.
     """
 
-    def __init__(self, path: Path, config: CollectConfig) -> None:
+    def __init__(self, path: Path, config: CollectConfig, again: Again | None = None) -> None:
         self.path = path
         self.identity = run_identity(config)
         self._guard = threading.Lock()
@@ -69,6 +70,8 @@ class RunFolder:
         self._files: list[IO[bytes]] = []
         try:
             _check_config(path, config)
+            if again is not None:
+                set_aside(path, again)
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
             self.finished = {trajectory_id(line) for line in _lines(path / TRAJECTORIES)}
             _drop_finished_journals(path, self.finished)

@@ -31,7 +31,7 @@ _HOMES = {
 ENV_ID = "gumshoe/Debug-v0"
 
 if ENV_ID not in gymnasium.registry:
-    gymnasium.register(ENV_ID, entry_point="gumshoe.env.debug_env:DebugEnv", nondeterministic=True)
+    gymnasium.register(ENV_ID, entry_point="gumshoe.env.debug_env:DebugEnv")
 
 
 def __getattr__(name: str) -> Any:

@@ -51,8 +51,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     tests that decide pass there, else 0.0; `info` holds the `Verdict` as `verdict`. `report` terminates with 0.0.
     An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
     the wall clock truncates. Turns, tokens and money are for the one who plays an episode to count
-    (`gumshoe.collect.episode.Episode`). Programs take time and print times, so an episode is not bit for bit
-    reproducible: the registered environment says `nondeterministic`.
+    (`gumshoe.collect.episode.Episode`). Durations do not count when records are compared, so the same calls lead to
+    equal observations, rewards and infos, unless a program prints times, addresses or random numbers. pytest prints
+    times, which show in the raw output of a `Verdict` and nowhere else.
 
     Args:
         task: what to debug.
@@ -61,6 +62,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         sandbox: which sandbox, and its limits.
         trusted: the actions come from a script of ours or a person. The `local` backend takes only these, and only on
             built-in tasks, unless the config says `unsafe` (see SandboxConfig).
+        eval_on_submit: `submit` asks for the verdict; without it, the reward is 0.0 and there is no `verdict`.
         render_mode: `ansi` makes `render` return the last observation's text.
     """
 
@@ -74,9 +76,11 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         tools: Sequence[Tool | str] | None = None,
         sandbox: SandboxConfig | None = None,
         trusted: bool = False,
+        eval_on_submit: bool = True,
         render_mode: str | None = None,
     ) -> None:
         self.task = task
+        self.eval_on_submit = eval_on_submit
         self._oracle = oracle
         self.render_mode = render_mode
         self._tools = _as_tools(DEFAULT_TOOLS if tools is None else tools)
@@ -227,7 +231,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""
         if observation.failure is None and observation.tool == "submit":
             self.stop = StopReason.SUBMITTED
-            self.verdict = self.verify()
+            self.verdict = self.verify() if self.eval_on_submit else None
             return float(self.verdict is not None and self.verdict.resolved)
         if observation.failure is None and observation.tool == "report":
             self.stop = StopReason.REPORTED

@@ -125,7 +125,26 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):
 
 def test_a_folder_that_cannot_be_made_is_answered_in_one_line(tmp_path: Path):
     (tmp_path / "file").touch()
+    (tmp_path / "m.gguf").touch()
     done = gumshoe("demo", "--model", "m.gguf", "--out", "file/new", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("gumshoe demo: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_shell_completes_commands_and_options(tmp_path: Path):
+    script = gumshoe("completion", "bash", cwd=tmp_path).stdout
+    asked = (
+        'COMP_WORDS=(gumshoe {}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_gumshoe; echo "${{COMPREPLY[@]}}"\n'
+    )
+    words = ("coll", "export --un", "config gr")
+    typed = script + "".join(asked.format(line) for line in words)
+    done = subprocess.run(["bash", "-s"], input=typed, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["collect", "--unresolved", "grpo"], done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
+def test_there_is_a_script_for_other_shells(shell: str, tmp_path: Path):
+    done = gumshoe("completion", shell, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "gumshoe" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -202,3 +203,22 @@ def test_what_is_written_reads_back_the_same(file: Path):
 def test_the_hash_changes_with_the_config_and_only_with_it():
     first, same, other = Experiment(name="a"), Experiment(name="a"), Experiment(name="a", workers=2)
     assert config_hash(first) == config_hash(same) != config_hash(other)
+
+
+@pytest.mark.parametrize("name", ["collect/demo", "collect/demo.yaml", "configs/collect/demo.yaml"])
+def test_a_bundled_config_is_found_by_name_from_anywhere(name: str, tmp_path: Path):
+    with chdir(tmp_path):
+        assert read_yaml(Path(name))["policy"] == {"kind": "teacher"}
+
+
+def test_a_file_of_ones_own_goes_before_a_bundled_one(tmp_path: Path):
+    (tmp_path / "collect").mkdir()
+    (tmp_path / "collect" / "demo.yaml").write_text("mine: 1\n", encoding="utf-8")
+    with chdir(tmp_path):
+        assert read_yaml(Path("collect/demo.yaml")) == {"mine": 1}
+
+
+@pytest.mark.parametrize("name", ["../collect/demo.yaml", "/collect/demo.yaml", "configs", "collect"])
+def test_only_names_below_the_bundled_folder_are_found(name: str, tmp_path: Path):
+    with chdir(tmp_path), pytest.raises(ConfigError, match="no config file"):
+        read_yaml(Path(name))

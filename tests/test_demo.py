@@ -64,6 +64,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest
 
 
 def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(tmp_path: Path):
+    (tmp_path / "m.gguf").touch()
     nobody = {"DOCKER_HOST": f"unix://{tmp_path}/nobody.sock"}
     done = demo("--model", "m.gguf", "--sandbox", "docker", "--out", "made", cwd=tmp_path, environment=nobody)
     assert done.returncode == 2
@@ -71,3 +72,26 @@ def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(tmp_path: Path):
     assert "[2/5]" not in done.stdout
     assert done.stderr.splitlines()[-1].startswith("gumshoe demo: stage 1 (synth) failed")
     assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path):
+    for model in ("nowhere.gguf", "nobody/nothing", "../x"):
+        done = demo("--model", model, "--sandbox", "local", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"gumshoe demo: --model {model}: there is no such file or folder")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_extras_are_named_before_anything_runs(tmp_path: Path):
+    blocked = "import sys; sys.modules['trl'] = sys.modules['fastapi'] = None; from gumshoe.cli import main; sys.exit("
+    done = subprocess.run(
+        [sys.executable, "-c", f"{blocked}main(['demo', '--model', 'm']))"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'gumshoe[train,serve]' (missing: trl, fastapi)" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -6,10 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import yaml
+
+from gumshoe.collect.store import read_trajectories
+from gumshoe.records import Completion, ToolCall
 
 BLOCK = re.compile(r"^```python\n# (?P<file>\w+\.py)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -90,6 +94,24 @@ def test_a_tool_of_ones_own_answers(examples: Path) -> None:
         env.close()
     assert texts[0] == "2"
     assert "give a file" in texts[1]
+
+
+def test_a_tool_beside_the_config_is_found_from_anywhere(examples: Path) -> None:
+    script = examples / "script.jsonl"
+    call = ToolCall(id="1", name="wc", arguments={"path": "calc.py"})
+    turns = [
+        Completion(text="", tool_calls=(call,)),
+        Completion(text="", tool_calls=(ToolCall(id="2", name="submit"),)),
+    ]
+    script.write_text("".join(f"{turn.model_dump_json()}\n" for turn in turns), encoding="utf-8")
+    policy = {"kind": "scripted", "script": str(script)}
+    config = write_config(examples, policy=policy, agent={"tools": ["my_tools:wc", "submit"]})
+    with chdir("/"):
+        gumshoe("collect", str(config), "-p", "tasks.limit=1")
+    ((first, _),) = (read.steps for read in read_trajectories(examples / "run"))
+    assert first.observations[0].text == "2"
+    gumshoe("collect", str(config), "--force-all")
+    assert len(trajectories(examples)) == 2
 
 
 @pytest.mark.parametrize(

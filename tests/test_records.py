@@ -249,6 +249,15 @@ def test_a_record_survives_the_way_to_json_and_back(record: type[Record], data: 
     made = data.draw(strategy_of(record))
     assert record.model_validate_json(made.model_dump_json()) == made
     assert record.model_validate(json.loads(made.model_dump_json())) == made
+    assert record.model_validate_json(made.model_dump_json()).model_dump_json() == made.model_dump_json()
+
+
+def test_a_duration_makes_no_difference():
+    run, slower = (records.ExecResult(exit_code=0, output="x", duration_s=seconds) for seconds in (0.1, 9.0))
+    assert run == slower
+    assert hash(run) == hash(slower)
+    assert run != records.ExecResult(exit_code=1, output="x", duration_s=0.1)
+    assert run != records.Observation(tool="x", text="x")
 
 
 @pytest.mark.parametrize("record", ALL_RECORDS)

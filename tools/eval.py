@@ -59,7 +59,6 @@ def as_data(run: TestRun) -> dict[str, JsonValue]:
         "outcomes": [_outcome_data(outcome) for outcome in run.outcomes],
         "exit_code": run.result.exit_code,
         "timed_out": run.result.timed_out,
-        "test_duration_s": run.result.duration_s,
     }
 
 

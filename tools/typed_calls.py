@@ -18,7 +18,8 @@ def parse_command(line: str, call_id: str, tools: Sequence[ToolSchema] = ()) -> 
     """`tool argument=value ...` as a call. What cannot be read becomes a parse error.
 
     For the tools whose schemas are given, arguments may also stand without their names, in the order of the schema,
-    and a tool that takes one text gets the rest of the line as it is. A text parameter is given the text as it was
+    a tool that takes one text gets the rest of the line as it is, and one that takes a single list or mapping may get
+    it without quotes: `whatif [{path: a.py, line: 3, do: skip}]`. A text parameter is given the text as it was
     typed; all other values are read as YAML. A backslash means itself; what holds spaces goes in quotes. The
     arguments of a tool that is not among `tools` are not read.
     """
@@ -29,14 +30,20 @@ def parse_command(line: str, call_id: str, tools: Sequence[ToolSchema] = ()) -> 
     only = line_parameter(schema)
     if only is not None and not rest.lstrip().startswith(f"{only}="):
         return ToolCall(id=call_id, name=name, arguments={only: rest.strip()} if rest.strip() else {})
-    return _by_schema(name, rest, call_id, schema.parameters.get("properties") or {})  # pyright: ignore[reportArgumentType]
+    properties: Any = schema.parameters.get("properties") or {}
+    if rest.lstrip().startswith(("[", "{")) and len(properties) == 1:
+        return ToolCall(id=call_id, name=name, arguments={next(iter(properties)): _value(rest.strip())})
+    return _by_schema(name, rest, call_id, properties)
 
 
 def line_parameter(schema: ToolSchema) -> str | None:
-    """The one text parameter of a tool that has no other; None for the other tools."""
+    """The one text parameter of a tool that has no other and needs it; None for the other tools."""
     properties: Any = schema.parameters.get("properties") or {}
     names = list(properties)
-    return names[0] if len(names) == 1 and properties[names[0]].get("type") == "string" else None
+    if len(names) != 1 or properties[names[0]].get("type") != "string":
+        return None
+    required: Any = schema.parameters.get("required") or []
+    return names[0] if names[0] in required else None
 
 
 def _by_schema(name: str, rest: str, call_id: str, properties: Properties) -> ToolCall:

@@ -16,6 +16,7 @@ from gumshoe.collect.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.progress import ProgressShow
+from gumshoe.collect.replaced import Again
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
 from gumshoe.collect.signals import stop_on_signals
 from gumshoe.collect.spec import EpisodeSpec
@@ -31,6 +32,7 @@ examples:
   gumshoe collect configs/collect/demo.yaml -p workers=8 -p tasks.limit=20 -p out=runs/try
   gumshoe collect RUN/config.yaml            goes on where a stopped run was
 
+What --force-all and --force-failed replace goes to replaced.jsonl in the run folder.
 Ctrl-C once finishes the episodes at hand, twice stops at once. Both can be resumed with the same command.
 """
 
@@ -46,6 +48,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="stop after N failed attempts (default: continue with other episodes)",
     )
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--force-all", action="store_const", const="all", dest="again", help="play all episodes again")
+    again.add_argument(
+        "--force-failed",
+        action="store_const",
+        const="failed",
+        dest="again",
+        help="play again what did not resolve its task, ended at a limit, or was given up",
+    )
     parser.add_argument("--step", action="store_true", help="show each turn and ask before it runs")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
 
@@ -57,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         overrides.append(f"fail_on_error={arguments.fail_on_error}")
     config = load_config(CollectConfig, arguments.config, overrides)
     config = config.model_copy(update={"policy": with_llm(config.policy)})
-    result = collect(config, verbose=arguments.verbose, step=arguments.step)
+    result = collect(config, verbose=arguments.verbose, step=arguments.step, again=arguments.again)
     where = f"{result.finished} of {result.planned} episodes in {config.out}"
     if result.stopped == "interrupted":
         print(f"{where}: stopped; the same command goes on")
@@ -72,13 +83,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> RunResult:
+def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, again: Again | None = None) -> RunResult:
     """Plays all episodes of `config` that its run folder does not hold yet.
 
     Args:
         config: what is run.
         verbose: how much of the log goes to the terminal as well, 0 to 2.
         step: a person at the terminal looks at each turn; one episode at a time.
+        again: which finished episodes are played again: `all`, or those that `failed`.
 
     Raises:
         GumshoeError: the config, the tasks or the run folder are wrong, every attempt fails, or `fail_on_error` is
@@ -88,7 +100,7 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False) -> R
     episodes = plan_episodes(config, run_identity(config))
     if not path.exists():
         check_policy(config.policy)
-    with RunFolder(path, config) as folder, _logging(path / "run.log", verbose):
+    with RunFolder(path, config, again) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))
         control = Control(config.budget)
         for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():

@@ -14,7 +14,8 @@ examples:
   gumshoe export runs/collect/demo --out datasets/demo
   gumshoe export runs/a runs/b --out datasets/ab --view seeker --test-share 0.2
 
-It loads with  datasets.load_dataset("datasets/demo", "seeker").
+Episodes that did not resolve their task are left out unless --unresolved is given.
+The dataset loads with  datasets.load_dataset("datasets/demo", "seeker").
 """
 
 
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="dataset folder; an earlier export is replaced")
     parser.add_argument("--view", action="append", choices=VIEWS, help="a view; repeatable (default: agent and seeker)")
     parser.add_argument("--test-share", type=_share, default=0.1, help="share of projects in the test split (0.1)")
-    parser.add_argument("--unresolved", action="store_true", help="also include seeker samples of unsolved episodes")
+    parser.add_argument("--unresolved", action="store_true", help="also include episodes that are not resolved")
     parser.add_argument("--held-out-bugs", action="store_true", help="also include bugs held out for evaluation")
     parser.add_argument("--licence", default="mit", help="license on the card (mit)")
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "bash", "submit")
 STEPS = 1_000_000
 
 EPILOG = """\
@@ -27,9 +26,11 @@ examples:
 
 what to type:
   view ledger/book.py 10 30       grep "def post" ledger       eval
-  pdb b ledger/book.py:21         pdb c                        pdb locals
+  pdb b ledger/rates.py:27        pdb c                        pdb locals
   pdb                             every line goes to the debugger, until Ctrl-D
-  rewrite ledger/book.py 21 23    edit these lines, Ctrl-D when they are right
+  suspects                        the functions that look most like the cause
+  whatif [{path: ledger/book.py, line: 56, do: skip}]
+  rewrite ledger/rates.py 27 28   edit these lines, Ctrl-D when they are right
   submit                          runs the tests a last time and ends
 
 Nothing is saved: the patch is printed at the end. Without a terminal, lines are read from standard input.
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
     parser.add_argument(
-        "--tools", default=",".join(TOOLS), metavar="NAMES", help="comma-separated tools (default: %(default)s)"
+        "--tools", metavar="NAMES", help="comma-separated tools (default: all, those of installed packages included)"
     )
 
 
@@ -57,8 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.collect.play.game import Game
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.debug_env import DebugEnv
+    from gumshoe.tools.registry import tool_names
 
-    names = [name.strip() for name in arguments.tools.split(",") if name.strip()]
+    wanted = tool_names() if arguments.tools is None else arguments.tools.split(",")
+    names = [name.strip() for name in wanted if name.strip()]
     if not names:
         raise ConfigError("--tools names no tool")
     task = choose_task(arguments.task)

@@ -61,7 +61,8 @@ def export_runs(
         out: the dataset folder.
         views: of `VIEWS`; those of decisions have a row for each turn.
         test_share: share of the projects whose rows make the test split.
-        unresolved: keep seeker samples of episodes that did not solve the task.
+        unresolved: also export episodes that did not resolve their task. Without it, the agent views hold episodes
+            that did, or that nobody judged; those of the seeker only ones that did, besides a seeker's own.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
         licence: identifier for the card.
 
@@ -72,9 +73,10 @@ def export_runs(
     projects = {project_of(trajectory) for trajectory in _all(runs)}
     held_out = held_out_projects(projects, test_share)
     seeker = SeekerView(unresolved=unresolved)
+    wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
     makers: dict[str, RowMaker] = {
-        "agent": lambda trajectory: [agent_row(_whole(trajectory))],
-        "agent_decisions": lambda trajectory: list(agent_decision_rows(trajectory)),
+        "agent": lambda trajectory: [agent_row(_whole(wanted(trajectory)))],
+        "agent_decisions": lambda trajectory: list(agent_decision_rows(wanted(trajectory))),
         "seeker": lambda trajectory: [seeker.row(_whole(trajectory))],
         "seeker_decisions": lambda trajectory: list(decision_rows(seeker.row(_whole(trajectory)))),
     }
@@ -128,6 +130,13 @@ def _add(
     for row in rows:
         writers[view, split].write(row)
         counts.add(split, row, trajectory)
+
+
+def _not_lost(trajectory: Trajectory) -> Trajectory:
+    """The trajectory, unless its patch failed the tests. Raises Dropped."""
+    if trajectory.resolved is False:
+        raise Dropped("not resolved")
+    return trajectory
 
 
 def _whole(trajectory: Trajectory) -> Trajectory:

@@ -161,7 +161,8 @@ class Game:
         self._say(self._env.task.problem_statement.rstrip())
 
     def _ending(self) -> None:
-        verdict = {None: "not submitted", True: "solved: the tests pass", False: "not solved: the tests do not pass"}
+        ended = "reported" if self._episode.stop is StopReason.REPORTED else "not submitted"
+        verdict = {None: ended, True: "solved: the tests pass", False: "not solved: the tests do not pass"}
         style = {None: "yellow", True: "bold green", False: "bold red"}[self.solved]
         self._console.print(Rule(align="left"))
         self._say(f"{verdict[self.solved]} ({self._calls} calls)", style)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import platform
 import shutil
+import sys
 
 from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.open import ORDER, choose, unavailable_reason
+from gumshoe.env.sandboxes.open import ORDER, choose, open_sandbox, unavailable_reason
 from gumshoe.env.sandboxes.seccomp import filter_unavailable_reason
+from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, SandboxError
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "run", "try_pytest"]
 
 EPILOG = """\
 examples:
@@ -22,6 +24,7 @@ examples:
   gumshoe doctor --image python:3.12      look for another image
   gumshoe doctor --reap                   remove what runs have left whose process has died
 """
+PROBE_TIMEOUT_S = 60.0
 ISOLATION = {
     "docker": "container without network",
     "podman": "container without network",
@@ -38,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the table; 1 when no sandbox works that isolates."""
+    """Prints the table; 1 when no sandbox works that isolates, or the one that models get cannot run pytest."""
     console = Console(soft_wrap=True)
     config = SandboxConfig(image=arguments.image)
     reasons = {kind: unavailable_reason(kind, None, config) for kind in ORDER}
@@ -51,9 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(f"filter of system calls: {filter_unavailable_reason() or 'on'}", highlight=False)
     for trusted, whose in ((False, "a model"), (True, "a trusted script")):
         console.print(f"for {whose}: {_pick(config, trusted=trusted)}", highlight=False)
+    pytest_works, pytest_said = try_pytest(config)
+    console.print(pytest_said, highlight=False)
     if arguments.reap:
         _reap(console)
-    return 0 if any(reason is None for kind, reason in reasons.items() if kind != "local") else 1
+    return 0 if pytest_works else 1
 
 
 def _table(reasons: dict[str, str | None]) -> Table:
@@ -80,6 +85,22 @@ def _pick(config: SandboxConfig, *, trusted: bool) -> str:
         return choose(None, config, trusted=trusted).sentence
     except (ConfigError, SandboxError) as error:
         return str(error)
+
+
+def try_pytest(config: SandboxConfig) -> tuple[bool, str]:
+    """Runs pytest in the sandbox that a model's calls get: whether it works there, and a line that says so."""
+    task, _ = load_tasks("casebook")[0]
+    try:
+        kind = choose(None, config, trusted=False).kind
+        with open_sandbox(task, config.model_copy(update={"kind": kind}), trusted=True) as sandbox:
+            result = sandbox.run(["python", "-m", "pytest", "--version"], timeout=PROBE_TIMEOUT_S)
+    except (ConfigError, SandboxError) as error:
+        return False, f"pytest: not tried: {error}"
+    said = " ".join(result.output.split()) or f"exit code {result.exit_code}"
+    if result.exit_code == 0:
+        return True, f"pytest in {kind}: {said}"
+    where = f"the image {config.image}" if kind in ("docker", "podman") else f"{sys.prefix}, or name it in packages"
+    return False, f"pytest in {kind}: {said}; bundled tasks need it: install it in {where}"
 
 
 def _reap(console: Console) -> None:

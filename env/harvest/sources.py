@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gumshoe.config import find_config
 from gumshoe.errors import ConfigError
 
 __all__ = ["Source", "parse_sources"]
@@ -53,6 +54,8 @@ def _parse(text: str, base: Path = Path()) -> Iterator[Source]:
         yield from _listed(path)
     elif match := REQUIREMENT.match(text):
         yield Source("requirement", text, _slug(match["name"]))
+    elif (bundled := find_config(Path(text))).is_file():
+        yield from _listed(bundled)
     else:
         raise ConfigError(f"no source {text!r}: give a folder, a git repository, an sdist, a requirement or a list")
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from gumshoe import __version__
 from gumshoe.errors import GumshoeError
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main", "make_parser"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
@@ -27,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch"),
     "collect": ("gumshoe.collect.commands.collect", "roll out an agent on tasks and keep its trajectories"),
     "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
+    "config": ("gumshoe.reference", "list every key of a config, with its type, default and meaning"),
+    "completion": ("gumshoe.completion", "print a script that completes commands and options in your shell"),
     "status": ("gumshoe.collect.commands.status", "say how far a run is"),
     "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that make good data, by named rules"),
     "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
@@ -103,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str], name: str | None) -> int:
-    parser = _parser(name)
+    parser = make_parser([name])
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
@@ -118,7 +120,9 @@ class _OneLineParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _parser(chosen: str | None) -> argparse.ArgumentParser:
+def make_parser(chosen: Iterable[str | None]) -> argparse.ArgumentParser:
+    """The parser of the whole command line. Only the modules of the chosen commands are imported."""
+    wanted = set(chosen)
     parser = _OneLineParser(
         prog="gumshoe",
         description="Collect debugging traces, train an info-seeking model on them, measure what it is worth.",
@@ -131,7 +135,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        if name == chosen:
+        if name in wanted:
             loaded = importlib.import_module(module)
             loaded.configure(command)
             command.set_defaults(run=loaded.run)

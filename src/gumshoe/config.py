@@ -28,6 +28,7 @@ __all__ = [
     "apply_overrides",
     "config_hash",
     "dump_config",
+    "find_config",
     "load_config",
     "parse_yaml",
     "read_yaml",
@@ -36,6 +37,9 @@ __all__ = [
 
 NEAR = 0.6
 """How alike a wrong key and a known one must be, from 0 to 1, for the known one to be what was probably meant."""
+
+BUNDLED = Path(__file__).parent / "configs"
+"""The configs that are part of the package."""
 
 MAX_YAML_BYTES = 1 << 20
 MAX_YAML_VALUES = 100_000
@@ -61,10 +65,26 @@ def load_config(model: type[ConfigT], path: Path, overrides: Sequence[str] = ())
     return validate(model, apply_overrides(read_yaml(path), overrides), origin=str(path))
 
 
+def find_config(path: Path) -> Path:
+    """The file that `path` names: the file itself, else the bundled config `collect/demo`, `collect/demo.yaml` or
+    `configs/collect/demo.yaml`, which is found from any folder. A path that names neither is returned as it is.
+    """
+    if path.exists() or path.is_absolute():
+        return path
+    parts = path.parts[1:] if path.parts[:1] == ("configs",) else path.parts
+    named = BUNDLED.joinpath(*parts)
+    candidates = (named, named.with_name(f"{named.name}.yaml"))
+    return next((place for place in candidates if ".." not in parts and place.is_file()), path)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping that a YAML file holds; an empty file is an empty mapping. Raises ConfigError."""
+    """The mapping that a YAML file holds; an empty file is an empty mapping. Raises ConfigError.
+
+    Bundled configs are found as `find_config` says.
+    """
+    path = find_config(path)
     if not path.exists():
-        raise ConfigError(f"no config file {path}: give the path of a YAML file (see the configs/ folder)")
+        raise ConfigError(f"no config file {path}: give the path of a YAML file, or a bundled one like collect/demo")
     try:
         data = parse_yaml(read_bounded(path, MAX_YAML_BYTES, error=ConfigError).decode())
     except ValueError as error:

@@ -7,6 +7,7 @@ commands do.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shlex
 import subprocess
@@ -22,6 +23,10 @@ from gumshoe.errors import ConfigError, GumshoeError
 __all__ = ["configure", "run"]
 
 CONFIGS = Path(__file__).parent / "configs" / "demo"
+
+EXTRAS = "gumshoe[train,serve]"
+NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi", "uvicorn")
+"""What the extras bring that the stages import."""
 
 EXAMPLES = """\
 examples:
@@ -60,10 +65,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all stages; the first that fails ends the demo with its exit code."""
+    _check_packages()
     out: Path = arguments.out or Path("runs") / "demo" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     if out.exists() and any(out.iterdir()):
         raise ConfigError(f"{out} is not empty: give --out a new folder")
     _check_isolation(arguments.sandbox)
+    _check_model(arguments.model)
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
@@ -110,6 +117,26 @@ def stages(out: Path, sandbox: str, model: str) -> list[Stage]:
             ("-p", "tasks.limit=2", "-p", "limits.steps=2", "-p", "sampling.max_tokens=64"),
         ),
     ]
+
+
+def _check_packages() -> None:
+    """Raises ConfigError where the packages of a later stage are missing."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"the demo trains and serves a model: pip install '{EXTRAS}' (missing: {', '.join(missing)})")
+
+
+def _check_model(model: str) -> None:
+    """Raises ConfigError for a model that is neither a file or folder nor in the Hugging Face cache."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = Path(model).expanduser().exists() or isinstance(try_to_load_from_cache(model, "config.json"), str)
+    except HFValidationError:
+        found = False
+    if not found:
+        raise ConfigError(f"--model {model}: there is no such file or folder, nor such a model in the cache")
 
 
 def _check_isolation(sandbox: str) -> None:

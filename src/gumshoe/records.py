@@ -58,6 +58,19 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class TimedRecord(Record):
+    """Base of the records of something that took time. Two of them are equal when all but `duration_s` is equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._compared().items()))
+
+    def _compared(self) -> dict[str, Any]:
+        return {name: value for name, value in self if name != "duration_s"}
+
+
 # --- tasks ------------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +108,7 @@ class Limits(Record):
     calls: int | None = Field(
         default=None, ge=1, description="tool calls of the whole episode; null: ten for each turn that is allowed"
     )
-    command_timeout_s: float = Field(default=60.0, gt=0, description="seconds one tool call may take")
+    command_timeout_s: float = Field(default=300.0, gt=0, description="seconds one tool call may take")
     wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
     tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
 
@@ -203,7 +216,7 @@ class Failure(Record):
     message: str
 
 
-class Observation(Record):
+class Observation(TimedRecord):
     """What came back from one tool call. `text` is what the model reads; `data` holds the same facts structured."""
 
     tool: str
@@ -298,7 +311,7 @@ class Completion(Record):
 # --- running programs -------------------------------------------------------------------------------------------
 
 
-class ExecResult(Record):
+class ExecResult(TimedRecord):
     """What a program run in a sandbox did. `output` is stdout and stderr as they came, decoded with replacement."""
 
     exit_code: int | None = Field(description="None when it was killed for taking too long")

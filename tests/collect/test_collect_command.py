@@ -20,7 +20,8 @@ from provider_server import Handler, chat, provider
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_failures, read_trajectories
-from gumshoe.records import Trajectory
+from gumshoe.records import Score, StopReason, Trajectory
+from gumshoe.storage import read_records, write_jsonl
 
 Make = Callable[..., Path]
 
@@ -323,3 +324,54 @@ def test_a_policy_that_cannot_play_leaves_no_run_folder(
     assert main(["collect", str(config_file(1)), "-p", f"policy={policy}", "-p", f"out={out}"]) == 2
     assert capsys.readouterr().err.startswith("gumshoe collect: ")
     assert not out.exists()
+
+
+def scripted(tmp_path: Path, *turns: tuple[str, str, dict[str, Any]]) -> dict[str, str]:
+    """A policy that plays these turns."""
+    calls = ([{"id": "1", "name": name, "arguments": arguments}] for _, name, arguments in turns)
+    lines = (json.dumps({"text": "", "tool_calls": call}) for call in calls)
+    script = tmp_path / "script.jsonl"
+    script.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {"kind": "scripted", "script": str(script)}
+
+
+def test_what_failed_is_played_again_on_request_and_what_it_was_is_kept(tmp_path: Path, config_file: Make) -> None:
+    scripted(tmp_path, ("", "submit", {}))
+    config = config_file(2, policy=scripted(tmp_path, ("", "submit", {})))
+    run = tmp_path / "run"
+    assert main(["collect", str(config)]) == 0
+    first = list(read_trajectories(run))
+    assert [found.resolved for found in first] == [False, False]
+    kept = first[0].model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
+    write_jsonl(run / "trajectories.jsonl", [kept, first[1]])
+    scripted(tmp_path, *TURNS)
+
+    assert main(["collect", str(config)]) == 0
+    assert list(read_trajectories(run)) == [kept, first[1]]
+    assert main(["collect", str(config), "--force-failed"]) == 0
+    again = list(read_trajectories(run))
+    assert again[0] == kept
+    assert [found.id for found in again] == [found.id for found in first]
+    assert len(again[1].steps) == len(TURNS)
+    assert list(read_records(run / "replaced.jsonl", Trajectory)) == [first[1]]
+
+    assert main(["collect", str(config), "--force-all"]) == 0
+    assert all(len(found.steps) == len(TURNS) for found in read_trajectories(run))
+    assert list(read_records(run / "replaced.jsonl", Trajectory)) == [first[1], *again]
+
+
+def test_what_was_given_up_is_tried_again_on_request(tmp_path: Path, config_file: Make) -> None:
+    config = config_file(1, policy=scripted(tmp_path), attempts=1)
+    assert main(["collect", str(config)]) == 1
+    scripted(tmp_path, *TURNS)
+    assert main(["collect", str(config)]) == 1
+    assert main(["collect", str(config), "--force-failed"]) == 0
+    assert lines(tmp_path / "run" / "trajectories.jsonl") == 1
+
+
+def test_without_eval_on_submit_resolved_stays_unknown(tmp_path: Path, config_file: Make) -> None:
+    config = config_file(1, policy=scripted(tmp_path, *TURNS), eval_on_submit=False)
+    assert main(["collect", str(config)]) == 0
+    (found,) = read_trajectories(tmp_path / "run")
+    assert (found.resolved, found.stop, bool(found.patch)) == (None, StopReason.SUBMITTED, True)
+    assert "eval_on_submit" in found.scores[0].explanation

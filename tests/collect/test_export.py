@@ -38,6 +38,7 @@ from gumshoe.records import (
     ToolSchema,
     Trajectory,
 )
+from gumshoe.storage import write_jsonl
 
 Make = Callable[..., CollectConfig]
 
@@ -102,7 +103,7 @@ def test_every_byte_comes_back_from_bare_datasets(tmp_path: Path, config: Make) 
     with RunFolder(tmp_path / "run", config()) as folder:
         for one in episodes:
             folder.add(one)
-    result = export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"])
+    result = export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], unresolved=True)
     loaded = load(tmp_path / "out", "agent")
     assert {split: len(rows) for split, rows in loaded.items()} == result.rows["agent"]
     expected = {one.id: agent_row(one) for one in episodes}
@@ -218,6 +219,21 @@ def test_what_gives_no_seeker_sample_says_why(tmp_path: Path, config: Make) -> N
     assert SeekerView(unresolved=True).row(lost)["resolved"] is False
 
 
+def test_episodes_that_are_not_resolved_stay_out_unless_told(tmp_path: Path, config: Make) -> None:
+    whole = debugged(tmp_path, config)
+    lost = whole.model_copy(update={"id": "lost", "scores": (Score(name="resolved", value=0.0),)})
+    unknown = whole.model_copy(update={"id": "unknown", "scores": ()})
+    (tmp_path / "mixed").mkdir()
+    write_jsonl(tmp_path / "mixed" / "trajectories.jsonl", [whole, lost, unknown])
+    for view in ("agent", "agent_decisions"):
+        found = export_runs([tmp_path / "mixed"], tmp_path / "data", views=[view], test_share=0)
+        assert found.dropped == {view: {"not resolved": 1}}
+        names = {row.get("episode", row["id"]) for row in load(tmp_path / "data", view)["train"]}
+        assert names == {whole.id, "unknown"}
+    found = export_runs([tmp_path / "mixed"], tmp_path / "data", views=["agent"], test_share=0, unresolved=True)
+    assert found.rows["agent"]["train"] == 3
+
+
 def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: Make) -> None:
     whole = debugged(tmp_path, config)
     steps = tuple(
@@ -279,10 +295,12 @@ def test_the_command_prints_counts_and_refuses_what_is_no_run(tmp_path: Path, co
         folder.add(episode("b", "p", resolved=False))
     argv = [sys.executable, "-m", "gumshoe", "export", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert "agent   2 train, 0 test" in done.stdout
+    assert "agent   1 train, 0 test; left out: 1 not resolved" in done.stdout
     assert "seeker  0 train, 0 test; left out: " in done.stdout
     assert "left out: 1 not resolved" in done.stdout
-    assert len(load(tmp_path / "out", "agent")["train"]) == 2
+    assert len(load(tmp_path / "out", "agent")["train"]) == 1
+    more = subprocess.run([*argv, "--unresolved"], capture_output=True, text=True, check=True)
+    assert "agent   2 train, 0 test\n" in more.stdout
     for wrong, said in (([str(tmp_path)], "is not a run folder"), (["--test-share", "2"], "between 0 and 1")):
         failed = subprocess.run([*argv[:4], *wrong, *argv[4:]], capture_output=True, text=True, check=False)
         assert failed.returncode == 2

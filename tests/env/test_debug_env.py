@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gymnasium
 import pytest
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from gumshoe.env import ENV_ID, DebugEnv, DebugVectorEnv, SandboxConfig
 from gumshoe.errors import SandboxError
@@ -51,10 +51,35 @@ FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
     made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    assert made.spec is not None
+    assert not made.spec.nondeterministic, "check_env would leave its tests of determinism out"
     try:
         check_env(made.unwrapped)
     finally:
         made.close()
+
+
+def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: DebugEnv) -> None:
+    calls = (call("eval"), call("view", path="calc.py"), call("bash", command="sleep 0.01; echo x"), FIX, call("eval"))
+
+    def play() -> list[object]:
+        return [env.reset(seed=1), *(env.step(one) for one in calls)]
+
+    first, second = play(), play()
+    for one, other in zip(first, second, strict=True):
+        assert data_equivalence(one, other, exact=True)
+
+
+def test_without_eval_on_submit_nobody_judges(task: Task) -> None:
+    env = DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True, eval_on_submit=False)
+    try:
+        env.reset(seed=0)
+        env.step(FIX)
+        _, reward, terminated, _, info = env.step(call("submit"))
+    finally:
+        env.close()
+    assert (reward, terminated, info["stop"]) == (0.0, True, StopReason.SUBMITTED)
+    assert "verdict" not in info
 
 
 def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: DebugEnv) -> None:

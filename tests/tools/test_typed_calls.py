@@ -67,3 +67,16 @@ def test_any_line_is_read_without_an_error(line: str) -> None:
 def test_tools_that_take_the_rest_of_the_line() -> None:
     assert [schema.name for schema in SCHEMAS if line_parameter(schema)] == ["pdb", "bash"]
     assert line_parameter(ToolSchema(name="x", description="", parameters={})) is None
+
+
+def test_a_single_list_needs_no_quotes() -> None:
+    (whatif,) = Toolbox(make_tools(["whatif"])).schemas
+    call = parse_command("whatif [{path: a.py, line: 3, do: skip}]", "c", [whatif])
+    assert call.arguments == {"variants": [{"path": "a.py", "line": 3, "do": "skip"}]}
+
+
+def test_a_tool_whose_only_text_may_be_left_out_runs_without_it() -> None:
+    (suspects,) = Toolbox(make_tools(["suspects"])).schemas
+    assert line_parameter(suspects) is None
+    assert parse_command("suspects", "c", [suspects]).arguments == {}
+    assert parse_command("suspects dstar", "c", [suspects]).arguments == {"formula": "dstar"}

@@ -10,7 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from gumshoe.config import apply_overrides, load_config, read_yaml
+from gumshoe.config import apply_overrides, find_config, load_config, read_yaml
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.grpo_config import GrpoConfig
@@ -124,9 +124,10 @@ def _is_main_process() -> bool:
 
 def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> int:
     """Starts this command again in several processes. Errors found early are reported once, before they start."""
-    if not arguments.accelerate.is_file():
+    accelerate = find_config(arguments.accelerate)
+    if not accelerate.is_file():
         raise ConfigError(f"--accelerate: there is no file {arguments.accelerate}: see configs/accelerate")
-    if "distributed_type" not in read_yaml(arguments.accelerate):
+    if "distributed_type" not in read_yaml(accelerate):
         raise ConfigError(f"--accelerate: {arguments.accelerate} has no distributed_type: see configs/accelerate")
     if arguments.processes is not None and arguments.processes < 1:
         raise ConfigError(f"--processes {arguments.processes}: give 1 or more")
@@ -137,7 +138,7 @@ def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> 
     folder = TrainingFolder(config)
     if folder.done:
         return _done_already(folder.model, config.out)
-    command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(arguments.accelerate)]
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(accelerate)]
     if arguments.processes is not None:
         command += ["--num_processes", str(arguments.processes)]
     command += ["-m", "gumshoe", "train", str(arguments.config)]

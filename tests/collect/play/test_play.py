@@ -12,6 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from gumshoe.tools.registry import tool_names
+
 BUGGY = "def add(a, b):\n    return a - b\n"
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 ARROW_UP, TAB, CONTROL_C, CONTROL_D, CONTROL_U = "\x1b[A", "\t", "\x03", "\x04", "\x15"
@@ -137,3 +139,13 @@ def test_mistakes_are_one_line(argv: list[str]) -> None:
         done = play([*argv, *more], "")
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert said in done.stderr
+
+
+def test_every_tool_is_there_unless_some_are_named(argv: list[str]) -> None:
+    typed = "suspects\nwhatif [{path: calc.py, line: 2, do: return 5}]\n"
+    report = "report locations='[{path: calc.py, start: 2}]' findings='[{claim: a, step: 0, quote: b}]' hypothesis=x\n"
+    done = play(argv, typed + report)
+    assert f"Tools: {', '.join(tool_names())}." in done.stdout
+    assert "functions run by" in done.stdout
+    assert "unchanged: " in done.stdout
+    assert done.stdout.endswith("reported (3 calls)\nnothing was changed\n")

@@ -14,6 +14,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.commands.doctor import try_pytest
 from gumshoe.env.sandboxes.engine import reap_orphans
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import ConfigError, GumshoeError, SandboxClosed, SandboxError, TaskError
@@ -238,6 +239,17 @@ def test_the_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert code == (0 if "for a model: sandbox " in told else 1)
     assert "for a trusted script: sandbox " in told
+    assert "pytest in " in told or "pytest: not tried" in told
+
+
+@pytest.mark.needs("bubblewrap")
+def test_the_doctor_tries_pytest_in_the_sandbox() -> None:
+    works, said = try_pytest(SandboxConfig(kind="bubblewrap"))
+    assert works
+    assert said.startswith("pytest in bubblewrap: pytest ")
+    works, said = try_pytest(SandboxConfig(kind="bubblewrap", packages=("packaging",)))
+    assert not works
+    assert "No module named pytest; bundled tasks need it: install it in " in said
 
 
 @pytest.mark.needs("docker")
