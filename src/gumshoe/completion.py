@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _complete_paths(parser: argparse.ArgumentParser) -> None:
     """Completes file names for every argument that is a path."""
-    for action in parser._actions:  # argparse has no other way to list them.
-        if isinstance(action, argparse._SubParsersAction):
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way to list them
+        if isinstance(action.choices, dict):
             for command in action.choices.values():
                 _complete_paths(command)
         elif action.type is Path:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            setattr(action, "complete", shtab.FILE)  # noqa: B010 - an attribute that only shtab knows

@@ -151,8 +151,8 @@ def _type(part: Schema, models: Schema) -> str:
         return f"list of {' or '.join(items)}"
     if "properties" in part:
         return "section"
-    names = {"object": "mapping", "boolean": "true or false", None: "any value"}
-    return names.get(part.get("type"), part.get("type", ""))
+    name = part.get("type", "any value")
+    return {"object": "mapping", "boolean": "true or false"}.get(name, name)
 
 
 def _default(value: Any, parts: list[Schema]) -> str:
