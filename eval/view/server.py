@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -20,17 +19,9 @@ from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.listening import listen, url_of
 from gumshoe.eval.view.guard import Guard
 from gumshoe.eval.view.library import Library, NotThere
+from gumshoe.eval.view.static import PAGE, PAGE_FILES
 
-__all__ = ["PAGE", "PAGE_FILES", "ViewerServer", "make_app"]
-
-PAGE = Path(__file__).parent / "page"
-PAGE_FILES = {
-    "index.html": "text/html; charset=utf-8",
-    "app.js": "text/javascript; charset=utf-8",
-    "app.css": "text/css; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
-"""What the front end consists of. Nothing else of its folder is served."""
+__all__ = ["ViewerServer", "make_app"]
 
 
 def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:

@@ -13,9 +13,17 @@ from typing import Any
 
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.server import PAGE, PAGE_FILES
 
-__all__ = ["write_static"]
+__all__ = ["PAGE", "PAGE_FILES", "write_static"]
+
+PAGE = Path(__file__).parent / "page"
+PAGE_FILES = {
+    "index.html": "text/html; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "app.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""What the front end consists of. Nothing else of its folder is served."""
 
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; "

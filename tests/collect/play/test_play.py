@@ -146,6 +146,6 @@ def test_every_tool_is_there_unless_some_are_named(argv: list[str]) -> None:
     report = "report locations='[{path: calc.py, start: 2}]' findings='[{claim: a, step: 0, quote: b}]' hypothesis=x\n"
     done = play(argv, typed + report)
     assert f"Tools: {', '.join(tool_names())}." in done.stdout
-    assert "functions run by" in done.stdout
+    assert "most suspicious first" in done.stdout
     assert "unchanged: " in done.stdout
     assert done.stdout.endswith("reported (3 calls)\nnothing was changed\n")

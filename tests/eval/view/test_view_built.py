@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.eval.view.server import PAGE, PAGE_FILES
+from gumshoe.eval.view.static import PAGE, PAGE_FILES
 
 VIEWER = Path(__file__).parents[3] / "viewer"
 SOURCES = ("index.html", "package-lock.json", "package.json", "public/icon.svg", "tsconfig.json", "vite.config.ts")
