@@ -87,7 +87,7 @@ class Index:
             if self._lock is None:
                 self._scratch = tempfile.TemporaryDirectory(dir=folder, prefix="own-")
                 folder = Path(self._scratch.name)
-            self.path = folder / f"{name}.sqlite"
+            self.path = (folder / f"{name}.sqlite").absolute()
             self._writer = self._opened()
         except (OSError, sqlite3.OperationalError) as error:
             raise ConfigError(f"the index cannot be kept in {folder}: {error} (see --cache)") from None
