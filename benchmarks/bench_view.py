@@ -119,7 +119,7 @@ def measure(browser: Browser, run: Path, cache: Path, episodes: int) -> dict[str
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     began = time.perf_counter()
     with viewer(run, cache) as (address, process):
-        page.goto(address)
+        page.goto(f"{address}#/list")
         page.locator("a.line").first.wait_for()
         figures["first_s"] = time.perf_counter() - began
         figures["all_rows_s"] = _until(address, began, lambda told: told["sources"][0]["episodes"] == episodes)

@@ -10,17 +10,19 @@ __all__ = ["code_of"]
 
 _TITLE = re.compile(r"^(?P<path>\S+) (?P<start>\d+)-(?P<end>\d+) of \d+ lines?$")
 _LINE = re.compile(r"^[* ] *(?P<number>\d+)(?: (?P<text>.*))?$")
+_ENDED = re.compile(r"^(program ended with exit code|timed out, and could not be interrupted|restarted: )")
 _STOP = re.compile(r"^> (?P<path>[^\s:]+):(?P<line>\d+) in (?P<function>\S+)")
 _SOURCE = re.compile(r"^(?:->|  ) *(?P<number>\d+)(?: (?P<text>.*))?$")
 MOST_LINES = 5_000
+STOPPED = "stopped"
 
 
 def code_of(tool: str, text: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """The data that the pane shows for an observation.
 
-    `path` and `lines` (number, text) are code that was shown, `current` the line the program stopped at, `diff` a
-    change that was made; `breakpoints` and `frames` are the debugger's, where it said them. Keys that would be empty
-    are left out.
+    `path` and `lines` (number, text) are code that was shown, `current` the line at which the program is stopped,
+    `diff` a change that was made; `state`, `breakpoints` and `frames` are the debugger's, where it reported them.
+    Empty values are left out.
     """
     if tool == "view":
         found = _viewed(text)
@@ -67,7 +69,7 @@ def _debugged(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
         source = stop.get("source")
         found |= {
             "path": stop.get("path"),
-            "current": stop.get("line"),
+            "current": stop.get("line") if data.get("state") in (None, STOPPED) else None,
             "lines": [list(line) for line in source if isinstance(line, list | tuple) and len(line) == 2]
             if isinstance(source, list)
             else [],
@@ -77,14 +79,16 @@ def _debugged(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_stop(text: str) -> dict[str, Any]:
-    """The last stop that the text tells of, where there is only the text, as in a dataset."""
+    """The last stop that the text reports, where there is only the text, as in a dataset."""
     found: dict[str, Any] = {}
     for line in text.split("\n")[:MOST_LINES]:
         stop = _STOP.match(line)
         source = _SOURCE.match(line)
         if stop is not None:
-            found = {"path": stop["path"], "current": int(stop["line"]), "lines": []}
-        elif source is not None and found:
+            found = {"state": STOPPED, "path": stop["path"], "current": int(stop["line"]), "lines": []}
+        elif _ENDED.match(line):
+            found = {**found, "state": "exited", "current": None}
+        elif source is not None and "lines" in found:
             found["lines"].append([int(source["number"]), source["text"] or ""])
     return found
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gumshoe.errors import DatasetError
+from gumshoe.config import read_yaml
+from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.results.metrics import ALL_METRICS
 from gumshoe.eval.results.records import ALL, Result, Summary
 from gumshoe.eval.view.reading import as_object
 from gumshoe.eval.view.sources import Source, inside
 from gumshoe.storage import describe, read_records
 
-__all__ = ["evaluation_of", "read_results", "read_summary", "task_of"]
+__all__ = ["arm_labels", "evaluation_of", "read_results", "read_summary", "task_of"]
 
 
 def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
     results = read_results(source)
     return {
         "slug": source.slug,
-        "name": source.path.name,
+        "name": source.name,
         "summary": read_summary(source),
         "timing": _read_timing(source),
         "metrics": {one.name: {"title": one.title, "help": one.help, "share": one.share} for one in ALL_METRICS},
@@ -105,8 +106,34 @@ def _read_timing(source: Source) -> dict[str, Any]:
 def read_summary(source: Source) -> dict[str, Any] | None:
     """Its summary, as JSON; None while there is none. Raises DatasetError."""
     file = source.path / "summary.json"
+    return _summary_in(file, _state(file)) if inside(file, source.root) else None
+
+
+def arm_labels(source: Source) -> Mapping[str, str]:
+    """The labels of an evaluation's arms by their names: from its summary, or from its config until there is one."""
+    try:
+        summary = read_summary(source)
+        if summary is not None:
+            return {one["name"]: one["title"] for one in summary["arms"]}
+        config = source.path / "config.yaml"
+        arms = read_yaml(config).get("arms") if inside(config, source.root) else None
+    except GumshoeError:
+        return {}
+    named = [one for one in arms if isinstance(one, dict) and one.get("name")] if isinstance(arms, list) else []
+    return {str(one["name"]): str(one.get("label") or one["name"]) for one in named}
+
+
+def read_results(source: Source) -> Sequence[Result]:
+    """The results that it has. Raises DatasetError."""
+    file = source.path / "results.jsonl"
     if not inside(file, source.root):
-        return None
+        return []
+    return _results_in(file, _state(file))
+
+
+@lru_cache(maxsize=16)
+def _summary_in(file: Path, state: tuple[int, int, int]) -> dict[str, Any]:
+    """The summary in a file, read once for each `state` of it."""
     try:
         summary = Summary.model_validate_json(_read(file))
     except ValidationError as error:
@@ -115,22 +142,18 @@ def read_summary(source: Source) -> dict[str, Any] | None:
     return {**summary.model_dump(mode="json"), "tasks": groups}
 
 
-def read_results(source: Source) -> Sequence[Result]:
-    """The results that it has. Raises DatasetError."""
-    file = source.path / "results.jsonl"
-    if not inside(file, source.root):
-        return []
+@lru_cache(maxsize=4)
+def _results_in(file: Path, state: tuple[int, int, int]) -> Sequence[Result]:
+    """The same for results."""
+    return tuple(read_records(file, Result))
+
+
+def _state(file: Path) -> tuple[int, int, int]:
     try:
         facts = file.stat()
-        return _parsed(file, (facts.st_ino, facts.st_size, facts.st_mtime_ns))
     except OSError as error:
-        raise DatasetError(f"results.jsonl cannot be read: {error.strerror}") from None
-
-
-@lru_cache(maxsize=4)
-def _parsed(file: Path, state: tuple[int, int, int]) -> Sequence[Result]:
-    """The results in a file, read once for each `state` of it."""
-    return tuple(read_records(file, Result))
+        raise DatasetError(f"{file.name} cannot be read: {error.strerror}") from None
+    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def _read(file: Path) -> bytes:

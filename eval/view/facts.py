@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LONGEST", "Row", "row_of_dataset", "row_of_journal", "row_of_trajectory", "words_of"]
+__all__ = ["LONGEST", "REPORTED", "Lines", "Row", "row_of_dataset", "row_of_journal", "row_of_trajectory", "words_of"]
 
 LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
@@ -20,13 +20,23 @@ MOST_WORDS = 4_000_000
 MOST_STEPS = 2_000
 """Turns that the strip shows."""
 
+MOST_LOCATIONS = 50
+"""Locations of a report that are compared with the gold patch."""
+
 LETTERS = {"seek": "s", "edit": "e", "verify": "v", "report": "r", "submit": "u"}
 Value = str | float | int | None
+Lines = tuple[str, int, int]
+"""A location of a report: path, first and last line."""
+REPORTED = "reported"
 
 
 @dataclass(frozen=True)
 class Row:
-    """An episode in the list. `strip` has a letter a turn; `facts` holds whatever else can be filtered by."""
+    """An episode in the list.
+
+    `strip` has one letter per turn; `facts` holds whatever else can be filtered by; `locations` are those of the
+    report that ended the episode, None where no report did.
+    """
 
     id: str
     task: str
@@ -40,6 +50,7 @@ class Row:
     seconds: float | None = None
     created: str = ""
     strip: str = ""
+    locations: Sequence[Lines] | None = None
     facts: Mapping[str, Value] = field(default_factory=dict)
 
 
@@ -59,6 +70,7 @@ def row_of_trajectory(data: Mapping[str, Any]) -> Row:
         project=_cut(tags.get("project", "")),
         policy=_policy_name(_text(policy, "kind"), _text(policy, "model")),
         outcome=_outcome(scores.get("resolved"), _text(data, "stop")),
+        locations=_locations(data) if _text(data, "stop") == REPORTED else None,
         stop=_text(data, "stop"),
         steps=len(steps),
         tokens=_tokens(usage),
@@ -89,27 +101,37 @@ def row_of_trajectory(data: Mapping[str, Any]) -> Row:
 
 
 def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
-    """The row of a dataset's row, its JSON columns decoded."""
+    """The row of a dataset's row, its JSON columns decoded.
+
+    A seeker's row ends with a report: whether the episode that it was made from fixed the bug, why that one stopped
+    and what it cost are facts of that episode, not of the row.
+    """
     entries = [entry for entry in _list(data, "steps") if isinstance(entry, dict)]
     turns = {entry.get("step"): entry for entry in reversed(entries)}
     steps = [turns[index] for index in sorted(key for key in turns if isinstance(key, int))]
     tags = {name: value for name, value in _map(data, "task_tags").items() if isinstance(value, str)}
-    resolved = data.get("resolved")
     decision = _text(data, "decision")
+    stop = _text(data, "stop")
+    outcome = _outcome(_truth(data.get("resolved")), stop)
+    seeks = view.startswith("seeker")
+    usage = {} if seeks and _text(data, "agent") != "seeker" else _map(data, "usage")
     return Row(
         id=_text(data, "id"),
         task=_text(data, "task_id"),
         project=_text(data, "project"),
         policy=_policy_name(_text(data, "policy"), _text(data, "model")),
-        outcome=_outcome(float(resolved) if isinstance(resolved, bool) else None, _text(data, "stop")),
-        stop=_text(data, "stop"),
+        outcome=outcome if not seeks else REPORTED if data.get("context_pack") else "",
+        stop=REPORTED if seeks and stop else stop,
         steps=len(steps) or 1,
-        tokens=_tokens(_map(data, "usage")),
-        cost=_number(_map(data, "usage"), "cost_usd"),
+        tokens=_tokens(usage),
+        cost=_number(usage, "cost_usd"),
+        locations=_locations(data) if seeks or stop == REPORTED else None,
         created=_text(_map(data, "provenance"), "created_at"),
         strip="".join(_letter(step) for step in steps[:MOST_STEPS]) or LETTERS.get(decision, "-"),
         facts={
             **{f"tag.{name}": _cut(value) for name, value in tags.items()},
+            "episode": _text(data, "episode") or _text(data, "id"),
+            "episode outcome": outcome,
             "view": view,
             "split": split,
             "agent": _text(data, "agent"),
@@ -202,10 +224,23 @@ def _policy_name(kind: str, model: str) -> str:
 
 
 def _outcome(resolved: float | None, stop: str) -> str:
-    """What the list says came out: whether it was repaired where that is known, else why it stopped."""
-    if resolved is None:
+    """Whether the bug was fixed, where that was tried and is known; else why the episode stopped."""
+    if resolved is None or stop == REPORTED:
         return stop.replace("_", " ")
     return "resolved" if resolved == 1.0 else "not resolved"
+
+
+def _truth(value: object) -> float | None:
+    return float(value) if isinstance(value, bool) else None
+
+
+def _locations(data: Mapping[str, Any]) -> list[Lines] | None:
+    """The locations of the report; None where there is none."""
+    if not isinstance(data.get("context_pack"), dict):
+        return None
+    found = [one for one in _list(_map(data, "context_pack"), "locations")[:MOST_LOCATIONS] if isinstance(one, dict)]
+    lines = [(_text(one, "path"), one.get("start"), one.get("end")) for one in found]
+    return [(path, start, end) for path, start, end in lines if isinstance(start, int) and isinstance(end, int)]
 
 
 def _tokens(usage: Mapping[str, Any]) -> int | None:

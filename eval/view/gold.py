@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from functools import lru_cache
 from pathlib import Path
 
 from gumshoe.config import read_yaml
+from gumshoe.env.diff import gold_lines
 from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import ConfigError, GumshoeError
-from gumshoe.eval.view.sources import Source, inside
+from gumshoe.errors import ConfigError, GumshoeError, TaskError
+from gumshoe.eval.view.sources import ORACLES, Source, inside
 
-__all__ = ["GoldPatches"]
+__all__ = ["GoldPatches", "changed_lines"]
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +22,8 @@ log = logging.getLogger(__name__)
 class GoldPatches:
     """Gold patches by task, looked up in the task sources that were named and in those of the runs' configs.
 
-    A config is data from elsewhere: of the sources it names, only the bundled ones are read, and folders that lie
-    beside the run or below the folder that was given.
+    A config is data from elsewhere: of the sources it names, only the bundled ones are read, and folders next to the
+    run or next to one of the folders that contain it, up to the folder that was given.
 
     Args:
         named: task sources that were given on the command line.
@@ -36,13 +38,17 @@ class GoldPatches:
 
     def of(self, task_id: str, source: Source) -> str | None:
         """The gold patch of a task of an episode in `source`; None where it is not known."""
-        if task_id in self._known:
-            return self._known[task_id]
-        for wanted in (*self._named, *self._configured(source)):
-            patch = self._load(wanted).get(task_id)
-            if patch is not None:
-                return patch
-        return None
+        return self.finder(source)(task_id)
+
+    def finder(self, source: Source) -> Callable[[str], str | None]:
+        """The same for many tasks of one source: its config is read once."""
+        sources = (*self._named, *self._configured(source))
+
+        def find(task_id: str) -> str | None:
+            loaded = (self._load(wanted) for wanted in sources)
+            return next((patches[task_id] for patches in (self._known, *loaded) if task_id in patches), None)
+
+        return find
 
     def check(self) -> None:
         """Raises TaskError where a source that was given on the command line cannot be read."""
@@ -50,16 +56,19 @@ class GoldPatches:
             load_tasks(wanted)
 
     def _configured(self, source: Source) -> list[str]:
-        """The task source of the source's config, if it may be read; the bundled tasks besides."""
+        """The task source of the source's config, if it may be read; sets of tasks near it; the bundled tasks."""
         found: list[str] = []
+        parents: list[Path] = []
         folder = source.path
         while folder.is_relative_to(source.root):
-            wanted = _task_source(folder / "config.yaml", source.root)
-            if wanted is not None and _may_read(wanted, source):
-                found.append(wanted)
+            parents.append(folder.parent)
             folder = folder.parent
-        beside = [source.path.parent / "tasks", source.root / "tasks", source.root.parent / "tasks"]
-        found += [str(path) for path in beside if (path / "oracles.jsonl").is_file()]
+        for folder in (source.path, *parents[:-1]):
+            wanted = _task_source(folder / "config.yaml", source.root)
+            if wanted is not None and _may_read(wanted, parents):
+                found.append(wanted)
+        beside = [folder / "tasks" for folder in (*parents, source.root)]
+        found += [str(path) for path in beside if (path / ORACLES).is_file()]
         return [*dict.fromkeys(found), "casebook"]
 
     def _load(self, wanted: str) -> Mapping[str, str]:
@@ -72,6 +81,17 @@ class GoldPatches:
                     pairs = []
                 self._loaded[wanted] = {task.id: oracle.gold_patch for task, oracle in pairs}
             return self._loaded[wanted]
+
+
+@lru_cache(maxsize=512)
+def changed_lines(patch: str | None) -> Mapping[str, Set[int]] | None:
+    """The lines that a patch changes, by path; None where it is not known or no patch."""
+    if patch is None:
+        return None
+    try:
+        return gold_lines(patch)
+    except TaskError:
+        return None
 
 
 def _pass_over(*_: object) -> None:
@@ -89,11 +109,9 @@ def _task_source(config: Path, root: Path) -> str | None:
     return wanted if isinstance(wanted, str) else None
 
 
-def _may_read(wanted: str, source: Source) -> bool:
+def _may_read(wanted: str, parents: Collection[Path]) -> bool:
+    """Whether a source that a config names is bundled, or a set of tasks in one of these folders."""
     if wanted == "casebook":
         return True
     folder = Path(wanted)
-    if not (folder / "oracles.jsonl").is_file():
-        return False
-    parents = {source.root, source.root.parent, source.path.parent}
-    return folder.resolve().parent in parents
+    return (folder / ORACLES).is_file() and folder.resolve().parent in parents

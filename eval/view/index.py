@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +24,7 @@ from gumshoe.eval.view.facts import Row
 
 __all__ = ["Entry", "Index", "cache_folder"]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Changes with the tables and with what is in them."""
 
 TABLES = f"""
@@ -32,7 +32,7 @@ CREATE TABLE sources (slug TEXT PRIMARY KEY, mark TEXT, reached INTEGER, broken 
 CREATE TABLE episodes (
     n INTEGER PRIMARY KEY, key TEXT UNIQUE, source TEXT, file TEXT, place INTEGER, length INTEGER, live INTEGER,
     id TEXT, task TEXT, project TEXT, policy TEXT, outcome TEXT, stop TEXT, steps INTEGER, tokens INTEGER, cost REAL,
-    seconds REAL, created TEXT, strip TEXT, facts TEXT
+    seconds REAL, created TEXT, strip TEXT, locations TEXT, facts TEXT
 );
 CREATE INDEX by_source ON episodes (source, live);
 CREATE INDEX by_task ON episodes (task);
@@ -40,7 +40,7 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='');
 CREATE VIRTUAL TABLE live_words USING fts5(text);
 PRAGMA user_version = {SCHEMA_VERSION};
 """
-INSERT = f"INSERT OR REPLACE INTO episodes VALUES (NULL{', ?' * 19})"
+INSERT = f"INSERT OR REPLACE INTO episodes VALUES (NULL{', ?' * 20})"
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ class Entry:
 
     def values(self) -> tuple[Any, ...]:
         """The columns, behind `n`."""
-        *facts, _ = astuple(self.row)
-        name, task, project, policy, outcome, stop, steps, tokens, cost, seconds, created, strip = facts
+        row = self.row
         return (
             *(self.key, self.source, self.file, self.place, self.length, int(self.live)),
-            *(name, task, project, policy, outcome, stop, steps, tokens, cost, seconds, created, strip),
-            json.dumps(dict(self.row.facts), ensure_ascii=False),
+            *(row.id, row.task, row.project, row.policy, row.outcome, row.stop, row.steps),
+            *(row.tokens, row.cost, row.seconds, row.created, row.strip),
+            json.dumps(row.locations),
+            json.dumps(dict(row.facts), ensure_ascii=False),
         )
 
 

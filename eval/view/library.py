@@ -13,6 +13,7 @@ from gumshoe.eval.view.evaluations import evaluation_of, task_of
 from gumshoe.eval.view.gold import GoldPatches
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.masks import Masks
+from gumshoe.eval.view.outcomes import label_of, shown_rows
 from gumshoe.eval.view.reading import read_journal, read_line, read_row
 from gumshoe.eval.view.solvers import evaluated
 from gumshoe.eval.view.sources import Source, inside
@@ -80,8 +81,8 @@ class Library:
             "first": known == 0,
             "last": last,
             "more": len(rows) == limit,
-            "rows": self._with_kinds(rows),
-            "live": self._with_kinds(live),
+            "rows": self._shown(rows),
+            "live": self._shown(live),
         }
 
     def search(self, text: str) -> Answer:
@@ -103,12 +104,14 @@ class Library:
         with self._index.reading() as connection:
             others = query.siblings(connection, place["task"]) if place["task"] else []
             row = query.episode_row(connection, key)
+        if source.kind == "dataset" and row is not None:
+            found["stop"] = row["stop"]
         return {
             "key": key,
             "kind": source.kind,
             "live": bool(place["live"]),
-            "row": row,
-            "siblings": others,
+            "row": self._shown([row])[0] if row is not None else None,
+            "siblings": self._shown(others),
             **episode.cap({**found, "evaluated": self._evaluated(source, place, found)}),
         }
 
@@ -148,9 +151,8 @@ class Library:
         asked = next((message["content"] for message in messages if message["role"] == "user"), "")
         return {**found, "prompt": asked}
 
-    def _with_kinds(self, rows: Sequence[Answer]) -> list[Answer]:
-        kinds = {source.slug: source.kind for source in self.watcher.sources}
-        return [{**row, "kind": kinds.get(row["source"], "run")} for row in rows]
+    def _shown(self, rows: Sequence[Answer]) -> list[Answer]:
+        return shown_rows(rows, self.watcher.sources, self._gold)
 
     def words(self, first: int, last: int) -> Sequence[tuple[str, str]]:
         """Key and words of finished episodes, as the index would search them, from number `first` to `last`."""
@@ -174,6 +176,7 @@ class Library:
             "slug": source.slug,
             "kind": source.kind,
             "name": source.name,
+            "title": self._title(source),
             "parent": source.parent,
             "episodes": count,
             "live": progress.live,
@@ -181,6 +184,11 @@ class Library:
             "indexed": 1.0 if progress.size == 0 else min(1.0, progress.reached / progress.size),
             "problem": problem,
         }
+
+    def _title(self, source: Source) -> str:
+        """An arm's label; anything else by its name."""
+        parent = self.watcher.source(source.parent) if source.parent is not None else None
+        return source.name if parent is None else label_of(source, parent)
 
     def _find(self, key: str) -> tuple[Answer, Source]:
         with self._index.reading() as connection:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from gumshoe.collect.grounding import is_grounded, observation_texts
-from gumshoe.env.diff import gold_lines
-from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.view.gold import changed_lines
 from gumshoe.records import ContextPack, Location, Step
 
 __all__ = ["pack_of"]
@@ -22,7 +21,7 @@ def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -
     """
     if pack is None:
         return None
-    wanted = _lines(gold)
+    wanted = changed_lines(gold)
     texts = observation_texts(steps)
     return {
         "hypothesis": pack.hypothesis,
@@ -38,16 +37,6 @@ def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -
         "failing_frame": pack.failing_frame.model_dump(mode="json") if pack.failing_frame else None,
         "missed": _missed(pack, wanted),
     }
-
-
-def _lines(gold: str | None) -> Mapping[str, Set[int]] | None:
-    """The lines that the gold patch touches; None where it is not known or no patch."""
-    if gold is None:
-        return None
-    try:
-        return gold_lines(gold)
-    except TaskError:
-        return None
 
 
 def _hits(place: Location, wanted: Mapping[str, Set[int]]) -> bool:

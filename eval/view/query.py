@@ -15,7 +15,7 @@ __all__ = ["episode_row", "find_row", "live_rows", "rows_after", "search", "sibl
 
 COLUMNS = (
     *("n", "key", "source", "live", "task", "project", "policy", "outcome", "stop", "created", "id"),
-    *("steps", "tokens", "cost", "seconds", "strip", "facts"),
+    *("steps", "tokens", "cost", "seconds", "strip", "locations", "facts"),
 )
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM episodes"
 
@@ -73,4 +73,5 @@ def _terms(text: str) -> str:
 def _as_row(row: Sequence[Any]) -> dict[str, Any]:
     found: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     del found["n"]
-    return {**found, "live": bool(found["live"]), "facts": json.loads(found["facts"])}
+    decoded = {name: json.loads(found[name]) for name in ("locations", "facts")}
+    return {**found, "live": bool(found["live"]), **decoded}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.env.diff import gold_lines
-from gumshoe.errors import TaskError
 from gumshoe.eval.results.records import Result
 from gumshoe.eval.scorers.localisation import clean_path
-from gumshoe.eval.view.evaluations import read_results, read_summary
+from gumshoe.eval.view.evaluations import arm_labels, read_results, read_summary
+from gumshoe.eval.view.gold import changed_lines
 from gumshoe.eval.view.sources import Source
 
 __all__ = ["evaluated"]
@@ -38,8 +37,8 @@ def evaluated(
     Raises:
         DatasetError: the evaluation's files cannot be read.
     """
-    summary = read_summary(source) or {"arms": [], "solver": ""}
-    titles = {one["name"]: one["title"] for one in summary["arms"]}
+    summary = read_summary(source) or {"solver": ""}
+    titles = arm_labels(source)
     found = [one for one in read_results(source) if one.task_id == episode["task"]["id"]]
     own = next((one for one in found if one.arm == arm and episode["id"] in (one.trajectory, one.solver)), None)
     answers = [_answer(one, titles, keys, episode["gold"]) for one in found if one is not own and _was_tried(one)]
@@ -88,7 +87,7 @@ def _answer(
 
 def _places(patch: str, locations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Which locations of a pack a patch changes, and where it changes something else."""
-    changed = _lines(patch)
+    changed = changed_lines(patch) or {}
     held = [
         {line for line in changed.get(clean_path(place["path"]), ()) if place["start"] <= line <= place["end"]}
         for place in locations
@@ -101,13 +100,6 @@ def _places(patch: str, locations: Sequence[Mapping[str, Any]]) -> dict[str, Any
         if (path, line) not in inside
     ]
     return {"edited": [bool(lines) for lines in held], "elsewhere": outside[:SHOWN]}
-
-
-def _lines(patch: str) -> Mapping[str, Set[int]]:
-    try:
-        return gold_lines(patch) if patch else {}
-    except TaskError:
-        return {}
 
 
 def _changed(patch: str) -> list[str]:

@@ -20,8 +20,16 @@ __all__ = ["Kind", "Source", "find_sources", "inside", "parquet_files"]
 Kind = Literal["run", "dataset", "evaluation"]
 TRAJECTORIES = "trajectories.jsonl"
 ARMS = "arms"
+CARD = "README.md"
+"""Is in the folder of every dataset whose views are folders; without it each of them is a dataset of its own."""
+ORACLES = "oracles.jsonl"
+"""Is in the folder of every set of tasks."""
 DEPTH = 3
 """How many folders below an evaluation the run folders of its arms may lie."""
+DEEPEST = 5
+"""How many folders below a given one sources are looked for."""
+MOST_FOLDERS = 5_000
+"""Folders that are looked into in all, so that a whole disk may be given by mistake."""
 _SHARD = re.compile(r"^(?P<split>.+)-[0-9a-f]+-\d+$|^(?P<plain>[^-]+)(?:-.*)?$")
 
 
@@ -45,17 +53,15 @@ class Source:
 def find_sources(paths: Sequence[Path]) -> list[Source]:
     """Every source in the given folders, evaluations in front of their runs.
 
-    A folder that is none itself is looked through, one level deep, so that the folder of a whole demo can be given.
-    Raises ConfigError where there is nothing to be seen.
+    A folder that is none itself is searched, so that the folder of all demos can be given: to a depth of 5, without
+    hidden folders, links and sets of tasks. Raises ConfigError where there is nothing to be seen.
     """
     found: list[Source] = []
     for path in paths:
         if not path.is_dir():
             raise ConfigError(f"there is no folder {path}: give the folder of a run, a dataset or an evaluation")
         root = path.resolve()
-        here = list(_sources_in(root, root))
-        if not here:
-            here = [one for child in _folders(root) for one in _sources_in(child, root)]
+        here = list(_search(root))
         if not here:
             raise ConfigError(
                 f"{path} holds no run, dataset or evaluation: make one with gumshoe collect, export or eval"
@@ -82,11 +88,22 @@ def _split_of(file: Path) -> str:
     return (match["split"] or match["plain"]) if match else file.stem
 
 
-def _sources_in(folder: Path, root: Path) -> Iterator[Source]:
-    """The source that a folder is, with those below it; nothing where it is none."""
-    kind = _kind_of(folder)
-    if kind is None:
-        return
+def _search(root: Path) -> Iterator[Source]:
+    """The sources at and below a folder, in the order of their paths; below a source is nothing but its own."""
+    waiting = [(root, 0)]
+    for _ in range(MOST_FOLDERS):
+        if not waiting:
+            return
+        folder, depth = waiting.pop()
+        kind = _kind_of(folder)
+        if kind is not None:
+            yield from _with_runs(kind, folder, root)
+        elif depth < DEEPEST and not (folder / ORACLES).is_file():
+            waiting += [(child, depth + 1) for child in reversed(_folders(folder))]
+
+
+def _with_runs(kind: Kind, folder: Path, root: Path) -> Iterator[Source]:
+    """A source, with the runs below it where it is an evaluation."""
     yield Source("", kind, folder, root)
     if kind == "evaluation":
         for run in _runs_below(folder, DEPTH):
@@ -98,7 +115,7 @@ def _kind_of(folder: Path) -> Kind | None:
         return "evaluation"
     if (folder / TRAJECTORIES).is_file() or (folder / "journal").is_dir():
         return "run"
-    if any(folder.glob("*.parquet")) or any(folder.glob("*/*.parquet")):
+    if any(folder.glob("*.parquet")) or ((folder / CARD).is_file() and any(folder.glob("*/*.parquet"))):
         return "dataset"
     return None
 
@@ -112,7 +129,14 @@ def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    try:
+        return sorted(
+            path
+            for path in folder.iterdir()
+            if not path.name.startswith(".") and path.is_dir() and not path.is_symlink()
+        )
+    except PermissionError:
+        return []
 
 
 def _with_slugs(found: Iterable[Source]) -> list[Source]:
@@ -120,12 +144,12 @@ def _with_slugs(found: Iterable[Source]) -> list[Source]:
     once: dict[Path, Source] = {}
     for source in found:
         once.setdefault(source.path, source)
-    called = Counter(source.path.name for source in once.values() if source.parent is None)
+    names = _short_names([source.path for source in once.values() if source.parent is None])
     slugs: dict[Path, str] = {}
     named: list[Source] = []
     for source in once.values():
         parent = slugs.get(Path(source.parent)) if source.parent is not None else None
-        name = _name(source, alone=called[source.path.name] == 1)
+        name = names[source.path] if source.parent is None else _name_in(source.path, Path(source.parent))
         wanted = _slug((name if parent is None else f"{parent}.{name}").replace("/", "."))
         slug = slugs[source.path] = _free(wanted, slugs.values())
         told_apart = source.parent is not None or slug == wanted
@@ -139,11 +163,15 @@ def _free(wanted: str, taken: Collection[str]) -> str:
     return next(slug for slug in tried if slug not in taken)
 
 
-def _name(source: Source, *, alone: bool) -> str:
-    """What a source is called: by its folder, with the one above where others are called the same."""
-    if source.parent is not None:
-        return _name_in(source.path, Path(source.parent))
-    return source.path.name if alone else f"{source.path.parent.name}/{source.path.name}"
+def _short_names(paths: Sequence[Path]) -> dict[Path, str]:
+    """Each folder by its name, with as many of those above it as tell it from the others."""
+    names: dict[Path, str] = {}
+    for length in range(1, max((len(path.parts) for path in paths), default=0) + 1):
+        called = Counter(path.parts[-length:] for path in paths)
+        for path in paths:
+            if called[path.parts[-length:]] == 1 or length >= len(path.parts):
+                names.setdefault(path, "/".join(path.parts[-length:]))
+    return names
 
 
 def _name_in(run: Path, evaluation: Path) -> str:

@@ -1,4 +1,4 @@
-/** The address of the page holds its whole state, behind the `#`: `#/episode/KEY?step=3`. */
+/** The whole state of the page is in its address, after the `#`: `#/episode/KEY?step=3`. */
 
 import { useLayoutEffect, useState } from 'preact/hooks'
 
@@ -11,7 +11,7 @@ export interface Address {
 export function parse(hash: string): Address {
   const [path = '', query = ''] = split(hash.replace(/^#\/?/, ''), '?')
   const [view = '', ...keys] = path.split('/').map(decoded)
-  return { view: view || 'list', keys, params: new URLSearchParams(query) }
+  return { view: view || 'overview', keys, params: new URLSearchParams(query) }
 }
 
 export function format(view: string, keys: string[] = [], params: Record<string, string | number | null> = {}): string {
@@ -28,7 +28,7 @@ export function written({ view, keys, params }: Address): string {
   return `#/${path}${query ? `?${query}` : ''}`
 }
 
-/** The address with some parameters changed; null takes one out. */
+/** The address with some parameters changed; null removes one. */
 export function changed(address: Address, changes: Record<string, string | number | null>): Address {
   const params = new URLSearchParams(address.params)
   for (const [name, value] of Object.entries(changes)) {
@@ -38,7 +38,7 @@ export function changed(address: Address, changes: Record<string, string | numbe
   return { ...address, params }
 }
 
-/** Goes there. `replace` for small moves, such as a step, which the back button need not remember. */
+/** Opens an address. `replace` for small moves, such as a step, that the back button skips. */
 export function go(to: string | Address, replace = false): void {
   const hash = typeof to === 'string' ? to : written(to)
   if (hash === location.hash) return
@@ -49,14 +49,14 @@ export function go(to: string | Address, replace = false): void {
 
 let list = '#/list'
 
-/** The list as it was left. */
+/** The list with the filters and the order that it had last. */
 export function lastList(): string {
   return list
 }
 
 export function useAddress(): Address {
   const [hash, setHash] = useState(location.hash)
-  // Before the screen is drawn, so that no change of the address is missed.
+  // A layout effect runs before the screen is drawn, so that no change of the address is missed.
   useLayoutEffect(() => {
     const update = () => setHash(location.hash)
     update()

@@ -1,4 +1,4 @@
-/** What a model called, for the step and for the messages. */
+/** A tool call of a model, in steps and in messages. */
 
 import { Pieces } from './parts'
 import { pythonLines, type Piece } from './text'
@@ -16,17 +16,30 @@ export function CallLine({ call }: { call: Call }) {
   }
   const given = typeof call.arguments === 'object' && call.arguments !== null ? Object.entries(call.arguments) : []
   const long = given.filter(([, value]) => typeof value === 'string' && (value.includes('\n') || value.length > 80))
-  const plain = given.filter((pair) => !long.includes(pair))
+  const lists = given.filter(([, value]) => isList(value))
+  const plain = given.filter((pair) => !long.includes(pair) && !lists.includes(pair))
   return (
     <div class="call">
       <code>
         <b>{call.name}</b>({plain.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(', ')}
-        {long.length > 0 ? (plain.length ? ', …' : '…') : ''})
+        {long.length + lists.length > 0 ? (plain.length ? ', …' : '…') : ''})
       </code>
       {long.map(([name, value]) => (
         <div key={name} class="argument">
           <span>{name}</span>
           <pre>{name === 'code' ? <Pieces pieces={flat(pythonLines(String(value)))} /> : String(value)}</pre>
+        </div>
+      ))}
+      {lists.map(([name, value]) => (
+        <div key={name} class="argument">
+          <span>{name}</span>
+          <ul>
+            {(value as object[]).map((item, index) => (
+              <li key={index}>
+                <code>{itemText(call.name, item)}</code>
+              </li>
+            ))}
+          </ul>
         </div>
       ))}
       {given.filter(([, value]) => typeof value === 'object' && value !== null && JSON.stringify(value).length > 200).length > 0 && (
@@ -37,6 +50,18 @@ export function CallLine({ call }: { call: Call }) {
       )}
     </div>
   )
+}
+
+/** Whether an argument is a list of objects, as the locations and the findings of a report are. */
+function isList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'object' && item !== null)
+}
+
+/** The fields of an item. The model counts steps from 0 in its reports, the page from 1. */
+function itemText(tool: string, item: object): string {
+  return Object.entries(item)
+    .map(([name, value]) => `${name} ${tool === 'report' && name === 'step' && typeof value === 'number' ? value + 1 : typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ')
 }
 
 function flat(lines: Piece[][]): Piece[] {

@@ -1,4 +1,4 @@
-/** What is known of the code at a step: what was shown up to it, moved along with the changes that were made. */
+/** The code that is known at a step: all lines shown up to it, with the edits applied. */
 
 import type { Breakpoint, Code, Frame, Step } from './types'
 
@@ -10,11 +10,13 @@ export interface Edit {
 
 export interface CodeState {
   files: Map<string, Map<number, string>>
-  /** The file that the last observation was about, and the line the program stands at. */
+  /** The file that the last observation was about, and the line in it at which the program is stopped. */
   path: string | null
   current: number | null
   /** The lines that the last observation showed. */
   fresh: Set<number>
+  /** What the debugged program does, as the debugger reported last: stopped, exited, ready; null where it did not. */
+  program: string | null
   breakpoints: Breakpoint[]
   frames: Frame[]
   frame: number | null
@@ -34,6 +36,7 @@ export function codeAt(steps: Step[], position: number): CodeState {
     path: null,
     current: null,
     fresh: new Set(),
+    program: null,
     breakpoints: [],
     frames: [],
     frame: null,
@@ -50,6 +53,7 @@ function take(state: CodeState, code: Code, step: number): void {
     state.breakpoints = code.breakpoints ?? (code.state ? [] : state.breakpoints)
     state.frames = code.frames ?? []
     state.frame = code.frame ?? null
+    state.program = code.state ?? 'stopped'
     state.current = null
   }
   if (!code.path) return
@@ -58,6 +62,8 @@ function take(state: CodeState, code: Code, step: number): void {
     state.fresh = change(fileOf(state, code.path), code.diff)
     state.current = null
     state.frames = []
+    // The debugger ends a program whose code was changed.
+    if (state.program && code.path.endsWith('.py')) state.program = 'exited'
   } else {
     const file = fileOf(state, code.path)
     for (const [number, text] of code.lines ?? []) file.set(number, text)

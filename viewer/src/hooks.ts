@@ -1,8 +1,8 @@
-/** What components share: answers on their way, keys, the width of the screen. */
+/** Hooks and helpers of all components: loaded data, keys, the width of the screen, what the browser stores. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-/** What a promise brings; the last thing stays while the next one is on its way, unless it is about another subject. */
+/** The result of a promise. While the next one is pending, the last result stays, unless its subject is another one. */
 export function useLoaded<T>(load: () => Promise<T>, inputs: unknown[], subject = ''): { data: T | null; problem: string | null } {
   const [state, setState] = useState<{ data: T | null; problem: string | null; subject: string }>({
     data: null,
@@ -21,11 +21,11 @@ export function useLoaded<T>(load: () => Promise<T>, inputs: unknown[], subject 
   return state.subject === subject ? state : { data: null, problem: null }
 }
 
-/** Listens to keys while nothing is being typed. The handler says whether it took the key. */
+/** Listens to keys while nothing is being typed. The handler returns whether it used the key. */
 export function useKeys(handler: (key: string, event: KeyboardEvent) => boolean): void {
   const latest = useRef(handler)
   latest.current = handler
-  // Before the screen is drawn: a key that follows at once finds its listener.
+  // A layout effect runs before the screen is drawn, so that no key is missed.
   useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
@@ -48,4 +48,23 @@ export function useWide(query: string): boolean {
     return () => media.removeEventListener('change', update)
   }, [query])
   return wide
+}
+
+/** Something that this browser stores; null where there is nothing, or where a page opened from a disk may not read it. */
+export function kept(key: string): string | null {
+  try {
+    return localStorage.getItem(key)
+  } catch {
+    return null
+  }
+}
+
+/** Stores something in this browser. Returns whether it could. */
+export function keep(key: string, value: string): boolean {
+  try {
+    localStorage.setItem(key, value)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -1,13 +1,14 @@
-/** The application: what stands above every view, and which view is shown. */
+/** The application: the top bar, and which view is shown. */
 
 import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAddress } from './address'
 import { backend } from './backend'
 import { EvaluationView } from './evaluation/evaluation'
-import { useKeys } from './hooks'
+import { keep, kept, useKeys } from './hooks'
 import { List } from './list/list'
 import { Sources } from './list/sources'
+import { Landing } from './overview/overview'
 import { Wait } from './parts'
 import { Compare } from './player/compare'
 import { Player } from './player/player'
@@ -70,12 +71,12 @@ function App() {
     return true
   })
   useEffect(() => {
-    if (address.view === 'list') document.title = 'Gumshoe'
+    if (address.view === 'list' || address.view === 'overview') document.title = 'Gumshoe'
   }, [address.view])
   return (
     <>
       <header class="top">
-        <a class="brand" href="#/list">
+        <a class="brand" href="#/">
           Gumshoe
         </a>
         {overview && <Sources address={address} overview={overview} />}
@@ -90,13 +91,14 @@ function App() {
       </header>
       {problem && <Wait problem={problem} />}
       {!overview && !problem && <Wait />}
+      {overview && address.view === 'overview' && <Landing overview={overview} />}
       {overview && address.view === 'list' && <List address={address} overview={overview} />}
       {overview && address.view === 'episode' && <Player address={address} overview={overview} />}
       {overview && address.view === 'compare' && <Compare address={address} />}
       {overview && address.view === 'evaluation' && <EvaluationView address={address} overview={overview} />}
-      {overview && !['list', 'episode', 'compare', 'evaluation'].includes(address.view) && (
+      {overview && !['overview', 'list', 'episode', 'compare', 'evaluation'].includes(address.view) && (
         <p class="empty">
-          There is no such page. <a href="#/list">To the list</a>
+          There is no such page. <a href="#/">Overview</a>
         </p>
       )}
       <dialog ref={help} aria-label="Keys">
@@ -117,35 +119,23 @@ function App() {
   )
 }
 
-/** Light or dark: the system's choice until a button says otherwise. */
+/** Light or dark: the system's setting until the button is used. */
 function useTheme(): [string, () => void] {
   const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
-  const [theme, setTheme] = useState(() => stored() ?? system)
+  const [theme, setTheme] = useState(() => kept('gumshoe-theme') ?? system)
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme
   }, [theme])
   const flip = () => {
     const next = theme === 'dark' ? 'light' : 'dark'
     setTheme(next)
-    try {
-      localStorage.setItem('gumshoe-theme', next)
-    } catch {
-      // A page opened from a disk may keep nothing.
-    }
+    keep('gumshoe-theme', next)
   }
   return [theme, flip]
 }
 
-function stored(): string | null {
-  try {
-    return localStorage.getItem('gumshoe-theme')
-  } catch {
-    return null
-  }
-}
-
-const place = document.getElementById('app')
-if (place) {
-  place.textContent = ''
-  render(<App />, place)
+const root = document.getElementById('app')
+if (root) {
+  root.textContent = ''
+  render(<App />, root)
 }

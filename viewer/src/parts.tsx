@@ -1,4 +1,4 @@
-/** Small things that every view uses. */
+/** Small components that every view uses. */
 
 import type { ComponentChildren } from 'preact'
 import { format } from './address'
@@ -7,7 +7,7 @@ import type { Row } from './types'
 
 export const DECISIONS: Record<string, string> = { s: 'seek', e: 'edit', v: 'verify', r: 'report', u: 'submit', '-': 'none' }
 
-/** An episode's decisions as a coloured bar, each turn as wide as the others. */
+/** An episode's decisions as a colored bar, one segment of equal width per turn. */
 export function Strip({ strip, at }: { strip: string; at?: number }) {
   const shown = strip.slice(0, 200)
   const runs = [...shown.matchAll(/(.)\1*/g)].map((match) => `${DECISIONS[match[1] ?? '-']} ×${match[0].length}`)
@@ -30,7 +30,7 @@ export function Strip({ strip, at }: { strip: string; at?: number }) {
 
 export function Legend() {
   return (
-    <ul class="legend" aria-label="Colours of decisions">
+    <ul class="legend" aria-label="Colors of decisions">
       {['seek', 'edit', 'verify', 'report', 'submit'].map((name) => (
         <li key={name}>
           <span class={`swatch b-${name}`} /> {name}
@@ -40,15 +40,29 @@ export function Legend() {
   )
 }
 
-/** What came out, with a sign as well as a colour. */
-export function Outcome({ outcome, bare }: { outcome: string; bare?: boolean }) {
-  const good = outcome === 'resolved' || outcome === 'reported'
-  const bad = outcome === 'not resolved'
-  const sign = good ? '✓' : bad ? '✗' : outcome === 'running' ? '●' : '■'
-  const kind = good ? 'good' : bad ? 'bad' : outcome === 'running' ? 'running' : 'other'
+export type Quality = 'good' | 'bad' | 'running' | 'other'
+
+const QUALITIES: Record<string, Quality> = { resolved: 'good', hit: 'good', 'not resolved': 'bad', miss: 'bad', running: 'running' }
+const SIGNS: Record<Quality, string> = { good: '✓', bad: '✗', running: '●', other: '■' }
+const MEANINGS: Record<string, string> = {
+  resolved: 'The tests pass with the patch',
+  'not resolved': 'Tests fail with the patch, or there is none',
+  hit: 'The report names a line that the gold patch changes',
+  miss: 'The report names no line that the gold patch changes',
+  reported: 'A report was made; the gold patch is not known here',
+}
+
+/** Whether an outcome is good. That a report was made is neither: it may name the wrong place. */
+export function qualityOf(outcome: string): Quality {
+  return QUALITIES[outcome] ?? 'other'
+}
+
+/** An outcome, with a sign as well as a color. */
+export function Outcome({ outcome }: { outcome: string }) {
+  const quality = qualityOf(outcome)
   return (
-    <span class={`outcome ${kind}`} title={outcome || 'unknown'}>
-      <span aria-hidden="true">{sign}</span> <span class={bare ? 'only-read' : ''}>{outcome || 'unknown'}</span>
+    <span class={`outcome ${quality}`} title={MEANINGS[outcome] ?? (outcome || 'unknown')}>
+      <span aria-hidden="true">{SIGNS[quality]}</span> {outcome || 'unknown'}
     </span>
   )
 }
@@ -66,7 +80,7 @@ export function Decision({ name }: { name: string | null }) {
   return <span class={`decision b-${name ?? 'none'}`}>{name ?? 'no decision'}</span>
 }
 
-/** Text in pieces, with marks; nothing in it is ever read as HTML. */
+/** Text in pieces, with marks. It is never parsed as HTML. */
 export function Pieces({ pieces, marks = [] }: { pieces: Piece[]; marks?: Mark[] }) {
   return (
     <>
@@ -87,7 +101,7 @@ export function Pieces({ pieces, marks = [] }: { pieces: Piece[]; marks?: Mark[]
   )
 }
 
-/** A patch, without the lines that only git reads. */
+/** A patch, without the header lines of git. */
 export function Diff({ text }: { text: string }) {
   const read = text.trimEnd().replace(/^(diff --git |index [0-9a-f]).*\n/gm, '')
   return (
@@ -97,8 +111,8 @@ export function Diff({ text }: { text: string }) {
   )
 }
 
-/** A place in the code, as `path:12–15`. */
-export function place(path: string, start: number, end = start): string {
+/** Lines of a file, as `path:12–15`. */
+export function linesOf(path: string, start: number, end = start): string {
   return `${path}:${start}${end !== start ? `–${end}` : ''}`
 }
 
@@ -116,11 +130,17 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>
 }
 
-export function episodeAddress(row: Pick<Row, 'key'>, step?: number | null): string {
-  return format('episode', [row.key], { step: step ?? null })
+/** The address of an episode; `position` counts its steps from 0. */
+export function episodeAddress(row: Pick<Row, 'key'>, position?: number): string {
+  return format('episode', [row.key], { step: position === undefined ? null : position + 1 })
 }
 
-/** Tabs, each with its number as a key. The arrow keys stay with the steps. */
+/** The address of two episodes side by side. */
+export function compareAddress(left: string, right: string, position?: number): string {
+  return format('compare', [left, right], { step: position === undefined ? null : position + 1 })
+}
+
+/** Tabs, chosen by number keys, as the arrow keys move through the steps. */
 export function Tabs({ tabs, chosen, onChoose }: { tabs: [string, string][]; chosen: string; onChoose: (name: string) => void }) {
   return (
     <div class="tabs" role="tablist">

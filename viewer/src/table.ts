@@ -1,18 +1,23 @@
-/** The list as a table that the page holds: filtered, sorted, counted. */
+/** The rows of the list: filtered, sorted, counted. */
 
-import { meets, valueOf, type Query } from './filters'
+import { meets, valueOf, type Query, type Scope } from './filters'
 import type { Distribution, Field, Numbers, Row, Value } from './types'
 
-const PLOTTED = ['outcome', 'policy', 'project', 'source', 'view', 'split', 'agent', 'stop']
+const PLOTTED = ['outcome', 'policy', 'project', 'source', 'view', 'split', 'episode outcome', 'agent', 'stop']
 const PLOTTED_NUMBERS = ['steps', 'tokens', 'seconds', 'cost', 'confidence', 'failed calls']
-/** In the order of the page, the most telling ones first. */
+/** In the order of the page, the most useful ones first. */
 const ORDER = [...PLOTTED.slice(0, 1), ...PLOTTED_NUMBERS.slice(0, 4), ...PLOTTED.slice(1), ...PLOTTED_NUMBERS.slice(4)]
 const CORE = ['source', 'task', 'project', 'policy', 'outcome', 'stop', 'created', 'id']
 const CORE_NUMBERS = ['steps', 'tokens', 'cost', 'seconds']
 const BINS = 24
 const MOST_VALUES = 12
 
-/** The rows that meet a query, in its order; `found` are the keys of the episodes that hold its text, null without one. */
+/** The rows of episodes, or those of datasets. */
+export function inScope(rows: Row[], scope: Scope): Row[] {
+  return rows.filter((row) => (row.kind === 'dataset') === (scope === 'rows'))
+}
+
+/** The rows that match a query, in its order; `found` are the keys of the episodes that contain its text, null without one. */
 export function chosen(rows: Row[], query: Query, found: Set<string> | null): Row[] {
   return sorted(
     rows.filter((row) => (found?.has(row.key) ?? true) && meets(row, query.filters)),
@@ -20,7 +25,7 @@ export function chosen(rows: Row[], query: Query, found: Set<string> | null): Ro
   )
 }
 
-/** How the episodes are spread over the plotted fields, each with all conditions but those on itself. */
+/** The distribution of each plotted field, under all conditions except those on the field itself. */
 export function distributions(rows: Row[], query: Query, found: Set<string> | null): Distribution[] {
   const searched = found ? rows.filter((row) => found.has(row.key)) : rows
   const all = searched.filter((row) => meets(row, query.filters))

@@ -1,9 +1,11 @@
-/** What the server answers, and what the files of a static copy hold. */
+/** The JSON that the server sends, and that the files of a static copy hold. */
 
 export interface Source {
   slug: string
   kind: 'run' | 'dataset' | 'evaluation'
   name: string
+  /** Its name; of an arm of an evaluation, its label. */
+  title: string
   parent: string | null
   episodes: number
   live: boolean
@@ -29,6 +31,7 @@ export type Value = string | number | null
 export interface Row {
   key: string
   source: string
+  kind: Source['kind']
   live: boolean
   id: string
   task: string
@@ -149,7 +152,7 @@ export interface Finding {
   known: boolean
 }
 
-export interface Place {
+export interface PackLocation {
   path: string
   start: number
   end: number
@@ -160,14 +163,14 @@ export interface Place {
 
 export interface Pack {
   hypothesis: string
-  locations: Place[]
+  locations: PackLocation[]
   findings: Finding[]
   ruled_out: { what: string; why: string }[]
   failing_frame: { path: string; line: number; function: string; code: string } | null
   missed: { path: string; line: number }[]
 }
 
-/** An attempt to repair the task: by a solver, or by the arm's agent itself. */
+/** An attempt to fix the bug: by a solver, or by the arm's agent itself. */
 export interface Answer {
   arm: string
   title: string
@@ -183,9 +186,9 @@ export interface Answer {
   tokens: number | null
   cost: number | null
   seconds: number | null
-  /** The episode with its steps; null where a script tried. */
+  /** The solver's episode; null where the solver is a script. */
   key: string | null
-  /** Whether each location of the pack was changed; null where it is not this pack. */
+  /** For each location of this episode's pack, whether the patch changes it; null for other packs. */
   edited: boolean[] | null
   elsewhere: { path: string; line: number }[]
 }
@@ -196,7 +199,7 @@ export interface Evaluated {
   title: string
   solver: string
   scores: Record<string, number | null>
-  /** Of a solver's episode: the one whose pack it was given. */
+  /** For a solver's episode: the seeker's episode whose pack it got. */
   given: string | null
   answers: Answer[]
 }

@@ -3,11 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { changed, format, parse, written } from '../src/address'
 import { cleaned, visible } from '../src/clean'
 import { codeAt, hunksOf, runsOf } from '../src/code'
-import { meets, ranged, readQuery, readTyped, toggled, writeQuery, type Filter } from '../src/filters'
+import { EVERYTHING, meets, nearestField, ranged, readQuery, readTyped, scopeOf, toggled, unknownFields, writeQuery, type Filter } from '../src/filters'
 import { money, moment, percent, seconds, short } from '../src/format'
 import { UNBOUNDED, written as measured } from '../src/evaluation/measure'
 import { findMarks, marked, piecesOf, pythonLines } from '../src/text'
-import type { Row, Step } from '../src/types'
+import { partsOf, tallyOf } from '../src/overview/tally'
+import { qualityOf } from '../src/parts'
+import { inScope } from '../src/table'
+import type { Row, Source, Step } from '../src/types'
 
 const row = { key: 'a', outcome: 'resolved', steps: 3, tokens: null, task: 'T', facts: { 'tag.x': 'y' } } as unknown as Row
 
@@ -17,14 +20,14 @@ describe('addresses', () => {
     const read = parse(address)
     expect([read.view, read.keys, read.params.get('step'), read.params.get('q')]).toEqual(['episode', ['a/b?c#d%'], '3', 'x&y=z'])
     expect(written(changed(read, { step: null }))).not.toContain('step')
-    expect(parse('').view).toBe('list')
+    expect(parse('').view).toBe('overview')
     expect(parse('#/x/%E0%A4%A').keys).toEqual(['%E0%A4%A'])
   })
 })
 
 describe('filters', () => {
   test('stand in the address and come back', () => {
-    const query = { filters: [{ field: 'a b', op: '>=', value: '1|2' } as Filter], text: 'x "y z"', sort: 'cost' }
+    const query = { filters: [{ field: 'a b', op: '>=', value: '1|2' } as Filter], text: 'x "y z"', sort: 'cost', columns: ['task', 'tag.x'], scope: 'rows' as const }
     expect(readQuery(new URLSearchParams(writeQuery(query).toString()))).toEqual(query)
     expect(readQuery(new URLSearchParams('f=broken&f=a|like|b')).filters).toEqual([])
   })
@@ -38,6 +41,22 @@ describe('filters', () => {
       ],
       text: 'no:field "two words"',
     })
+  })
+  test('that name no field are found, and text that only looks like one is left alone', () => {
+    const fields = [{ name: 'steps', numeric: true }, { name: 'failed calls', numeric: true }, { name: 'tag.x', numeric: false }]
+    const query = { ...EVERYTHING, text: 'stpes>5 cart.py:12 "x=1" failed-calls:2 tag.y:1 x::y https://x.org', filters: [{ field: 'color', op: 'is', value: 1 } as Filter] }
+    expect(unknownFields(query, fields)).toEqual(['stpes', 'tag.y', 'color'])
+    expect(['stpes', 'failed_calls', 'nonsense'].map((name) => nearestField(name, fields))).toEqual(['steps', 'failed-calls', null])
+  })
+  test('decide between episodes and dataset rows', () => {
+    const sources = [{ slug: 'a', kind: 'run' }, { slug: 'd', kind: 'dataset' }] as Source[]
+    const of_source = (value: string) => ({ ...EVERYTHING, filters: [{ field: 'source', op: 'is', value } as Filter] })
+    expect([EVERYTHING, of_source('a'), of_source('d'), { ...of_source('d'), scope: 'episodes' as const }].map((query) => scopeOf(query, sources))).toEqual([
+      'episodes', 'episodes', 'rows', 'episodes',
+    ])
+    expect(scopeOf(EVERYTHING, sources.slice(1))).toBe('rows')
+    const rows = [{ kind: 'run' }, { kind: 'dataset' }] as Row[]
+    expect([inScope(rows, 'episodes'), inScope(rows, 'rows')]).toEqual([rows.slice(0, 1), rows.slice(1)])
   })
   test.each([
     ['outcome', 'is', 'resolved', true],
@@ -85,7 +104,7 @@ describe('text', () => {
     const text = 'FAILED a\n> a.py:3 in f\n->3 x = 1\n@@ -1 +1 @@\n-a\n+b\nNameError: x\n'
     expect(piecesOf(tool, text).map((piece) => piece.text).join('')).toBe(text)
   })
-  test('Python is coloured line by line', () => {
+  test('Python is colored line by line', () => {
     expect(pythonLines('def f():\n    return 1')[0]?.[0]).toEqual({ text: 'def', kind: 'tok-keyword' })
     expect(pythonLines('x'.repeat(100_000))).toHaveLength(1)
   })
@@ -106,11 +125,13 @@ describe('code', () => {
     ])
     expect([...state.fresh]).toEqual([2, 3])
     expect(state.edits).toHaveLength(1)
-    expect(state.current).toBeNull()
+    expect([state.current, state.program]).toEqual([null, 'exited'])
   })
   test('knows where the program stands', () => {
     const state = codeAt(steps, 1)
-    expect([state.current, state.frames.length, state.breakpoints.length]).toEqual([2, 1, 1])
+    expect([state.current, state.frames.length, state.breakpoints.length, state.program]).toEqual([2, 1, 1, 'stopped'])
+    const over = codeAt([...steps.slice(0, 2), step(2, { state: 'exited', breakpoints: [{ path: 'a.py', line: 2 }] })], 2)
+    expect([over.current, over.frames.length, over.breakpoints.length, over.program]).toEqual([null, 0, 1, 'exited'])
   })
   test('reads hunks that only put in', () => {
     expect(hunksOf('@@ -0,0 +1,2 @@\n+a\n+b')).toEqual([{ start: 1, length: 0, after: 1, lines: ['+a', '+b'] }])
@@ -154,19 +175,51 @@ describe('measures', () => {
   })
 })
 
-describe('colours', () => {
+describe('the overview', () => {
+  test('counts outcomes, the good ones first, and what is known of costs', () => {
+    const rows = [
+      { outcome: 'miss', steps: 2, tokens: null, cost: 0.5, created: '2026-01-02' },
+      { outcome: 'hit', steps: 4, tokens: 10, cost: null, created: '2026-01-01' },
+      { outcome: 'reported', steps: 3, tokens: 5, cost: 1, created: '' },
+    ] as Row[]
+    const tally = tallyOf(rows)
+    expect(tally.outcomes.map((one) => [one.outcome, one.quality, one.count])).toEqual([['hit', 'good', 1], ['miss', 'bad', 1], ['reported', 'other', 1]])
+    expect([tally.episodes, tally.steps, tally.tokens, tally.cost, tally.last]).toEqual([3, 3, 15, 1.5, '2026-01-02'])
+    expect(tallyOf([])).toEqual({ episodes: 0, outcomes: [], steps: null, tokens: null, cost: null, last: '' })
+    expect(['reported', 'resolved', 'not resolved', 'running'].map(qualityOf)).toEqual(['other', 'good', 'bad', 'running'])
+  })
+  test('counts the rows of a dataset, and the episodes that they were made from', () => {
+    const row = (view: string, split: string, episode: string) => ({ id: `${episode}/1`, facts: { view, split, episode } }) as unknown as Row
+    expect(partsOf([row('agent', 'train', 'a'), row('agent', 'train', 'a'), row('agent', 'test', 'b')])).toMatchObject([
+      { view: 'agent', split: 'train', rows: 2, episodes: 1 },
+      { view: 'agent', split: 'test', rows: 1, episodes: 1 },
+    ])
+  })
+})
+
+describe('colors', () => {
   const css = readFileSync('src/styles/base.css', 'utf8')
   const schemes = { light: css.slice(0, css.indexOf("[data-theme='dark']")), dark: css.slice(css.indexOf("[data-theme='dark']")) }
-  const colour = (scheme: string, name: string) => new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(scheme)?.[1] ?? ''
+  const color = (scheme: string, name: string) => new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(scheme)?.[1] ?? ''
   const names = ['seek', 'edit', 'verify', 'report', 'submit', 'none']
   for (const [scheme, text] of Object.entries(schemes)) {
     for (const [vision, matrix] of Object.entries(VISION)) {
       test(`decisions can be told apart in ${scheme} with ${vision}`, () => {
         for (const [at, one] of names.entries()) {
           for (const other of names.slice(at + 1)) {
-            const [a, b] = [lab(colour(text, one), matrix), lab(colour(text, other), matrix)]
+            const [a, b] = [lab(color(text, one), matrix), lab(color(text, other), matrix)]
             const distance = Math.hypot(...a.map((value, index) => value - (b[index] ?? 0)))
             expect(distance, `${one} and ${other}`).toBeGreaterThan(16)
+          }
+        }
+      })
+      test(`arms look neither like decisions nor like each other in ${scheme} with ${vision}`, () => {
+        const arms = [0, 1, 2, 3, 4, 5].map((number) => `arm${number}`)
+        for (const [at, one] of arms.entries()) {
+          for (const other of [...names, ...arms.slice(at + 1)]) {
+            const [a, b] = [lab(color(text, one), matrix), lab(color(text, other), matrix)]
+            const distance = Math.hypot(...a.map((value, index) => value - (b[index] ?? 0)))
+            expect(distance, `${one} and ${other}`).toBeGreaterThan(vision === 'normal' ? 30 : 15)
           }
         }
       })

@@ -95,9 +95,7 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-def test_the_tokens_that_train_are_coloured(
-    browser: Browser, everything: Path, tokenizer: Path, tmp_path: Path
-) -> None:
+def test_the_tokens_that_train_are_colored(browser: Browser, everything: Path, tokenizer: Path, tmp_path: Path) -> None:
     with open_library(everything / "dataset", cache=tmp_path, model=tokenizer) as library:
         key = all_rows(library)[0]["key"]
         with serving(library) as site, quiet_page(browser) as page:
@@ -111,6 +109,11 @@ def test_the_tokens_that_train_are_coloured(
             assert "The total of" not in shown
             assert "The total of" in mask.inner_text()
             assert "1 failed" not in shown
+            here = mask.locator("mark[aria-current]")
+            expect(here).to_contain_text("[verify 0.3] I run the tests.")
+            page.keyboard.press("ArrowRight")
+            expect(here).to_contain_text("I read total.")
+            expect(here).to_be_in_viewport()
 
 
 def test_a_folder_that_is_no_model_says_so(everything: Path, tmp_path: Path) -> None:

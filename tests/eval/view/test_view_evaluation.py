@@ -13,7 +13,7 @@ from view_samples import SEEK, make_trajectory, write_run
 
 def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:
     page.goto(f"{site}/")
-    page.get_by_role("link", name="eval", exact=True).click()
+    page.get_by_role("navigation").get_by_role("link", name="eval", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("How much does it see?")
     page.get_by_label("Measure").select_option("solved")
     bar = page.get_by_role("button", name=re.compile(r"^the seeker: 67%, from \d+% to \d+%, 6 tasks"))
@@ -68,7 +68,20 @@ def test_uplift_calibration_training_and_flaky_tasks_are_shown(page: Page, site:
     expect(page.get_by_text("shop/luck (2 of 3 runs)")).to_be_visible()
     expect(page.get_by_role("row", name="the seeker 0.5 1.5")).to_be_visible()
     page.get_by_label("Measure").select_option("solved")
-    expect(page.get_by_text("An interval may exclude zero where p is not small")).to_be_visible()
+    why = page.locator(".plots .why-p")
+    why.get_by_text("Why is p not small where the interval excludes zero?").click()
+    expect(why).to_contain_text("With 4 changed tasks, p cannot be below 0.125")
+    page.get_by_label("Measure").select_option("line_recall")
+    expect(why).to_have_count(0)
+
+
+def test_an_arm_has_one_color_whichever_tasks_are_chosen(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/evaluation/eval?metric=solved")
+    fills = [
+        page.get_by_role("button", name=re.compile("^the seeker: ")).locator("rect[class^=a]").get_attribute("class"),
+        page.locator(".curve circle").first.get_attribute("class"),
+    ]
+    assert fills == ["a1", "a1"]
 
 
 def test_a_task_opens_with_its_patches_and_verdicts(page: Page, site: str) -> None:
@@ -103,12 +116,12 @@ def test_nothing_is_wider_than_the_screen_and_text_is_readable(
 ) -> None:
     """Every view, in both schemes: no sideways scrolling, and ink that stands out from its ground."""
     with quiet_page(browser, width=width, dark=dark) as page:
-        page.goto(f"{site}/")
+        page.goto(f"{site}/#/list")
         page.locator("a.line").first.wait_for()
         key = page.locator("a.line").first.get_attribute("href")
-        for address in ("#/list", f"{key}?step=2", f"{key}?tab=pack", "#/evaluation/eval?arm=seeker"):
+        for address in ("#/", "#/list", f"{key}?step=2", f"{key}?tab=pack", "#/evaluation/eval?arm=seeker"):
             page.goto(f"{site}/{address}")
-            page.locator("a.line, .step, .plots").first.wait_for()
+            page.locator(".outcomes, a.line, .step, .plots").first.wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
         ink, ground = page.evaluate(
             "['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number))"

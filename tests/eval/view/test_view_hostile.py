@@ -47,10 +47,10 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: P
         assert source["problem"] == "a broken line is left out"
         key = next(row["key"] for row in all_rows(library) if "script" in row["task"])
         with quiet_page(browser) as page:
-            page.goto(site)
+            page.goto(f"{site}/#/list")
             expect(page.get_by_role("status")).to_have_text("3 episodes")
             for tab in ("code", "diff", "pack", "messages", "facts"):
-                page.goto(f"{site}/#/episode/{key}?step=2&tab={tab}")
+                page.goto(f"{site}/#/episode/{key}?step=3&tab={tab}")
                 expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", tab)
                 expect(page.get_by_role("article", name="Step 3")).to_be_visible()
             expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
@@ -72,7 +72,7 @@ def test_a_line_of_twenty_megabytes_is_cut_for_the_browser_alone(
         assert len(get(f"{site}/api/episode/{key}").content) < 3_000_000
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}")
-            expect(page.get_by_text("long texts are cut here")).to_be_visible()
+            expect(page.get_by_text("long texts are truncated here")).to_be_visible()
             page.get_by_role("button", name="Show all").first.click()
             expect(page.get_by_text("characters are not shown").first).to_be_visible()
 

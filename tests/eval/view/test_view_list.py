@@ -13,7 +13,7 @@ from view_samples import SEEK, make_trajectory, write_journal, write_run
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.store import RunFolder
 
-ALL = "92 episodes"
+ALL = "43 episodes"
 
 
 def rows(page: Page) -> Locator:
@@ -26,7 +26,7 @@ def total(page: Page, text: str) -> None:
 
 @pytest.fixture
 def listed(page: Page, site: str) -> Page:
-    page.goto(f"{site}/")
+    page.goto(f"{site}/#/list")
     total(page, ALL)
     return page
 
@@ -61,14 +61,14 @@ def test_any_field_filters(listed: Page) -> None:
     listed.get_by_label("Value").fill("heldout")
     listed.get_by_role("button", name="Filter", exact=True).click()
     expect(listed.get_by_role("button", name="tag.split is heldout")).to_be_visible()
-    total(listed, "44 episodes")
-    listed.get_by_role("searchbox").fill('steps<=4 policy:"idle tiny"')
+    total(listed, "21 episodes")
+    listed.get_by_role("searchbox").fill('steps<=4 policy:"idle model"')
     listed.get_by_role("searchbox").press("Enter")
     total(listed, "3 episodes")
     listed.get_by_role("button", name=re.compile("^policy is")).click()
-    total(listed, "15 episodes")
+    total(listed, "6 episodes")
     listed.reload()
-    total(listed, "15 episodes")
+    total(listed, "6 episodes")
     listed.get_by_role("button", name="Clear all").click()
     total(listed, ALL)
 
@@ -76,16 +76,16 @@ def test_any_field_filters(listed: Page) -> None:
 def test_search_finds_what_was_said_and_seen(listed: Page) -> None:
     listed.keyboard.press("/")
     listed.keyboard.type("needle haystack")
-    total(listed, "2 episodes")
+    total(listed, "1 episode")
     rows(listed).first.click()
     expect(listed.get_by_role("heading", level=1)).to_have_text("shop/tax-0")
 
 
 def test_bars_and_brushes_filter_and_follow_the_other_filters(listed: Page) -> None:
     listed.locator("figure[data-field=outcome]").get_by_role("button", name=re.compile("^not resolved")).click()
-    total(listed, "28 episodes")
+    total(listed, "17 episodes")
     kept = listed.locator("figure[data-field=outcome]").get_by_role("button", name=re.compile("^resolved"))
-    expect(kept.locator(".number")).to_have_text("58")
+    expect(kept.locator(".number")).to_have_text("20")
     other = listed.locator("figure[data-field=policy]").get_by_role("button", name=re.compile("^idle"))
     expect(other.locator(".number")).to_have_text("6")
     box = listed.locator("figure[data-field=steps] svg").bounding_box()
@@ -95,14 +95,14 @@ def test_bars_and_brushes_filter_and_follow_the_other_filters(listed: Page) -> N
     listed.mouse.move(box["x"] + box["width"] / 8, box["y"] + 20)
     listed.mouse.up()
     expect(listed.get_by_role("button", name=re.compile("^steps < 4"))).to_be_visible()
-    total(listed, "8 episodes")
+    total(listed, "7 episodes")
 
 
 def test_a_range_can_be_typed(listed: Page) -> None:
     listed.get_by_label("tokens at least").fill("1140")
     listed.get_by_label("tokens at least").press("Enter")
     expect(listed.get_by_role("button", name="tokens ≥ 1140")).to_be_visible()
-    total(listed, "27 episodes")
+    total(listed, "10 episodes")
 
 
 def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> None:
@@ -118,7 +118,7 @@ def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> Non
     total(listed, ALL)
     expect(listed.locator("li.chosen a")).to_have_attribute("href", chosen)
     listed.keyboard.press("End")
-    expect(listed.locator("li.chosen a")).to_have_attribute("data-index", "91")
+    expect(listed.locator("li.chosen a")).to_have_attribute("data-index", "42")
     listed.keyboard.press("?")
     expect(listed.get_by_role("dialog", name="Keys")).to_be_visible()
 
@@ -144,7 +144,7 @@ def test_a_run_in_progress_updates_by_itself(browser: Browser, tmp_path: Path) -
     (run / "state.json").write_text('{"planned": 5}', encoding="utf-8")
     with open_library(run, cache=tmp_path / "cache") as library, serving(library) as site:
         with quiet_page(browser) as page:
-            page.goto(site)
+            page.goto(f"{site}/#/list")
             total(page, "2 episodes")
             expect(rows(page).first).to_contain_text("running")
             rows(page).first.click()
@@ -158,6 +158,76 @@ def test_a_run_in_progress_updates_by_itself(browser: Browser, tmp_path: Path) -
             expect(rows(page).first).to_contain_text("shop/tax-7")
             expect(rows(page).first).to_contain_text("resolved")
             total(page, "2 episodes")
+
+
+def test_dataset_rows_are_no_further_episodes(listed: Page) -> None:
+    """They are counted, plotted and listed apart."""
+    expect(listed.locator("figure[data-field=view]")).to_have_count(0)
+    listed.get_by_role("button", name="Show 49 dataset rows").click()
+    total(listed, "49 dataset rows")
+    listed.locator("figure[data-field=view]").get_by_role("button", name=re.compile("^seeker")).click()
+    total(listed, "19 dataset rows")
+    expect(rows(listed).first).to_contain_text("✓ hit")
+    listed.get_by_role("link", name=re.compile("^dataset")).click()
+    total(listed, "49 dataset rows")
+    listed.get_by_role("link", name="Episodes").click()
+    total(listed, ALL)
+
+
+def test_seekers_are_hits_or_misses_and_arms_go_by_their_labels(listed: Page) -> None:
+    listed.get_by_role("link", name="eval", exact=True).click()
+    listed.get_by_role("link", name=re.compile("^the seeker")).click()
+    total(listed, "6 episodes")
+    expect(rows(listed).first.locator(".c-outcome .good")).to_have_text("✓ hit")
+    expect(rows(listed).first.locator(".c-policy")).to_have_text("the seeker")
+
+
+def test_an_unknown_field_says_so_and_lists_the_fields(listed: Page) -> None:
+    search = listed.get_by_role("searchbox")
+    search.fill("stpes>5")
+    search.press("Enter")
+    problem = listed.get_by_role("alert")
+    expect(problem).to_contain_text("There is no field stpes: did you mean steps?")
+    expect(problem).to_contain_text("tag.split")
+    search.fill('"stpes>5"')
+    total(listed, "0 episodes")
+    expect(problem).to_have_count(0)
+    listed.goto(f"{listed.url.partition('#')[0]}#/list?f=colour|is|red")
+    expect(problem).to_contain_text("There is no field colour.")
+
+
+def test_columns_can_be_chosen_and_views_saved(listed: Page) -> None:
+    listed.get_by_text("Columns", exact=True).click()
+    listed.get_by_label("Cost", exact=True).uncheck()
+    listed.get_by_label("Tag.split", exact=True).check()
+    expect(listed.get_by_role("button", name="Sort by cost")).to_have_count(0)
+    listed.keyboard.press("Escape")
+    expect(listed.get_by_label("Tag.split", exact=True)).to_be_hidden()
+    listed.get_by_role("button", name="Sort by tag.split").click()
+    expect(rows(listed).first.locator(".c-field")).to_have_text("train")
+    listed.get_by_text("Views", exact=True).click()
+    listed.get_by_label("Name of the view").fill("by split")
+    listed.get_by_role("button", name="Save this view").click()
+    listed.get_by_role("link", name="Episodes").click()
+    expect(listed.get_by_role("button", name="Sort by cost")).to_be_visible()
+    listed.reload()
+    listed.get_by_text("Views", exact=True).click()
+    listed.get_by_role("button", name="by split", exact=True).click()
+    expect(listed.get_by_role("button", name="Sort by tag.split, descending")).to_be_visible()
+    listed.get_by_text("Views", exact=True).click()
+    listed.get_by_role("button", name="Delete by split").click()
+    expect(listed.get_by_label("Saved views").get_by_role("listitem")).to_have_count(0)
+
+
+def test_chosen_columns_are_seen_on_a_narrow_screen(browser: Browser, site: str) -> None:
+    with quiet_page(browser, width=400) as page:
+        page.goto(f"{site}/#/list?c=outcome&c=task&c=tag.split&f=task|is|shop/tax-1")
+        expect(rows(page).first.locator(".c-more")).to_have_text("tag.split heldout")
+        page.get_by_text("Columns", exact=True).click()
+        box = page.locator(".menu-body").first.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 400
 
 
 def test_the_folder_of_a_working_process_is_said_to_be_live(tmp_path: Path) -> None:

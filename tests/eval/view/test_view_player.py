@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from conftest import all_rows, quiet_page
+from conftest import all_rows, open_library, quiet_page, serving
 from playwright.sync_api import Browser, Locator, Page, expect
+from view_samples import REPAIR, REPORT, SEEK, make_trajectory, write_run
 
+from gumshoe.collect.export.export import export_runs
 from gumshoe.eval.view.library import Library
+from gumshoe.records import ContextPack, Decision
 
 
 def key_of(library: Library, source: str, task: str = "shop/tax-1", policy: str = "openai tiny") -> str:
@@ -43,7 +47,7 @@ def test_a_step_shows_what_it_saw_decided_called_and_got(played: Page) -> None:
     expect(step.locator(".costs")).to_contain_text("300 in, 20 out, 50 cached")
     step.get_by_text("Seen before this step: step 2").click()
     expect(step.locator(".saw")).to_contain_text("cart.py 1-3 of 3 lines")
-    assert played.url.endswith("step=2")
+    assert played.url.endswith("step=3")
     played.reload()
     expect(played.get_by_role("article", name="Step 3")).to_be_visible()
     played.keyboard.press("End")
@@ -85,6 +89,7 @@ def test_the_messages_are_those_that_the_model_got(played: Page) -> None:
         played.keyboard.press("ArrowRight")
     pane = tab(played, "Messages")
     expect(pane).to_contain_text("8 messages, 6 tools")
+    expect(pane).to_contain_text("The model counts from 0: its [step 0] is step 1 here.")
     left_out = pane.locator(".message.tool").first
     expect(left_out).to_contain_text("[step 0] [left out: 40 characters]")
     expect(pane.locator(".message.tool").nth(1)).to_contain_text("cart.py 1-3 of 3 lines")
@@ -102,7 +107,7 @@ def test_the_facts_and_the_stored_json(played: Page, site: str, library: Library
 
 
 def test_the_pack_beside_the_gold_patch(page: Page, site: str, library: Library) -> None:
-    page.goto(f"{site}/#/episode/{key_of(library, 'eval.seeker')}?tab=pack")
+    page.goto(f"{site}/#/episode/{key_of(library, 'eval.seeker', policy='the seeker')}?tab=pack")
     pane = page.get_by_role("tabpanel")
     expect(pane.locator(".locations li.good")).to_have_text(re.compile("✓ hit cart.py:2 total"))
     expect(pane.locator(".locations li.bad")).to_have_text(re.compile("✗ miss test_cart.py:1–3"))
@@ -132,7 +137,7 @@ def test_two_episodes_of_a_task_side_by_side(played: Page) -> None:
         played.keyboard.press("ArrowRight")
     expect(first.get_by_role("article", name="Step 5")).to_be_visible()
     expect(second).to_contain_text("It ended after step 4: reported.")
-    assert "step=4" in played.url
+    assert "step=5" in played.url
     played.keyboard.press("Escape")
     expect(played.get_by_role("article", name="Step 5")).to_be_visible()
 
@@ -146,7 +151,7 @@ def test_another_episode_of_the_task_by_keyboard_alone(played: Page) -> None:
 
 def test_a_link_to_a_pane_leads_there_on_a_narrow_screen(browser: Browser, site: str, library: Library) -> None:
     with quiet_page(browser, width=400) as page:
-        page.goto(f"{site}/#/episode/{key_of(library, 'eval.seeker')}?tab=pack")
+        page.goto(f"{site}/#/episode/{key_of(library, 'eval.seeker', policy='the seeker')}?tab=pack")
         expect(page.get_by_role("tablist")).to_be_in_viewport()
 
 
@@ -163,6 +168,49 @@ def test_tabs_and_neighbours_by_keyboard(played: Page) -> None:
     expect(played.get_by_role("status")).to_be_visible()
 
 
+def test_a_program_that_ended_is_not_stopped_at_a_line(browser: Browser, tmp_path: Path) -> None:
+    """The last word of the debugger counts, in its data as in the text that a dataset keeps."""
+    over = ("pdb", Decision.SEEK, "On.", {"command": "c"}, "program ended with exit code 1", {"state": "exited"})
+    run = write_run(tmp_path / "run", [make_trajectory(0, (*SEEK, over, *REPAIR))])
+    export_runs([run], tmp_path / "data", views=("agent",), test_share=0.0)
+    with open_library(tmp_path, cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            for row in all_rows(library):
+                page.goto(f"{site}/#/episode/{row['key']}?step=3")
+                pane = page.get_by_role("tabpanel")
+                expect(pane.locator(".source")).to_contain_text("stopped at line 2")
+                expect(pane).not_to_contain_text("has ended")
+                if row["kind"] == "dataset":
+                    expect(pane).to_contain_text("The frames were not recorded.")
+                page.keyboard.press("ArrowRight")
+                expect(pane).to_contain_text("The program has ended.")
+                expect(pane).not_to_contain_text("stopped at line")
+
+
+def test_an_empty_report_says_what_it_lacks(browser: Browser, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [make_trajectory(0, (*SEEK, *REPORT), pack=ContextPack(), resolved=None)])
+    with open_library(run, cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?tab=pack")
+            pane = page.get_by_role("tabpanel")
+            for text in ("No hypothesis", "No locations", "No findings"):
+                expect(pane).to_contain_text(f"{text} w")
+            page.keyboard.press("5")
+            expect(pane).to_contain_text("None were recorded.")
+
+
+def test_an_episode_names_its_dataset_rows_apart_from_other_episodes(page: Page, site: str, library: Library) -> None:
+    """The rows lead back; the other episodes are those of other runs."""
+    page.goto(f"{site}/#/episode/{key_of(library, 'traces', 'shop/tax-2')}")
+    expect(page.locator(".others summary")).to_contain_text("2 more episodes of this task")
+    page.get_by_role("link", name=re.compile("dataset . seeker . ")).click()
+    expect(page.locator(".heading > p .outcome")).to_have_text("✓ hit")
+    expect(page.locator(".same-trace")).to_contain_text(re.compile("Row of dataset / seeker / (train|test)"))
+    expect(page.locator(".others summary")).to_contain_text("1 more episode of this task")
+    page.locator(".same-trace").get_by_role("link", name="traces").click()
+    expect(page.locator(".heading > p .outcome")).to_have_text("✓ resolved")
+
+
 def test_a_dataset_row_shows_whose_messages_train(page: Page, site: str, library: Library) -> None:
     key = key_of(library, "dataset", "shop/tax-2")
     page.goto(f"{site}/#/episode/{key}?tab=mask")
@@ -170,6 +218,13 @@ def test_a_dataset_row_shows_whose_messages_train(page: Page, site: str, library
     expect(pane.locator("mark.trained").first).to_contain_text("[verify 0.3] I run the tests.")
     expect(pane).to_contain_text("--model FOLDER")
     expect(page.get_by_role("article", name="Step 1")).to_contain_text("I run the tests.")
+    page.goto(f"{site}/#/episode/{key}?tab=mask&step=3")
+    page.reload()
+    here = pane.locator("mark[aria-current]")
+    expect(here).to_contain_text("Which tax is there?")
+    expect(here).to_be_in_viewport()
+    page.keyboard.press("ArrowRight")
+    expect(here).not_to_contain_text("Which tax is there?")
 
 
 def test_what_is_not_there_says_so(page: Page, site: str) -> None:

@@ -60,7 +60,7 @@ def test_a_wrong_patch_says_where_it_went_and_which_tests_fail(page: Page, repai
 
 def test_no_patch_says_so(page: Page, repaired: tuple[str, Library]) -> None:
     mine = opened(page, repaired, "eval.seeker", "shop/tax-5").get_by_role("article", name="With this pack")
-    expect(mine).to_contain_text("It left no patch.")
+    expect(mine).to_contain_text("No patch was made.")
     expect(mine).not_to_contain_text("Tests:")
 
 

@@ -1,9 +1,17 @@
-/** One bar an arm, with its interval. */
+/** One bar per arm, with its interval. */
 
-import type { Arm, Measured } from '../types'
-import { interval, spoken, UNBOUNDED, written, type Choice } from './measure'
+import type { Measured } from '../types'
+import { described, interval, UNBOUNDED, written, type Choice, type Summary } from './measure'
 
-export function Bars({ arms, choice, onChoose }: { arms: Arm[]; choice: Choice; onChoose: (arm: string) => void }) {
+interface Props {
+  summary: Summary
+  choice: Choice
+  onChoose: (arm: string) => void
+}
+
+export function Bars({ summary, choice, onChoose }: Props) {
+  // An arm has the same color in every picture, whichever arms are shown.
+  const arms = summary.arms.flatMap((arm, color) => (arm.groups[choice.group] ? [{ ...arm, color }] : []))
   const measures = arms.map((arm) => arm.groups[choice.group]?.[choice.metric] ?? null)
   const most = UNBOUNDED.test(choice.metric) ? Math.max(...measures.map((one) => one?.high ?? 0), 1e-9) : 1
   return (
@@ -16,12 +24,12 @@ export function Bars({ arms, choice, onChoose }: { arms: Arm[]; choice: Choice; 
             <button
               aria-pressed={choice.arm === arm.name && !choice.against}
               onClick={() => onChoose(arm.name)}
-              aria-label={`${arm.title}: ${spoken(choice.metric, one)}. Show the tasks behind it`}
+              aria-label={`${arm.title}: ${described(choice.metric, one)}. Show the tasks behind it`}
             >
               <span class="label">{arm.title}</span>
               <svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
                 <rect class="ground" x={0} y={0} width={100} height={20} />
-                {value !== null && <rect class={`a${index % 6}`} x={0} y={1} width={(100 * value) / most} height={10} />}
+                {value !== null && <rect class={`a${arm.color % 6}`} x={0} y={1} width={(100 * value) / most} height={10} />}
                 {one && value !== null && <Whisker one={one} scale={(at) => (100 * at) / most} />}
               </svg>
               <span class="number">
@@ -35,7 +43,7 @@ export function Bars({ arms, choice, onChoose }: { arms: Arm[]; choice: Choice; 
   )
 }
 
-/** An interval, as a line of its own below the bar: seen beside every colour. */
+/** An interval, as a line below the bar, where it is visible with every color. */
 export function Whisker({ one, scale }: { one: Measured; scale: (value: number) => number }) {
   const [low, high] = [scale(one.low ?? 0), scale(one.high ?? 0)]
   return (

@@ -1,15 +1,14 @@
-/** The tasks behind a bar: each with its value, and the episode to look at. */
+/** The tasks behind a bar, each with its value and a link to its episode. */
 
 import { useEffect, useRef } from 'preact/hooks'
-import { format } from '../address'
 import { count } from '../format'
-import { episodeAddress } from '../parts'
+import { compareAddress, Empty, episodeAddress } from '../parts'
 import type { Evaluation, Result } from '../types'
 import { titled, written, type Choice, type Summary } from './measure'
 
-/** Pixels of the list that are to be seen when it appears. */
+/** Pixels of the list that must be visible when it appears. */
 const MARGIN = 160
-/** The share of the screen that the bars keep then. */
+/** The share of the screen that the bars keep. */
 const KEPT = 0.55
 
 export function Behind({ evaluation, summary, choice, onClose }: { evaluation: Evaluation; summary: Summary; choice: Choice; onClose: () => void }) {
@@ -38,6 +37,7 @@ export function Behind({ evaluation, summary, choice, onClose }: { evaluation: E
           Close
         </button>
       </h2>
+      {rows.length === 0 && <Empty>No episode has this measure.</Empty>}
       <div class="wide">
         <table>
           <thead>
@@ -58,7 +58,7 @@ export function Behind({ evaluation, summary, choice, onClose }: { evaluation: E
                 <td class="num">{written(metric, one.scores[metric] ?? null)}</td>
                 {against && <td class="num">{written(metric, other?.scores[metric] ?? null)}</td>}
                 <td>{one.stop?.replaceAll('_', ' ') ?? ''}</td>
-                <td>{one.key && other?.key && <a href={format('compare', [one.key, other.key])}>side by side</a>}</td>
+                <td>{one.key && other?.key && <a href={compareAddress(one.key, other.key)}>side by side</a>}</td>
               </tr>
             ))}
           </tbody>

@@ -1,9 +1,10 @@
-/** How arms differ from another one on the same tasks, pair by pair. */
+/** Paired differences: how arms differ from another arm on the same tasks. */
 
 import { Empty } from '../parts'
-import type { Comparison, Measured } from '../types'
+import type { Comparison } from '../types'
 import { Whisker } from './bars'
 import { interval, written, type Choice, type Summary } from './measure'
+import { WhyLargeP, writtenP } from './p_value'
 
 export function Differences({ summary, choice, onChoose }: { summary: Summary; choice: Choice; onChoose: (one: Comparison) => void }) {
   const found = summary.comparisons.filter((one) => one.group === choice.group && one.metric === choice.metric)
@@ -11,56 +12,46 @@ export function Differences({ summary, choice, onChoose }: { summary: Summary; c
   const most = Math.max(...found.flatMap((one) => [Math.abs(one.difference.low ?? 0), Math.abs(one.difference.high ?? 0)]), 0.1)
   const scale = (value: number) => 50 + (50 * value) / most
   const title = (name: string) => summary.arms.find((arm) => arm.name === name)?.title ?? name
-  const puzzling = found.some(({ difference, mcnemar_p: p }) => excludesZero(difference) && p !== null && p >= 0.05)
   return (
     <>
-      {puzzling && (
-        <p class="note">
-          An interval may exclude zero where p is not small: the interval is a bootstrap of the mean difference, p is an exact
-          McNemar test, which counts only the tasks whose outcome changed. With n changed tasks, p is never below 2 / 2ⁿ: with four, 0.125.
-        </p>
-      )}
-    <ul class="arms differences">
-      {found.map((one) => {
-        const { value } = one.difference
-        const sign = (value ?? 0) > 0 ? '+' : ''
-        return (
-          <li key={`${one.arm}/${one.baseline}`}>
-            <button
-              aria-pressed={choice.arm === one.arm && choice.against === one.baseline}
-              onClick={() => onChoose(one)}
-              aria-label={`${title(one.arm)} against ${title(one.baseline)}: ${sign}${written(one.metric, value)}. Show the tasks behind it`}
-            >
-              <span class="label">
-                {title(one.arm)} <small>against {title(one.baseline)}</small>
-              </span>
-              <svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
-                <rect class="ground" x={0} y={0} width={100} height={20} />
-                <path class="zero" d="M50 0V20" vector-effect="non-scaling-stroke" />
-                {value !== null && (
-                  <>
-                    <rect class={value >= 0 ? 'up' : 'down'} x={Math.min(50, scale(value))} y={1} width={Math.abs(scale(value) - 50)} height={10} />
-                    <Whisker one={one.difference} scale={scale} />
-                  </>
-                )}
-              </svg>
-              <span class="number">
-                {sign}
-                {written(one.metric, value)}{' '}
-                <small>
-                  {interval(one.metric, one.difference)}; {one.better} better, {one.worse} worse
-                  {one.mcnemar_p !== null ? `, p ${one.mcnemar_p < 0.001 ? '< 0.001' : one.mcnemar_p.toFixed(3)}` : ''}
-                </small>
-              </span>
-            </button>
-          </li>
-        )
-      })}
-    </ul>
+      <WhyLargeP comparisons={found} />
+      <ul class="arms differences">
+        {found.map((one) => {
+          const { value } = one.difference
+          const sign = (value ?? 0) > 0 ? '+' : ''
+          return (
+            <li key={`${one.arm}/${one.baseline}`}>
+              <button
+                aria-pressed={choice.arm === one.arm && choice.against === one.baseline}
+                onClick={() => onChoose(one)}
+                aria-label={`${title(one.arm)} against ${title(one.baseline)}: ${sign}${written(one.metric, value)}. Show the tasks behind it`}
+              >
+                <span class="label">
+                  {title(one.arm)} <small>against {title(one.baseline)}</small>
+                </span>
+                <svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
+                  <rect class="ground" x={0} y={0} width={100} height={20} />
+                  <path class="zero" d="M50 0V20" vector-effect="non-scaling-stroke" />
+                  {value !== null && (
+                    <>
+                      <rect class={value >= 0 ? 'up' : 'down'} x={Math.min(50, scale(value))} y={1} width={Math.abs(scale(value) - 50)} height={10} />
+                      <Whisker one={one.difference} scale={scale} />
+                    </>
+                  )}
+                </svg>
+                <span class="number">
+                  {sign}
+                  {written(one.metric, value)}{' '}
+                  <small>
+                    {interval(one.metric, one.difference)}; {one.better} better, {one.worse} worse
+                    {one.mcnemar_p !== null && `, ${writtenP(one)}`}
+                  </small>
+                </span>
+              </button>
+            </li>
+          )
+        })}
+      </ul>
     </>
   )
-}
-
-function excludesZero({ low, high }: Measured): boolean {
-  return (low ?? 0) > 0 || (high ?? 0) < 0
 }

@@ -29,9 +29,7 @@ export function EvaluationView({ address, overview }: { address: Address; overvi
     return (
       <main class="evaluation">
         <h1>{data.name}</h1>
-        <Empty>
-          {live ? 'Still running: ' : ''}figures appear when every arm is done. The arms so far are among the sources above.
-        </Empty>
+        <Empty>{live ? 'Still running: ' : ''}figures appear when every arm is done. The arms so far are listed at the top.</Empty>
       </main>
     )
   }
@@ -95,7 +93,7 @@ function Figures({ evaluation, summary, address }: { evaluation: Evaluation; sum
       <div class="plots">
         <section>
           <h2>{titled(choice.metric)}</h2>
-          <Bars arms={arms} choice={choice} onChoose={(arm) => set({ arm, against: null })} />
+          <Bars summary={summary} choice={choice} onChoose={(arm) => set({ arm, against: null })} />
         </section>
         <section>
           <h2>Paired differences</h2>

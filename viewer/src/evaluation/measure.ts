@@ -1,24 +1,24 @@
-/** Measures in words: their names, their values, their intervals. */
+/** How measures are written: names, values, intervals. */
 
 import { percent, short } from '../format'
 import type { Evaluation, Measured } from '../types'
 
 export type Summary = NonNullable<Evaluation['summary']>
 
-/** What is shown: measures of a group of tasks, and the bar whose tasks are listed, if one is chosen. */
+/** What is shown: a group of tasks, a measure, and the bar whose tasks are listed, if one is chosen. */
 export interface Choice {
   group: string
   metric: string
-  /** The bar whose tasks are shown: an arm, or two of them for a difference. */
+  /** The arm of the chosen bar; for a difference, `against` is the other arm. */
   arm: string | null
   against: string | null
 }
 
-/** Measures that are no shares of one. */
+/** Measures that are not shares of one. */
 export const UNBOUNDED = /(^|_)(steps|tokens|cost|seconds|rank|debugger|brier|tries|repeats)$/
 const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'reciprocal_rank', 'valid_calls', 'grounding']
 
-/** The measures that were measured anywhere, those that matter most in front. */
+/** The measures that have a value in any arm, the most important ones first. */
 export function metricsOf(summary: Summary): string[] {
   const measured = new Set<string>()
   for (const arm of summary.arms) {
@@ -43,6 +43,7 @@ export function interval(metric: string, one: Measured | null | undefined): stri
   return `${written(metric, one.low)} to ${written(metric, one.high)}`
 }
 
-export function spoken(metric: string, one: Measured | null | undefined): string {
+/** A measure as a screen reader reads it. */
+export function described(metric: string, one: Measured | null | undefined): string {
   return one && one.value !== null ? `${written(metric, one.value)}, from ${interval(metric, one)}, ${one.count} tasks` : 'not measured'
 }

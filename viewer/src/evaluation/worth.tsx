@@ -1,12 +1,14 @@
-/** What the reports are worth to a solver: what was fixed, the uplift, what a fixed bug costs; and the tools of each arm. */
+/** What the reports are worth to a solver: solved tasks, uplift, costs per solved task; and the tools that each arm used. */
 
 import { money, seconds, short, UNKNOWN } from '../format'
-import type { Comparison, Evaluation, Measured } from '../types'
+import type { Arm, Comparison, Evaluation, Measured } from '../types'
+import { ArmTable, type ArmColumn } from './arm_table'
 import { interval, written, type Summary } from './measure'
+import { WhyLargeP, writtenP } from './p_value'
 
-type Spending = [name: string, title: string, write: (value: number | null) => string]
+type Write = (value: number | null) => string
 
-const SPENDINGS: Spending[] = [
+const SPENDINGS: [name: string, title: string, write: Write][] = [
   ['tokens', 'Seeker tokens', short],
   ['solver_tokens', 'Solver tokens', short],
   ['cost', 'Seeker cost', money],
@@ -18,84 +20,70 @@ const SPENDINGS: Spending[] = [
 export function Worth({ evaluation, summary, group }: { evaluation: Evaluation; summary: Summary; group: string }) {
   const arms = summary.arms.filter((arm) => arm.groups[group]?.['solved']?.count)
   if (!arms.length) return null
-  const spent = (name: string): Record<string, Measured> => ({
-    ...summary.arms.find((arm) => arm.name === name)?.per_resolved?.[group],
-    ...evaluation.timing[name]?.[group],
-  })
-  const paid = SPENDINGS.filter(([name]) => arms.some((arm) => known(spent(arm.name)[name])))
-  const shares = ['solved', 'official', ...passes(arms.flatMap((arm) => Object.keys(arm.groups[group] ?? {})))]
-  const shown = shares.filter((name) => arms.some((arm) => known(arm.groups[group]?.[name])))
   const baseline = summary.arms.find((arm) => arm.name === summary.baseline)?.title
+  const uplifts = summary.comparisons.filter((one) => one.baseline === summary.baseline && one.metric === 'solved' && one.group === group)
+  const uplift: ArmColumn = { title: 'Uplift', cell: (arm) => <Uplift one={uplifts.find((one) => one.arm === arm.name)} /> }
   return (
     <section>
       <h2>What the reports are worth</h2>
       <p class="note">
         {summary.solver ? `Solver: ${summary.solver}. ` : ''}
-        {baseline ? `Uplift is counted from “${baseline}”, task by task. ` : ''}
+        {baseline ? `Uplift is the paired difference from “${baseline}”. ` : ''}
         Costs are totals over all tasks, per solved task.
       </p>
-      <div class="wide">
-        <table class="worth">
-          <thead>
-            <tr>
-              <th>Arm</th>
-              {shown.map((name) => (
-                <th key={name} title={evaluation.metrics[name]?.help}>
-                  {evaluation.metrics[name]?.title ?? name}
-                </th>
-              ))}
-              <th>Uplift</th>
-              {paid.map(([name, title]) => (
-                <th key={name}>{title}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {arms.map((arm) => (
-              <tr key={arm.name}>
-                <th scope="row">{arm.title}</th>
-                {shown.map((name) => (
-                  <Figure key={name} one={arm.groups[group]?.[name]} write={(value) => written(name, value)} />
-                ))}
-                <Uplift one={summary.comparisons.find((one) => one.arm === arm.name && one.baseline === summary.baseline && one.metric === 'solved' && one.group === group)} />
-                {paid.map(([name, , write]) => (
-                  <Figure key={name} one={spent(arm.name)[name]} write={write} />
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <WhyLargeP comparisons={uplifts} />
+      <ArmTable kind="worth" arms={arms} columns={[...shareColumns(evaluation, arms, group), uplift, ...costColumns(evaluation, arms, group)]} />
     </section>
   )
 }
 
-function Figure({ one, write }: { one: Measured | undefined; write: (value: number | null) => string }) {
-  if (!one || one.value === null) return <td class="num">{UNKNOWN}</td>
+/** The measures of success that any arm has. */
+function shareColumns(evaluation: Evaluation, arms: Arm[], group: string): ArmColumn[] {
+  const names = ['solved', 'official', ...passes(arms.flatMap((arm) => Object.keys(arm.groups[group] ?? {})))]
+  const measured = (arm: Arm, name: string) => arm.groups[group]?.[name]
+  return names
+    .filter((name) => arms.some((arm) => isKnown(measured(arm, name))))
+    .map((name) => ({
+      title: evaluation.metrics[name]?.title ?? name,
+      help: evaluation.metrics[name]?.help,
+      cell: (arm) => <Figure one={measured(arm, name)} write={(value) => written(name, value)} />,
+    }))
+}
+
+/** What a solved task costs, in each unit that any arm has. */
+function costColumns(evaluation: Evaluation, arms: Arm[], group: string): ArmColumn[] {
+  const spent = (arm: Arm): Record<string, Measured> => ({ ...arm.per_resolved?.[group], ...evaluation.timing[arm.name]?.[group] })
+  return SPENDINGS.filter(([name]) => arms.some((arm) => isKnown(spent(arm)[name]))).map(([name, title, write]) => ({
+    title,
+    cell: (arm) => <Figure one={spent(arm)[name]} write={write} />,
+  }))
+}
+
+function Figure({ one, write }: { one: Measured | undefined; write: Write }) {
+  if (!one || one.value === null) return <>{UNKNOWN}</>
   return (
-    <td class="num">
+    <>
       {write(one.value)}
       <small>
         {' '}
         {write(one.low)} to {one.high === null ? 'no upper bound' : write(one.high)}
       </small>
-    </td>
+    </>
   )
 }
 
 function Uplift({ one }: { one: Comparison | undefined }) {
-  if (!one || one.difference.value === null) return <td class="num">{UNKNOWN}</td>
-  const sign = one.difference.value > 0 ? '+' : ''
+  if (!one || one.difference.value === null) return <>{UNKNOWN}</>
   return (
-    <td class="num">
-      {sign}
+    <>
+      {one.difference.value > 0 ? '+' : ''}
       {written('solved', one.difference.value)}
       <small>
         {' '}
         {interval('solved', one.difference)}; {one.better} better, {one.worse} worse
-        {one.mcnemar_p !== null ? `, p ${one.mcnemar_p < 0.001 ? '< 0.001' : one.mcnemar_p.toFixed(3)}` : ''}
+        {one.mcnemar_p !== null && `, ${writtenP(one)}`}
       </small>
-    </td>
+    </>
   )
 }
 
@@ -106,35 +94,12 @@ export function Tools({ summary }: { summary: Summary }) {
   return (
     <section>
       <h2>Tool calls per episode</h2>
-      <div class="wide">
-        <table>
-          <thead>
-            <tr>
-              <th>Arm</th>
-              {names.map((name) => (
-                <th key={name}>{name}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {arms.map((arm) => (
-              <tr key={arm.name}>
-                <th scope="row">{arm.title}</th>
-                {names.map((name) => (
-                  <td key={name} class="num">
-                    {arm.tools[name] === undefined ? UNKNOWN : arm.tools[name].toFixed(1)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ArmTable arms={arms} columns={names.map((name) => ({ title: name, cell: (arm) => arm.tools[name]?.toFixed(1) ?? UNKNOWN }))} />
     </section>
   )
 }
 
-function known(one: Measured | undefined): boolean {
+function isKnown(one: Measured | undefined): boolean {
   return one !== undefined && one.value !== null
 }
 

@@ -1,7 +1,7 @@
-/** The search field, the form that adds a condition, and the conditions as chips. */
+/** The search field, the form that adds a condition, the conditions as chips, and what is wrong with them. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { describe, OPERATORS, readTyped, same, type Filter, type Operator, type Query } from '../filters'
+import { describe, nearestField, OPERATORS, readTyped, same, typedName, unknownFields, type Filter, type Operator, type Query } from '../filters'
 import { useKeys } from '../hooks'
 import type { Field } from '../types'
 
@@ -9,10 +9,11 @@ interface Props {
   query: Query
   set: (next: Partial<Query>, replace?: boolean) => void
   fields: Field[]
+  loaded: boolean
   searchable: boolean
 }
 
-export function Bar({ query, set, fields, searchable }: Props) {
+export function Bar({ query, set, fields, loaded, searchable }: Props) {
   const [typed, setTyped] = useState(query.text)
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => setTyped(query.text), [query.text])
@@ -40,8 +41,8 @@ export function Bar({ query, set, fields, searchable }: Props) {
         <input
           ref={input}
           type="search"
-          aria-label="Search what was said and seen"
-          placeholder='Search what was said and seen, or steps>5 …  ( / )'
+          aria-label="Search messages and observations"
+          placeholder="Search messages and observations, or steps>5 …  ( / )"
           value={typed}
           onInput={(event) => setTyped(event.currentTarget.value)}
           onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
@@ -54,7 +55,7 @@ export function Bar({ query, set, fields, searchable }: Props) {
             <li key={describe(filter)}>
               <button
                 onClick={() => set({ filters: query.filters.filter((one) => !same(one, filter)) })}
-                title="Take this filter away"
+                title="Remove this filter"
               >
                 {describe(filter)} <span aria-hidden="true">×</span>
               </button>
@@ -67,8 +68,34 @@ export function Bar({ query, set, fields, searchable }: Props) {
           </li>
         </ul>
       )}
-      {query.text && !searchable && <p class="note">Still reading: more may be found in a moment.</p>}
+      {loaded && unknownFields(query, fields).map((name) => <Unknown key={name} name={name} fields={fields} />)}
+      {query.text && !searchable && <p class="note">Still indexing: more may be found in a moment.</p>}
     </div>
+  )
+}
+
+/** A name that is no field, with those that are. */
+function Unknown({ name, fields }: { name: string; fields: Field[] }) {
+  const nearest = nearestField(name, fields)
+  return (
+    <p class="problem unknown" role="alert">
+      There is no field <code>{name}</code>
+      {nearest ? (
+        <>
+          : did you mean <code>{nearest}</code>?
+        </>
+      ) : (
+        '.'
+      )}{' '}
+      In quotes, it is searched for as text. Fields:{' '}
+      {fields.map((one, index) => (
+        <span key={one.name}>
+          {index > 0 && ', '}
+          <code>{typedName(one.name)}</code>
+        </span>
+      ))}
+      .
+    </p>
   )
 }
 

@@ -1,4 +1,4 @@
-/** How the episodes are spread; bars and ranges filter. */
+/** Distributions of the fields; clicking a bar or choosing a range filters. */
 
 import { useRef, useState } from 'preact/hooks'
 import { ranged, same, toggled, type Filter, type Query } from '../filters'
@@ -38,7 +38,7 @@ function ValueBars({ spread, filters, onFilters }: { spread: Values } & Pick<Pro
               <button aria-pressed={filters.some((one) => same(one, filter))} onClick={() => onFilters(toggled(filters, filter))}>
                 <span class="bar-all" style={{ width: `${(100 * all) / most}%` }} />
                 <span class="bar-some" style={{ width: `${(100 * number) / most}%` }} />
-                <span class="label">{value === '' ? 'unknown' : value}</span>
+                <span class="label" title={String(value)}>{value === '' ? 'unknown' : value}</span>
                 <span class="number">{count(number)}</span>
               </button>
             </li>

@@ -1,37 +1,30 @@
-/** One row, and the headings above all of them. */
+/** One row of the list, and the headings of the columns. */
 
 import { format } from '../address'
 import type { Query } from '../filters'
-import { count, moment, money, seconds, short } from '../format'
-import { Outcome, Strip, Tampered } from '../parts'
 import type { Row } from '../types'
+import { fieldText, USUAL_COLUMNS, type Column } from './columns'
 
-const COLUMNS: [string, string][] = [
-  ['outcome', 'Outcome'],
-  ['task', 'Task'],
-  ['policy', 'Policy'],
-  ['strip', 'Decisions'],
-  ['steps', 'Steps'],
-  ['tokens', 'Tokens'],
-  ['cost', 'Cost'],
-  ['seconds', 'Time'],
-  ['created', 'Created'],
-]
+interface HeadProps {
+  columns: Column[]
+  query: Query
+  set: (next: Partial<Query>) => void
+}
 
-export function Head({ query, set }: { query: Query; set: (next: Partial<Query>) => void }) {
+export function Head({ columns, query, set }: HeadProps) {
   const descending = query.sort.startsWith('-')
   const by = descending ? query.sort.slice(1) : query.sort
   return (
     <div class="head line">
-      {COLUMNS.map(([name, title]) =>
+      {columns.map(({ name, title }) =>
         name === 'strip' ? (
-          <span key={name} class={`c-${name}`}>
+          <span key={name} class={classOf(name)}>
             {title}
           </span>
         ) : (
           <button
             key={name}
-            class={`c-${name}`}
+            class={classOf(name)}
             aria-pressed={name === by}
             aria-label={`Sort by ${title.toLowerCase()}${name === by ? (descending ? ', descending' : ', ascending') : ''}`}
             onClick={() => set({ sort: name === by && descending ? name : `-${name}` })}
@@ -47,37 +40,36 @@ export function Head({ query, set }: { query: Query; set: (next: Partial<Query>)
 
 interface LineProps {
   row: Row | undefined
+  columns: Column[]
   index: number
   height: number
   chosen: boolean
   search: string
 }
 
-export function RowLine({ row, index, height, chosen, search }: LineProps) {
+export function RowLine({ row, columns, index, height, chosen, search }: LineProps) {
   const style = { top: `${index * height}px`, height: `${height}px` }
   if (!row) return <li class="line pending" style={style} />
+  const more = columns.filter(({ name }) => !USUAL_COLUMNS.includes(name))
   return (
     <li style={style} class={chosen ? 'chosen' : ''}>
       <a class="line" href={format('episode', [row.key], { q: search })} data-index={index} tabIndex={chosen ? 0 : -1}>
-        <span class="c-outcome">
-          <Outcome outcome={row.outcome} />
-        </span>
-        <span class="c-task" title={`${row.task}\n${row.source}`}>
-          {row.facts?.['tampered'] === 'yes' && <Tampered title="Filter by it: tampered:yes" />}
-          {row.task || row.id}
-        </span>
-        <span class="c-policy" title={row.policy}>
-          {row.policy || row.source}
-        </span>
-        <span class="c-strip">
-          <Strip strip={row.strip} />
-        </span>
-        <span class="c-steps">{count(row.steps)}</span>
-        <span class="c-tokens">{row.tokens ? short(row.tokens) : '–'}</span>
-        <span class="c-cost">{money(row.cost)}</span>
-        <span class="c-seconds">{seconds(row.seconds)}</span>
-        <span class="c-created">{moment(row.created)}</span>
+        {columns.map(({ name, cell }) => (
+          <span key={name} class={classOf(name)} title={tooltip(row, name)}>
+            {cell(row)}
+          </span>
+        ))}
+        {more.length > 0 && <span class="c-more">{more.map(({ name }) => `${name} ${fieldText(row, name)}`).join(' · ')}</span>}
       </a>
     </li>
   )
+}
+
+function classOf(name: string): string {
+  return USUAL_COLUMNS.includes(name) ? `c-${name}` : 'c-field'
+}
+
+function tooltip(row: Row, name: string): string | undefined {
+  if (name === 'outcome' || name === 'strip') return undefined
+  return name === 'task' ? `${row.task}\n${row.source}` : name === 'policy' ? row.policy : USUAL_COLUMNS.includes(name) ? undefined : fieldText(row, name)
 }

@@ -1,8 +1,8 @@
-/** The list: every episode as a row, to be sorted, filtered and searched. */
+/** The list: one row per episode, to sort, filter and search. */
 
 import { useMemo } from 'preact/hooks'
 import { go, type Address } from '../address'
-import { readQuery, writeQuery, type Query } from '../filters'
+import { readQuery, scopeOf, writeQuery, type Query } from '../filters'
 import { useWide } from '../hooks'
 import type { Overview } from '../types'
 import { Bar } from './bar'
@@ -14,16 +14,17 @@ export function List({ address, overview }: { address: Address; overview: Overvi
   const query = useMemo(() => readQuery(address.params), [address.params.toString()])
   const set = (next: Partial<Query>, replace = false) =>
     go({ view: 'list', keys: [], params: writeQuery({ ...query, ...next }) }, replace)
-  const table = useTable(query, overview.version)
+  const scope = scopeOf(query, overview.sources)
+  const table = useTable(query, scope, overview.version)
   const wide = useWide('(min-width: 60rem)')
   return (
     <main class="list">
-      <Bar query={query} set={set} fields={table.fields} searchable={overview.searchable} />
+      <Bar query={query} set={set} fields={table.fields} loaded={table.loaded} searchable={overview.searchable} />
       <details class="spread" open={wide}>
         <summary>Distributions</summary>
         <Distributions query={query} spreads={table.distributions} onFilters={(filters) => set({ filters })} />
       </details>
-      <Rows key={address.params.toString()} query={query} set={set} rows={table.rows} problem={table.problem} />
+      <Rows key={writeQuery({ ...query, columns: [] }).toString()} query={query} scope={scope} set={set} table={table} />
     </main>
   )
 }

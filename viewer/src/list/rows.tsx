@@ -1,30 +1,38 @@
-/** The rows that are on the screen, of as many as there are. */
+/** The rows that are on the screen, out of all that match. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { format, go } from '../address'
-import { writeQuery, type Query } from '../filters'
+import { writeQuery, type Query, type Scope } from '../filters'
 import { count } from '../format'
 import { useKeys, useWide } from '../hooks'
 import { Empty, Legend, Wait } from '../parts'
-import type { Row } from '../types'
+import { columnsOf, ColumnsMenu, USUAL_COLUMNS } from './columns'
 import { Head, RowLine } from './line'
+import type { Table } from './use_table'
+import { ViewsMenu } from './views'
 
-/** Where the list was scrolled to when it was left, by its address. */
-const places = new Map<string, { top: number; chosen: number }>()
+const NAMES: Record<Scope, [string, string]> = { episodes: ['episode', 'episodes'], rows: ['dataset row', 'dataset rows'] }
+/** Pixels of a row: on a wide screen, on a narrow one, and of the line that further columns take there. */
+const [WIDE, NARROW, MORE] = [34, 62, 18]
+
+/** Where each list was scrolled to, by its address. */
+const scrolled = new Map<string, { top: number; chosen: number }>()
 
 interface Props {
   query: Query
+  scope: Scope
   set: (next: Partial<Query>) => void
-  rows: Row[] | null
-  problem: string | null
+  table: Table
 }
 
-export function Rows({ query, set, rows, problem }: Props) {
-  const name = writeQuery(query).toString()
+export function Rows({ query, scope, set, table: { rows, elsewhere, fields, problem } }: Props) {
+  const name = writeQuery({ ...query, columns: [] }).toString()
   const wide = useWide('(min-width: 60rem)')
-  const height = wide ? 34 : 62
+  const columns = columnsOf(query.columns)
+  const extended = columns.some((one) => !USUAL_COLUMNS.includes(one.name))
+  const height = wide ? WIDE : NARROW + (extended ? MORE : 0)
   const total = rows?.length ?? null
-  const [chosen, setChosen] = useState(places.get(name)?.chosen ?? 0)
+  const [chosen, setChosen] = useState(scrolled.get(name)?.chosen ?? 0)
   const [span, setSpan] = useState<[number, number]>([0, 30])
   const scroller = useRef<HTMLDivElement>(null)
 
@@ -32,18 +40,18 @@ export function Rows({ query, set, rows, problem }: Props) {
     const box = scroller.current
     if (!box) return
     setSpan([Math.max(0, Math.floor(box.scrollTop / height) - 8), Math.ceil((box.scrollTop + box.clientHeight) / height) + 8])
-    places.set(name, { top: box.scrollTop, chosen })
+    scrolled.set(name, { top: box.scrollTop, chosen })
   }
   useEffect(() => {
-    const before = places.get(name)
+    const before = scrolled.get(name)
     if (scroller.current && before) scroller.current.scrollTop = before.top
     measure()
     addEventListener('resize', measure)
     return () => removeEventListener('resize', measure)
   }, [total === null, height])
   useEffect(() => {
-    const known = places.get(name)
-    places.set(name, { top: known?.top ?? 0, chosen })
+    const known = scrolled.get(name)
+    scrolled.set(name, { top: known?.top ?? 0, chosen })
   }, [chosen])
 
   const rowAt = (index: number) => rows?.[index]
@@ -73,20 +81,27 @@ export function Rows({ query, set, rows, problem }: Props) {
   })
   const indices = Array.from({ length: Math.max(0, Math.min(span[1], total ?? 0) - span[0]) }, (_, n) => span[0] + n)
   return (
-    <section class="rows" aria-label="Episodes">
+    <section class="rows" aria-label="Episodes" style={{ '--columns': columns.map((one) => one.width).join(' ') }}>
       <div class="above">
         <p class="total" role="status">
-          {total === null ? 'Counting …' : `${count(total)} ${total === 1 ? 'episode' : 'episodes'}`}
+          {total === null ? 'Counting …' : many(total, scope)}
         </p>
+        {elsewhere > 0 && (
+          <button class="plain" onClick={() => set({ scope: otherThan(scope) })}>
+            Show {many(elsewhere, otherThan(scope))}
+          </button>
+        )}
+        <ColumnsMenu names={query.columns} fields={fields} set={(names) => set({ columns: names })} />
+        <ViewsMenu query={query} />
         <Legend />
       </div>
       {problem !== null && <Wait problem={problem} />}
       <div class="scroller" ref={scroller} onScroll={measure} tabIndex={-1}>
-        <Head query={query} set={set} />
+        <Head columns={columns} query={query} set={set} />
         {total === 0 && <Empty>No matches.</Empty>}
         <ol style={{ height: `${(total ?? 0) * height}px` }}>
           {indices.map((index) => (
-            <RowLine key={index} row={rowAt(index)} index={index} height={height} chosen={index === chosen} search={query.text} />
+            <RowLine key={index} row={rowAt(index)} columns={columns} index={index} height={height} chosen={index === chosen} search={query.text} />
           ))}
         </ol>
       </div>
@@ -94,7 +109,15 @@ export function Rows({ query, set, rows, problem }: Props) {
   )
 }
 
-/** Whether Enter is meant for a button or a link that is no row. */
+function otherThan(scope: Scope): Scope {
+  return scope === 'rows' ? 'episodes' : 'rows'
+}
+
+function many(number: number, scope: Scope): string {
+  return `${count(number)} ${NAMES[scope][number === 1 ? 0 : 1]}`
+}
+
+/** Whether Enter is for a button or a link other than a row. */
 function busyElsewhere(): boolean {
   return document.activeElement?.matches('button, summary, a:not(.line)') ?? false
 }

@@ -1,10 +1,13 @@
-/** The sources as a row of links above everything; the arms of an evaluation where one is within it. */
+/** The sources as a row of links at the top; the arms of an evaluation while it is open. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import type { Address } from '../address'
-import { readQuery, writeQuery } from '../filters'
+import { readQuery, sourceQuery } from '../filters'
 import { count } from '../format'
-import type { Overview } from '../types'
+import type { Overview, Source } from '../types'
+
+/** Sources that are always linked; with more of them, the others are on the overview. */
+const MOST = 12
 
 export function Sources({ address, overview }: { address: Address; overview: Overview }) {
   const query = readQuery(address.params)
@@ -16,19 +19,28 @@ export function Sources({ address, overview }: { address: Address; overview: Ove
     const current = box.current?.querySelector<HTMLElement>('[aria-current]')
     if (current && box.current) box.current.scrollLeft = current.offsetLeft - box.current.offsetLeft - 20
   }, [here])
+  const roots = overview.sources.filter((source) => !source.parent)
+  const isHere = (source: Source) =>
+    source.kind === 'evaluation' ? open === source.slug : chosen.includes(source.slug) || address.keys.some((key) => key.split('~')[0] === source.slug)
+  const shown = overview.sources.filter((source) =>
+    source.parent ? source.parent === open : roots.length <= MOST || source.live || isHere(source),
+  )
   return (
     <nav ref={box} class="sources" aria-label="Sources">
-      <a href="#/list" aria-current={address.view === 'list' && chosen.length === 0 ? 'page' : undefined}>
-        Everything
+      <a href="#/" aria-current={address.view === 'overview' ? 'page' : undefined}>
+        Overview
       </a>
-      {overview.sources.filter((source) => !source.parent || source.parent === open).map((source) => (
+      <a href="#/list" aria-current={address.view === 'list' && chosen.length === 0 ? 'page' : undefined}>
+        Episodes
+      </a>
+      {shown.map((source) => (
         <a
           key={source.slug}
           class={`${source.kind}${source.parent ? ' child' : ''}`}
           href={
             source.kind === 'evaluation'
               ? `#/evaluation/${encodeURIComponent(source.slug)}`
-              : `#/list?${writeQuery({ filters: [{ field: 'source', op: 'is', value: source.slug }], text: '', sort: '-created' })}`
+              : sourceQuery(source.slug)
           }
           aria-current={
             (source.kind === 'evaluation' ? address.view === 'evaluation' && address.keys[0] === source.slug : chosen.includes(source.slug))
@@ -38,7 +50,7 @@ export function Sources({ address, overview }: { address: Address; overview: Ove
           title={source.problem ?? `${source.kind} ${source.name}`}
         >
           {source.live && <span class="pulse" aria-label="in progress" />}
-          {source.name}
+          {source.title}
           {source.kind !== 'evaluation' && (
             <small>
               {count(source.episodes)}
@@ -53,7 +65,7 @@ export function Sources({ address, overview }: { address: Address; overview: Ove
   )
 }
 
-/** The evaluation that the page is about: its own, one of its arms, or an episode of an arm. */
+/** The evaluation that is open: itself, one of its arms, or an episode of an arm. */
 function openEvaluation(address: Address, overview: Overview, chosen: string[]): string | null {
   if (address.view === 'evaluation') return address.keys[0] ?? null
   const slugs = address.view === 'list' ? chosen : address.keys.map((key) => key.split('~')[0])

@@ -1,22 +1,27 @@
-/** The rows and what a query makes of them. */
+/** The rows, and the rows that match a query. */
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { backend } from '../backend'
-import type { Query } from '../filters'
+import type { Query, Scope } from '../filters'
 import { useLoaded } from '../hooks'
-import { chosen, distributions, fieldsOf } from '../table'
+import { chosen, distributions, fieldsOf, inScope } from '../table'
 import type { Distribution, Field, Row } from '../types'
 
 export interface Table {
-  /** All that meet the query, in its order; null until the first have come. */
+  /** All that match the query, in its order; null until the first have arrived. */
   rows: Row[] | null
+  /** How many rows match in the other scope. */
+  elsewhere: number
   distributions: Distribution[]
   fields: Field[]
+  /** Whether any rows have arrived, so that their fields are known. */
+  loaded: boolean
   problem: string | null
 }
 
-export function useTable(query: Query, version: number): Table {
-  const { rows, problem } = useRows(version)
+export function useTable(query: Query, scope: Scope, version: number): Table {
+  const { rows: all, problem } = useRows(version)
+  const rows = useMemo(() => (all ? inScope(all, scope) : null), [all, scope])
   const search = useLoaded(
     () => (query.text ? backend.search(query.text) : Promise.resolve(null)),
     [query.text, version],
@@ -27,11 +32,16 @@ export function useTable(query: Query, version: number): Table {
   const key = JSON.stringify(query)
   const picked = useMemo(() => (rows && !waiting ? chosen(rows, query, found) : null), [rows, key, found, waiting])
   const spread = useMemo(() => (rows && !waiting ? distributions(rows, query, found) : []), [rows, key, found, waiting])
-  const fields = useMemo(() => fieldsOf(rows ?? []), [rows])
-  return { rows: picked, distributions: spread, fields, problem: problem ?? search.problem }
+  const elsewhere = useMemo(() => {
+    const other = all && !waiting ? inScope(all, scope === 'rows' ? 'episodes' : 'rows') : []
+    return chosen(other, query, found).length
+  }, [all, scope, key, found, waiting])
+  const fields = useMemo(() => fieldsOf(all ?? []), [all])
+  return { rows: picked, elsewhere, distributions: spread, fields, loaded: all !== null, problem: problem ?? search.problem }
 }
 
-function useRows(version: number): { rows: Row[] | null; problem: string | null } {
+/** All rows of all sources, as far as they have arrived. */
+export function useRows(version: number): { rows: Row[] | null; problem: string | null } {
   const [rows, setRows] = useState<Row[] | null>(null)
   const [problem, setProblem] = useState<string | null>(null)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** The code as far as it has been seen, with the debugger beside it. */
+/** The lines of code seen so far, with the state of the debugger. */
 
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { codeAt, runsOf, type CodeState } from '../code'
@@ -13,7 +13,7 @@ export function CodePane({ episode, position }: PaneProps) {
     return <Empty>No code shown up to this step.</Empty>
   }
   return (
-    <div class={`code-pane${state.breakpoints.length || state.frames.length ? '' : ' calm'}`}>
+    <div class={`code-pane${state.program === null && !state.breakpoints.length ? ' calm' : ''}`}>
       {state.path && <Source state={state} path={state.path} />}
       <Debugger state={state} />
     </div>
@@ -38,7 +38,7 @@ function Source({ state, path }: { state: CodeState; path: string }) {
         {path}
         {state.current !== null && <span class="note"> stopped at line {state.current}</span>}
       </figcaption>
-      <div class="lines" ref={box} tabIndex={0} role="region" aria-label={`What is known of ${path}`}>
+      <div class="lines" ref={box} tabIndex={0} role="region" aria-label={`Lines of ${path} seen so far`}>
         {runs.map((run, part) => (
           <div key={run.start} class="run">
             {part > 0 && <div class="gap">not seen yet</div>}

@@ -1,18 +1,25 @@
-/** Breakpoints, frames and values at a step. */
+/** The debugger at a step: breakpoints, frames and values. */
 
 import type { CodeState } from '../code'
 import { count } from '../format'
 import type { Frame } from '../types'
 
+/** Why there are no frames, by what the program does. */
+const NO_FRAMES: Record<string, string> = {
+  stopped: 'The frames were not recorded.',
+  exited: 'The program has ended.',
+  ready: 'The program has not started.',
+}
+
 export function Debugger({ state }: { state: CodeState }) {
-  if (!state.breakpoints.length && !state.frames.length) {
+  if (state.program === null && !state.breakpoints.length) {
     return <p class="note">No debugger output up to this step.</p>
   }
   return (
     <div class="debugger">
       <section>
         <h3>Breakpoints</h3>
-        {state.breakpoints.length === 0 && <p class="note">none</p>}
+        {state.breakpoints.length === 0 && <p class="note">No breakpoints.</p>}
         <ul>
           {state.breakpoints.map((one, index) => (
             <li key={index}>
@@ -28,7 +35,7 @@ export function Debugger({ state }: { state: CodeState }) {
       </section>
       <section>
         <h3>Frames</h3>
-        {state.frames.length === 0 && <p class="note">no frames reported</p>}
+        {state.frames.length === 0 && <p class="note">{NO_FRAMES[state.program ?? ''] ?? 'The program is not running.'}</p>}
         <ol class="frames">
           {[...state.frames].reverse().map((frame, index) => (
             <FrameLine key={index} frame={frame} open={state.frames.length - 1 - index === (state.frame ?? state.frames.length - 1)} />

@@ -1,4 +1,4 @@
-/** What the agent has changed, as it grows. */
+/** The agent's edits up to a step. */
 
 import { useMemo } from 'preact/hooks'
 import { codeAt } from '../code'

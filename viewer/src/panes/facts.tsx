@@ -1,4 +1,4 @@
-/** Everything else that is known of an episode. */
+/** Everything else that is known about an episode. */
 
 import { backend } from '../backend'
 import { count, moment, money, UNKNOWN } from '../format'
@@ -30,6 +30,7 @@ export function FactsPane({ episode }: { episode: Episode }) {
       {groups.map(([title, facts]) => (
         <section key={title}>
           <h3>{title}</h3>
+          {Object.keys(facts).length === 0 && <p class="note">None were recorded.</p>}
           <dl class="facts">
             {Object.entries(facts).map(([name, value]) => (
               <div key={name}>

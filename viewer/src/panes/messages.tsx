@@ -1,4 +1,4 @@
-/** The exact messages that the model got in a turn, and what it answered. */
+/** The exact messages that the model got in a turn, and its completion. */
 
 import { CallLine } from '../call'
 import type { Message } from '../types'
@@ -13,7 +13,8 @@ export function MessagesPane({ episode, position }: PaneProps) {
       <p class="note">
         {episode.exact
           ? `Input of this turn: ${shown.length} messages, ${episode.tools.length} tools.`
-          : 'The journal of a running episode does not hold the prompt; these are the messages since.'}
+          : 'The journal of a running episode does not contain the prompt; these are the messages after it.'}
+        {shown.some((message) => message.content.startsWith('[step 0]')) && ' The model counts from 0: its [step 0] is step 1 here.'}
       </p>
       {episode.tools.length > 0 && (
         <details>

@@ -1,7 +1,7 @@
-/** What a seeker handed over, beside the gold patch; and what the solver did with it. */
+/** The seeker's report next to the gold patch, and what the solver did with it. */
 
-import { Diff, Empty, episodeAddress, place } from '../parts'
-import type { Episode, Finding, Pack, Place } from '../types'
+import { Diff, Empty, episodeAddress, linesOf } from '../parts'
+import type { Episode, Finding, Pack, PackLocation } from '../types'
 import { positionOf, type PaneProps } from './pane'
 import { Solver } from './solver'
 
@@ -40,20 +40,22 @@ function PackFacts({ episode, pack, onStep }: { episode: Episode; pack: Pack; on
   const edited = episode.evaluated?.answers.find((one) => one.mine)?.edited ?? null
   return (
     <>
-      {pack.hypothesis && <p class="hypothesis">{pack.hypothesis}</p>}
+      {pack.hypothesis ? <p class="hypothesis">{pack.hypothesis}</p> : <p class="note">No hypothesis was reported.</p>}
       <h4>Locations</h4>
+      {pack.locations.length === 0 && <p class="note">No locations were reported.</p>}
       <ol class="locations">
         {pack.locations.map((one, index) => (
-          <PlaceLine key={index} one={one} edited={edited?.[index] ?? false} />
+          <LocationLine key={index} one={one} edited={edited?.[index] ?? false} />
         ))}
       </ol>
       {pack.missed.length > 0 && (
         <p class="bad">
-          Not named: {pack.missed.slice(0, 12).map((one) => place(one.path, one.line)).join(', ')}
+          Not named: {pack.missed.slice(0, 12).map((one) => linesOf(one.path, one.line)).join(', ')}
           {pack.missed.length > 12 ? ` and ${pack.missed.length - 12} more` : ''}
         </p>
       )}
       <h4>Findings</h4>
+      {pack.findings.length === 0 && <p class="note">No findings were reported.</p>}
       <ol class="findings">
         {pack.findings.map((finding, index) => (
           <FindingLine key={index} finding={finding} onOpen={() => onStep(positionOf(episode, finding.step))} />
@@ -73,18 +75,18 @@ function PackFacts({ episode, pack, onStep }: { episode: Episode; pack: Pack; on
       )}
       {pack.failing_frame && (
         <p>
-          Fails in <b>{pack.failing_frame.function}</b> <code>{place(pack.failing_frame.path, pack.failing_frame.line)}</code>
+          Fails in <b>{pack.failing_frame.function}</b> <code>{linesOf(pack.failing_frame.path, pack.failing_frame.line)}</code>
         </p>
       )}
     </>
   )
 }
 
-function PlaceLine({ one, edited }: { one: Place; edited: boolean }) {
+function LocationLine({ one, edited }: { one: PackLocation; edited: boolean }) {
   return (
     <li class={one.hit === null ? '' : one.hit ? 'good' : 'bad'}>
       <span class="sign">{one.hit === null ? '·' : one.hit ? '✓ hit' : '✗ miss'}</span>{' '}
-      <code>{place(one.path, one.start, one.end)}</code> {one.symbol} {edited && <span class="edited">✎ changed by the solver</span>}{' '}
+      <code>{linesOf(one.path, one.start, one.end)}</code> {one.symbol} {edited && <span class="edited">✎ changed by the solver</span>}{' '}
       <span class="note">{one.why}</span>
     </li>
   )

@@ -1,4 +1,4 @@
-/** What every pane beside the steps is given. */
+/** The properties of every side panel. */
 
 import type { Episode } from '../types'
 
@@ -8,7 +8,7 @@ export interface PaneProps {
   onStep: (position: number) => void
 }
 
-/** Where the step with this number stands among the steps that there are. */
+/** The position of the step with this index. */
 export function positionOf(episode: Episode, index: number): number {
   const position = episode.steps.findIndex((step) => step.index === index)
   return Math.max(0, position)

@@ -1,8 +1,8 @@
-/** What the solver did with a pack: its patch beside the gold patch, the tests, the costs; and the task's other attempts. */
+/** What the solver did with a pack: its patch next to the gold patch, tests, costs; and the task's other attempts. */
 
 import { format } from '../address'
 import { count, money, seconds, short } from '../format'
-import { Diff, Empty, episodeAddress, place } from '../parts'
+import { Diff, Empty, episodeAddress, linesOf } from '../parts'
 import type { Answer, Evaluated, Pack } from '../types'
 
 interface Props {
@@ -17,10 +17,10 @@ export function Solver({ evaluated, pack, gold }: Props) {
   return (
     <section class="solver" aria-label="What the solver did">
       <h3>
-        {mine?.itself ? 'What came of its patch' : pack || evaluated.given ? 'What the solver did with it' : 'What the solver did without a pack'}{' '}
+        {mine?.itself ? 'What its patch did' : pack || evaluated.given ? 'What the solver did with it' : 'What the solver did without a pack'}{' '}
         <small>{evaluated.solver}</small> <a href={format('evaluation', [evaluated.evaluation])}>The evaluation</a>
       </h3>
-      {mine ? <Mine answer={mine} evaluated={evaluated} gold={gold} /> : <Empty>No solver was measured on this episode.</Empty>}
+      {mine ? <Mine answer={mine} evaluated={evaluated} gold={gold} /> : <Empty>No solver worked on this episode.</Empty>}
       {others.length > 0 && (
         <>
           <h4>With other packs, and without</h4>
@@ -49,7 +49,7 @@ function Mine({ answer, evaluated, gold }: { answer: Answer; evaluated: Evaluate
       </p>
       {testsOf(answer) && <p>Tests: {testsOf(answer)}.</p>}
       <Edited answer={answer} />
-      {answer.patch ? <Patches answer={answer} gold={gold} /> : <p class="note">It left no patch.</p>}
+      {answer.patch ? <Patches answer={answer} gold={gold} /> : <p class="note">No patch was made.</p>}
     </article>
   )
 }
@@ -74,7 +74,7 @@ function Patches({ answer, gold }: { answer: Answer; gold: string | null }) {
 function Edited({ answer: { edited, elsewhere, patch } }: { answer: Answer }) {
   if (!edited?.length || !patch) return null
   const changed = edited.filter(Boolean).length
-  const beside = elsewhere.map((one) => place(one.path, one.line)).join(', ')
+  const beside = elsewhere.map((one) => linesOf(one.path, one.line)).join(', ')
   return (
     <p>
       {edited.length === 1
@@ -93,7 +93,7 @@ function Edited({ answer: { edited, elsewhere, patch } }: { answer: Answer }) {
   )
 }
 
-/** What the tests said; that there is no patch is said elsewhere. */
+/** The results of the tests. That there is no patch is shown separately. */
 function testsOf({ tests, patch }: Answer): string {
   return !patch && tests.startsWith('no patch') ? '' : tests
 }

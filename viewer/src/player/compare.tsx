@@ -1,6 +1,6 @@
 /** Two episodes side by side, aligned by step. */
 
-import { format, go, type Address } from '../address'
+import { go, type Address } from '../address'
 import { backend } from '../backend'
 import { count, percent } from '../format'
 import { useKeys, useLoaded } from '../hooks'
@@ -20,7 +20,7 @@ export function Compare({ address }: { address: Address }) {
   useKeys((pressed) => {
     const next = keyedPosition(pressed, steps)
     if (next !== null) setPosition(next)
-    else if (pressed === 'Escape') go(format('episode', [left], { step: position }))
+    else if (pressed === 'Escape') go(episodeAddress({ key: left }, position))
     else return false
     return true
   })
@@ -29,7 +29,7 @@ export function Compare({ address }: { address: Address }) {
       <header class="heading">
         <h1>{first.data?.task.id ?? ''}</h1>
         {first.data && second.data && first.data.task.id !== second.data.task.id && (
-          <p class="problem">These are episodes of two tasks: the other one is {second.data.task.id}.</p>
+          <p class="problem">These episodes belong to different tasks. The second one is {second.data.task.id}.</p>
         )}
       </header>
       <Mover position={position} steps={steps} index={position} onStep={setPosition} />
@@ -53,7 +53,7 @@ function Side({ episode, position, onStep }: { episode: Episode; position: numbe
         <a href={episodeAddress(episode, position)}>{policyOf(episode) || episode.id}</a>
         <span class="note">
           {row.source}, {count(episode.steps.length)} steps
-          {episode.steps[position]?.confidence != null ? `, ${percent(episode.steps[position]?.confidence)} sure` : ''}
+          {episode.steps[position]?.confidence != null ? `, confidence ${percent(episode.steps[position]?.confidence)}` : ''}
         </span>
       </p>
       <Rail steps={episode.steps} position={position} onStep={onStep} />

@@ -1,4 +1,4 @@
-/** The player: one episode step by step, with what stands beside each step. */
+/** The player: one episode step by step, with side panels. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import { changed, go, lastList, parse, type Address } from '../address'
@@ -49,7 +49,7 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
   const wide = useWide('(min-width: 60rem)')
   const beside = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    // Where both stand in one column, a link to what stands beside the step leads there.
+    // In one column, a link to a side panel scrolls to it.
     if (asked && !wide) beside.current?.scrollIntoView()
   }, [episode.key])
   const pane = { episode, position, onStep: setPosition }
@@ -72,7 +72,7 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
             {tab === 'diff' && <DiffPane {...pane} />}
             {tab === 'pack' && <PackPane {...pane} />}
             {tab === 'messages' && <MessagesPane {...pane} />}
-            {tab === 'mask' && <MaskPane episode={episode} masks={overview.masks} />}
+            {tab === 'mask' && <MaskPane episode={episode} position={position} masks={overview.masks} />}
             {tab === 'facts' && <FactsPane episode={episode} />}
           </div>
         </div>
@@ -92,7 +92,7 @@ function tabsFor(episode: Episode): [string, string][] {
   ]
 }
 
-/** Opens or closes the list of the task's other episodes; the keyboard goes on in it. */
+/** Opens or closes the list of the task's other episodes, and moves the keyboard focus into it. */
 function toggleOthers(): void {
   const box = document.querySelector<HTMLDetailsElement>('.others')
   const summary = box?.querySelector('summary')
@@ -102,7 +102,7 @@ function toggleOthers(): void {
 }
 
 function sideways(episode: Episode, by: number): void {
-  const place = episode.siblings.findIndex((row) => row.key === episode.key)
-  const next = episode.siblings[place + by]
+  const rows = episode.siblings.filter((row) => row.kind === episode.kind)
+  const next = rows[rows.findIndex((row) => row.key === episode.key) + by]
   if (next) go(episodeAddress(next))
 }

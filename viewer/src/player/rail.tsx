@@ -1,11 +1,11 @@
-/** All steps in a row, and the way from one to the next. */
+/** All steps in a row, and the buttons to the previous and the next one. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { count, seconds } from '../format'
 import type { Step } from '../types'
 
-/** All steps in a row, as a place to click; below each, how long it took and how many tokens it used. */
+/** All steps as a row of buttons; below each, its time and its tokens. */
 export function Rail({ steps, position, onStep, label = 'Steps' }: { steps: Step[]; position: number; onStep: (position: number) => void; label?: string }) {
   const box = useRef<HTMLOListElement>(null)
   const longest = Math.max(...steps.map((step) => step.seconds ?? 0), 1e-9)
@@ -70,7 +70,7 @@ export function Mover({ position, steps, index, onStep, children }: MoverProps) 
   )
 }
 
-/** What the bars below the steps mean, where there are any. */
+/** The legend of the bars below the steps, where there are any. */
 export function RailKey({ steps }: { steps: Step[] }) {
   const timed = steps.some((step) => step.seconds)
   const counted = steps.some((step) => step.prompt_tokens + step.completion_tokens > 0)

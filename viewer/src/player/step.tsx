@@ -1,4 +1,4 @@
-/** One turn: what was seen before it, what was decided and why, what was called, what came back. */
+/** One turn: the previous observations, the decision and its reason, the calls and their results. */
 
 import { useState } from 'preact/hooks'
 import { count, money, seconds } from '../format'
@@ -131,6 +131,7 @@ function Answer({ observation, marks }: { observation: Observation; marks: Mark[
         {observation.truncated && <span class="note"> cut by the tool</span>}
       </p>
       <pre class="answer">
+        {shown === '' && <span class="note">(no output)</span>}
         <Pieces pieces={piecesOf(observation.tool, shown)} marks={marks.filter((mark) => mark.end <= shown.length)} />
       </pre>
       {long && (
