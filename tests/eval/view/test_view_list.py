@@ -246,7 +246,7 @@ def test_tampering_is_marked_filtered_and_listed(browser: Browser, tmp_path: Pat
     write_run(tmp_path / "run", [make_trajectory(0, SEEK), tampered])
     with open_library(tmp_path / "run", cache=tmp_path / "cache") as library, serving(library) as site:
         with quiet_page(browser) as page:
-            page.goto(f"{site}/")
+            page.goto(f"{site}/#/list")
             total(page, "2 episodes")
             assert page.locator(".line .tampered").count() == 1
             page.get_by_role("searchbox").fill("tampered:yes")
