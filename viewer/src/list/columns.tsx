@@ -18,7 +18,7 @@ export interface Column {
 const USUAL: Column[] = [
   { name: 'outcome', title: 'Outcome', width: '8rem', cell: (row) => <Outcome outcome={row.outcome} /> },
   { name: 'task', title: 'Task', width: 'minmax(10rem, 3fr)', cell: (row) => <TaskCell row={row} /> },
-  { name: 'policy', title: 'Policy', width: 'minmax(6rem, 1fr)', cell: (row) => row.policy || row.source },
+  { name: 'policy', title: 'Policy', width: 'minmax(8.5rem, 1fr)', cell: (row) => row.policy || row.source },
   { name: 'strip', title: 'Decisions', width: 'minmax(7rem, 1.6fr)', cell: (row) => <Strip strip={row.strip} /> },
   { name: 'steps', title: 'Steps', width: '3.5rem', cell: (row) => count(row.steps) },
   { name: 'tokens', title: 'Tokens', width: '4.5rem', cell: (row) => (row.tokens ? short(row.tokens) : UNKNOWN) },
