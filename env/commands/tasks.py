@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("list", "one line a task"),
         ("show", "one task as the agent knows it"),
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
-        ("export", "write the tasks for another runner: Harbor, the official SWE-bench harness"),
+        ("export", "write the tasks for another runner: Harbor, verifiers, the SWE-bench harness"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("source", metavar="SOURCE", help="casebook, a task set's folder, or see below")
@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
             action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
         if name == "export":
-            action.add_argument("--to", choices=("harbor", "swebench"), required=True, help="the runner")
+            action.add_argument("--to", choices=("harbor", "swebench", "verifiers"), required=True, help="the runner")
             action.add_argument("--out", type=Path, required=True, help="output folder")
             action.add_argument("--base-image", metavar="IMAGE", help="image to build from (default: python:VERSION)")
         else:

@@ -1,4 +1,4 @@
-"""Tasks for others' runners: Harbor, the official SWE-bench harness."""
+"""Tasks for others' runners: Harbor, verifiers, the official SWE-bench harness."""
 
 from gumshoe.env.export.export import TARGETS, export_tasks
 

@@ -17,7 +17,7 @@ from gumshoe.env.tasks.content import LEFT_OUT
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
-__all__ = ["PYTEST", "context_refusal", "hidden_tests", "named", "write_context"]
+__all__ = ["PYTEST", "context_refusal", "hidden_tests", "left_out", "named", "write_context"]
 
 REPO, LOCK = "repo", "environment"
 PYTEST = "pytest>=8,<10"
@@ -99,7 +99,7 @@ def _copy_repository(task: Task, target: Path) -> None:
     source = Path(str(task.workspace.path))
     if not source.is_dir():
         raise TaskError(f"task {task.id}: its repository {source} is not a folder on this machine")
-    shutil.copytree(source, target, symlinks=True, ignore=_left_out)
+    shutil.copytree(source, target, symlinks=True, ignore=left_out)
     for path, text in task.workspace.overlay.items():
         place = target / path
         if not Path(os.path.normpath(place)).is_relative_to(target) or ".." in Path(path).parts:
@@ -114,7 +114,8 @@ def _copy_repository(task: Task, target: Path) -> None:
             place.unlink(missing_ok=True)
 
 
-def _left_out(folder: str, names: list[str]) -> set[str]:
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """What is not copied with a repository: caches, git's own folder, pipes and the like (for `shutil.copytree`)."""
     kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
     odd = {name for name, kind in kinds.items() if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)}
     return odd | (set(names) & LEFT_OUT) | {name for name in names if name.endswith(".pyc")}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gumshoe.env.export.harbor import harbor_refusal, write_harbor_task
 from gumshoe.env.export.swebench import swebench_refusal, write_swebench_row
+from gumshoe.env.export.verifiers import finish_package, verifiers_refusal, write_verifiers_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
@@ -17,10 +18,11 @@ __all__ = ["TARGETS", "Exported", "export_tasks"]
 
 @dataclass(frozen=True)
 class Target:
-    """A runner: why it cannot take a task, and how one is written for it."""
+    """A runner: why it cannot take a task, how one is written for it, and what is written around them all."""
 
     refusal: Callable[[Task, Oracle], str | None]
     write: Callable[[Task, Oracle, Path, str | None], None]
+    finish: Callable[[Path, str, int], None] = lambda folder, name, count: None
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Exported:
 TARGETS: dict[str, Target] = {
     "harbor": Target(harbor_refusal, write_harbor_task),
     "swebench": Target(swebench_refusal, write_swebench_row),
+    "verifiers": Target(verifiers_refusal, write_verifiers_task, finish_package),
 }
 
 
@@ -68,4 +71,5 @@ def export_tasks(
         if not count:
             first = next(iter(refused.items()), None)
             raise TaskError(f"no task can be exported to {target}" + (f": {first[0]}: {first[1]}" if first else ""))
+        runner.finish(fresh, out.name, count)
     return Exported(count, refused)

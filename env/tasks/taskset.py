@@ -17,7 +17,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Record, Task
 from gumshoe.storage import read_records, write_jsonl
 
-__all__ = ["is_taskset", "load_taskset", "write_taskset"]
+__all__ = ["ORACLES", "TASKS", "is_taskset", "load_taskset", "write_taskset"]
 
 TASKS = "tasks.jsonl"
 ORACLES = "oracles.jsonl"
