@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,6 +15,7 @@ from gumshoe.env.config import SandboxConfig
 __all__ = [
     "AnswersConfig",
     "ArmConfig",
+    "CommandConfig",
     "EvalConfig",
     "HarnessConfig",
     "ReferenceName",
@@ -95,15 +97,47 @@ class ArmConfig(Config):
         return self.label or self.name
 
 
+class CommandConfig(Config):
+    """A program that works on the repository in its sandbox, such as a command-line agent.
+
+    In `argv` and `env`, {base_url} stands for the address under which the program reaches the endpoint; {problem_file},
+    {pack_file} and {trajectory} for paths; a word that is {problem} for the problem with the pack below it.
+    """
+
+    argv: tuple[str, ...] = Field(min_length=1, description="the program and its arguments")
+    env: dict[str, str] = Field(default_factory=dict, description="environment variables of the program")
+    name: str = Field(default="", description="name in the report; empty: the program's")
+    packages: tuple[str, ...] = Field(
+        default=(), description="distributions of this Python that the program needs (bubblewrap)"
+    )
+    endpoint: str | None = Field(
+        default=None, description="OpenAI-compatible server, all that the program can reach; null: nothing"
+    )
+    api_key_env: str = Field(
+        default="OPENAI_API_KEY", description="environment variable with the endpoint's key, which stays outside"
+    )
+    trajectory: Literal["mini-swe-agent", "swe-agent", "atif", "session"] | None = Field(
+        default=None, description="format of the record that the program writes to {trajectory}; null: none"
+    )
+    timeout_s: float = Field(default=1800.0, gt=0, description="seconds the program may take on a task")
+
+    @property
+    def title(self) -> str:
+        """Who it is, for the report."""
+        return self.name or PurePosixPath(self.argv[0]).name
+
+
 class SolverConfig(Config):
     """Who repairs the bugs from what the seekers hand over.
 
-    `scripted` tries small changes on the lines that it was pointed to; `policy` asks a model.
+    `scripted` tries small changes on the lines that it was pointed to; `policy` asks a model; `command` runs a program.
     """
 
-    kind: Literal["scripted", "policy"] = Field(
-        default="scripted", description="scripted: small changes by rule, no model; policy: a model, or any policy"
+    kind: Literal["scripted", "policy", "command"] = Field(
+        default="scripted",
+        description="scripted: small changes by rule, no model; policy: a model, or any policy; command: a program",
     )
+    command: CommandConfig | None = Field(default=None, description="command: the program")
     tries: int = Field(default=12, ge=1, description="scripted: changes it may try on a task")
     model: str | None = Field(default=None, description="policy: model folder that is served for the solver")
     policy: PolicyConfig | None = Field(default=None, description="policy: the policy, if no model folder is given")
@@ -127,8 +161,10 @@ class SolverConfig(Config):
         given = (self.model is not None) + (self.policy is not None)
         if self.kind == "policy" and given != 1:
             raise ValueError("a solver of kind policy needs either a model folder or a policy")
-        if self.kind == "scripted" and given:
-            raise ValueError("a scripted solver uses no model: set solver.kind to policy")
+        if self.kind != "policy" and given:
+            raise ValueError(f"a solver of kind {self.kind} uses no model here: set solver.kind to policy")
+        if (self.kind == "command") != (self.command is not None):
+            raise ValueError("a solver of kind command, and no other, needs the section command")
         return self
 
 
@@ -136,7 +172,7 @@ def references_of(solver: SolverConfig) -> tuple[ReferenceName, ...]:
     """The arms that need no seeker."""
     if solver.references is not None:
         return solver.references
-    return ("no_pack", "static", "oracle_pack") if solver.kind == "scripted" else REFERENCES
+    return REFERENCES if solver.kind == "policy" else ("no_pack", "static", "oracle_pack")
 
 
 REFERENCES: tuple[ReferenceName, ...] = ("solo", "no_pack", "static", "oracle_pack")

@@ -26,6 +26,7 @@ examples:
   gumshoe convert runs/a --to otel --endpoint http://127.0.0.1:4318/v1/traces
   gumshoe convert atif/ --from atif --out runs/b        files, or folders of them; ATIF 1.0 to 1.8
   gumshoe convert *.traj --from swe-agent --out runs/swe
+  gumshoe convert runs/ --from mini-swe-agent --out runs/mini     its .traj.json files
   gumshoe convert chats.jsonl --from messages --out runs/c    lines of {"messages": [...], "tools": [...]}
 """
 FILES = (".json", ".jsonl")

@@ -2,6 +2,7 @@
 
 from gumshoe.collect.interchange.atif import all_from_atif, from_atif, to_atif
 from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.mini_swe_agent import from_mini_swe_agent
 from gumshoe.collect.interchange.session import from_session, to_session
 from gumshoe.collect.interchange.spans import export_spans, from_spans
 from gumshoe.collect.interchange.swe_agent import from_swe_agent
@@ -11,6 +12,7 @@ __all__ = [
     "export_spans",
     "from_atif",
     "from_messages",
+    "from_mini_swe_agent",
     "from_session",
     "from_spans",
     "from_swe_agent",

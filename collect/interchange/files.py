@@ -11,6 +11,7 @@ from typing import Any
 
 from gumshoe.collect.interchange.atif import all_from_atif, to_atif
 from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.mini_swe_agent import from_mini_swe_agent
 from gumshoe.collect.interchange.session import from_session, to_session
 from gumshoe.collect.interchange.spans import export_spans, from_spans
 from gumshoe.collect.interchange.swe_agent import from_swe_agent
@@ -100,6 +101,14 @@ def _read_swe_agent(file: Path) -> Iterator[Trajectory]:
     yield from_swe_agent(_object(file), name=file.name.removesuffix(".traj"))
 
 
+def _read_mini_swe_agent(file: Path) -> Iterator[Trajectory]:
+    yield from_mini_swe_agent(_object(file), name=file.name.removesuffix(".json").removesuffix(".traj"))
+
+
+def _holds_mini_swe_agent(file: Path) -> bool:
+    return file.name.endswith(".traj.json")
+
+
 def _read_messages(file: Path) -> Iterator[Trajectory]:
     for number, row in read_jsonl(file):
         if not isinstance(row.get("messages"), list):
@@ -111,6 +120,7 @@ def _read_messages(file: Path) -> Iterator[Trajectory]:
 FORMATS: dict[str, Format] = {
     "atif": Format((".json", ".jsonl"), _read_atif, _write_atif, (".json", ".jsonl"), _holds_atif),
     "messages": Format((".jsonl",), _read_messages),
+    "mini-swe-agent": Format((".json",), _read_mini_swe_agent, holds=_holds_mini_swe_agent),
     "otel": Format((".json", ".jsonl"), _read_spans, _write_spans, (".jsonl",)),
     "session": Format((".jsonl",), _read_session, _write_sessions, (".jsonl",)),
     "swe-agent": Format((".traj",), _read_swe_agent),

@@ -14,6 +14,7 @@ from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, StaticPacks
 from gumshoe.eval.arms.playing import SeekerPacks
 from gumshoe.eval.arms.policies import PolicyProvider
+from gumshoe.eval.arms.solvers.command import CommandSolver
 from gumshoe.eval.arms.solvers.own import OwnPatches
 from gumshoe.eval.arms.solvers.policy import OneShotSolver, PolicySolver
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
@@ -122,6 +123,8 @@ class _Solvers:
         path = Path(config.out) / "solver.jsonl"
         self._script = None
         self._provider = None
+        if solver.kind == "command":
+            return
         if solver.kind == "scripted":
             self._script = ScriptedSolver(solver, path, config.sandbox, config.seed)
         else:
@@ -131,6 +134,10 @@ class _Solvers:
         self, arm: str, title: str, agent: Literal["debug", "rewrite"] | None = None, *, whole_budget: bool = False
     ) -> Solver:
         """The solver of an arm. Raises ConfigError where a script would have to be an agent."""
+        if self._solver.command is not None:
+            if agent is not None:
+                raise ConfigError(f"a program brings its own tools: remove {arm!r} from solver.references")
+            return CommandSolver(title, self._solver.command, self._folder / arm)
         if self._provider is None:
             assert self._script is not None
             if agent is not None:

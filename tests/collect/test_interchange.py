@@ -12,7 +12,14 @@ from small_trajectories import trajectory
 
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.interchange import all_from_atif, from_atif, from_messages, from_swe_agent, to_atif
+from gumshoe.collect.interchange import (
+    all_from_atif,
+    from_atif,
+    from_messages,
+    from_mini_swe_agent,
+    from_swe_agent,
+    to_atif,
+)
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -293,3 +300,35 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
         assert not (tmp_path / f"out{number}").exists()
     full = convert(str(rows), "--from", "messages", "--out", str(tmp_path))
     assert "already exists" in full.stderr
+
+
+def test_a_file_of_mini_swe_agent_is_read() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    said = {"role": "assistant", "content": "I look.", "tool_calls": [call], "extra": {"response": {"usage": USED}}}
+    data = {
+        "info": {
+            "model_stats": {"instance_cost": 0.5, "api_calls": 1},
+            "config": {"model": {"model_name": "openai/m"}},
+            "exit_status": "Submitted",
+            "submission": "diff --git a/x b/x\n",
+        },
+        "messages": [
+            {"role": "system", "content": "You help."},
+            {"role": "user", "content": "Mend it."},
+            said,
+            {"role": "tool", "tool_call_id": "c1", "content": "x.py"},
+            {"role": "exit", "content": "done", "extra": {}},
+        ],
+        "trajectory_format": "mini-swe-agent-1.1",
+    }
+    found = from_mini_swe_agent(data, name="x")
+    assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
+    assert found.steps[0].tool_calls[0].arguments == {"command": "ls"}
+    assert found.steps[0].observations[0].text == "x.py"
+    assert (found.patch, found.stop, found.policy.model) == ("diff --git a/x b/x\n", "submitted", "openai/m")
+    assert (found.usage.prompt_tokens, found.usage.completion_tokens, found.usage.cost_usd) == (7, 3, 0.5)
+    with pytest.raises(DatasetError, match="not a file of mini-swe-agent"):
+        from_mini_swe_agent({"messages": []}, name="x")
+
+
+USED = {"prompt_tokens": 7, "completion_tokens": 3}

@@ -213,7 +213,7 @@ def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     ("solver", "said"),
     [
         ({"kind": "policy"}, "needs either a model folder or a policy"),
-        ({"policy": {"kind": "teacher"}}, "a scripted solver uses no model"),
+        ({"policy": {"kind": "teacher"}}, "a solver of kind scripted uses no model"),
         ({"references": ["debug", "no_pack"]}, "remove 'debug' from solver.references"),
         ({"kind": "policy", "model": "{no}/m"}, "is not set: give -p vars.no=..."),
         ({"kind": "policy", "model": "/nowhere"}, "there is no model folder /nowhere"),

@@ -1,0 +1,187 @@
+"""Any command-line agent as solver: it works on the repository in a sandbox; what it leaves there is its patch."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.interchange.files import FORMATS
+from gumshoe.collect.spec import task_ref
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import DatasetError, PolicyError, ToolFailure
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
+from gumshoe.eval.arms.solvers.brief import with_pack
+from gumshoe.eval.arms.solvers.sandboxed import Endpoint, Ran, run_with_endpoint
+from gumshoe.eval.config import CommandConfig
+from gumshoe.eval.grading.grader import Answer, Grader
+from gumshoe.eval.work.cache import JsonlCache, digest
+from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.records import Trajectory
+from gumshoe.storage import append_line, open_append
+
+__all__ = ["CommandSolver"]
+
+NO_ENTRY = "{}"
+
+
+class CommandSolver:
+    """Runs a program on each attempt. What came of it is kept, so that a stopped evaluation resumes.
+
+    The program gets the problem, with the pack below it, as text and as files, and one way out of the sandbox: the
+    endpoint. Its own record of what it did is read where its format is known.
+
+    Args:
+        title: the arm's title.
+        config: the program.
+        folder: where patches and trajectories of the arm are kept.
+    """
+
+    def __init__(self, title: str, config: CommandConfig, folder: Path) -> None:
+        self.title = f"solver, {title}"
+        self.name = config.title
+        self._config = config
+        self._folder = folder
+
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Works on all tasks."""
+
+    def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
+        """What came of each attempt; those that were not reached are missing.
+
+        Raises:
+            SandboxError: a sandbox broke.
+            PolicyError: the program did not start, or its endpoint answered nothing.
+        """
+        cache = JsonlCache(self._folder / "attempts.jsonl")
+        todo = {self._key(one): one for one in attempts if cache.get(self._key(one)) is None}
+        hooks.begun(len(attempts), len(attempts) - len(todo))
+        run_parallel(
+            todo.items(),
+            lambda item: cache.keep(item[0], self._attempt(item[1], run, hooks)),
+            workers=run.config.workers,
+            control=run.control,
+            on_tick=hooks.tick,
+        )
+        known = {one.key: (one, facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
+        grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
+        answers = {key: Answer(one.task, one.oracle, facts["patch"]) for key, (one, facts) in known.items()}
+        grader.grade(answers.values(), run.control, run.config.workers)
+        return {
+            key: Solution(
+                grader.resolved(answer),
+                patch=answer.patch,
+                trajectory=known[key][1]["trajectory"],
+                steps=known[key][1]["steps"],
+                tokens=known[key][1]["tokens"] or None,
+                cost_usd=known[key][1]["cost_usd"],
+                seconds=known[key][1]["seconds"],
+                tests=grader.describe(answer),
+            )
+            for key, answer in answers.items()
+        }
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def _attempt(self, attempt: Attempt, run: EvalRun, hooks: Hooks) -> dict[str, Any]:
+        """Runs the program once; what it came to."""
+        config = self._config
+        packages = tuple(dict.fromkeys((*run.config.sandbox.packages, *config.packages)))
+        settings = run.config.sandbox.model_copy(update={"packages": packages})
+        endpoint = Endpoint(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
+        sandbox = open_sandbox(attempt.task, settings, trusted=False)
+        try:
+            workspace = Workspace(attempt.task, sandbox)
+            files = _write_files(sandbox, attempt)
+            argv = [_filled(word, files) for word in config.argv]
+            env = {name: _filled(value, files) for name, value in config.env.items()}
+            ran = run_with_endpoint(sandbox, argv, env, endpoint, timeout_s=config.timeout_s, control=run.control)
+            self._check(ran, endpoint)
+            patch = _patch(workspace)
+            trajectory = self._trajectory(sandbox, files["trajectory"], attempt, patch)
+        finally:
+            sandbox.close()
+            endpoint.close()
+        if trajectory is not None:
+            self._keep(trajectory)
+            hooks.done(trajectory)
+        return {
+            "task_id": attempt.task.id,
+            "patch": patch,
+            "exit_code": ran.exit_code,
+            "output": ran.output,
+            "trajectory": "" if trajectory is None else trajectory.id,
+            "steps": None if trajectory is None else len(trajectory.steps),
+            "tokens": endpoint.usage.prompt_tokens + endpoint.usage.completion_tokens,
+            "cost_usd": None if trajectory is None else trajectory.usage.cost_usd,
+            "seconds": round(ran.seconds, 3),
+        }
+
+    def _check(self, ran: Ran, endpoint: Endpoint) -> None:
+        """Raises PolicyError for what says nothing about the task: a program or a server that does not work."""
+        if endpoint.failure and not endpoint.answered:
+            raise PolicyError(f"{self.name}: its endpoint answered nothing: {endpoint.failure}")
+        if ran.exit_code not in (0, None) and not endpoint.answered:
+            last = (ran.output.strip().splitlines() or ["no output"])[-1]
+            raise PolicyError(f"{self.name} ended with exit code {ran.exit_code} before it asked a model: {last[:200]}")
+
+    def _trajectory(self, sandbox: WardenSandbox, path: str, attempt: Attempt, patch: str) -> Trajectory | None:
+        """The program's own record, as a trajectory of the task; None where it has left none that can be read."""
+        if self._config.trajectory is None:
+            return None
+        kept = self._folder / "records" / f"{self._key(attempt)}{FORMATS[self._config.trajectory].endings[0]}"
+        try:
+            data = sandbox.read_file(path, inside=False)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(data)
+            found = next(iter(FORMATS[self._config.trajectory].read(kept)))
+        except (OSError, StopIteration, DatasetError):
+            return None
+        name = f"{attempt.task.id}#{attempt.sample}.{self._key(attempt)[:12]}"
+        return found.model_copy(update={"id": name, "task": task_ref(attempt.task), "patch": patch})
+
+    def _keep(self, trajectory: Trajectory) -> None:
+        with open_append(self._folder / "trajectories.jsonl") as file:
+            append_line(file, trajectory.model_dump_json())
+
+    def _key(self, attempt: Attempt) -> str:
+        """What the outcome depends on, as a digest."""
+        pack = None if attempt.pack is None else attempt.pack.model_dump(mode="json")
+        return digest(attempt.task.hash, pack, self._config.model_dump(mode="json"), attempt.sample)
+
+
+def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:
+    """Puts the problem and the pack beside the workspace; returns what the placeholders stand for."""
+    folder = posixpath.join(posixpath.dirname(sandbox.support), "solver")
+    told = with_pack(attempt.task, attempt.pack).problem_statement
+    pack = "null" if attempt.pack is None else json.dumps(attempt.pack.model_dump(mode="json"), indent=1)
+    files = {"problem_file": "problem.md", "pack_file": "pack.json", "trajectory": "record/trajectory.json"}
+    texts = {"problem_file": told, "pack_file": pack, "trajectory": NO_ENTRY}
+    paths = {name: f"{folder}/{file}" for name, file in files.items()}
+    for name, path in paths.items():
+        sandbox.write_file(path, texts[name].encode(), inside=False)
+    return {**paths, "problem": told}
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with its placeholders filled in, once: what is filled in is not looked through."""
+    for name, value in values.items():
+        if text == f"{{{name}}}":
+            return value
+    for name, value in values.items():
+        if name != "problem":
+            text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def _patch(workspace: Workspace) -> str:
+    try:
+        return workspace.patch()
+    except ToolFailure:
+        return ""
