@@ -13,6 +13,7 @@ from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
 __all__ = [
+    "AnswerFormat",
     "AnswersConfig",
     "ArmConfig",
     "CommandConfig",
@@ -63,13 +64,17 @@ class SamplingConfig(Config):
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one response")
 
 
+AnswerFormat = Literal["locagent", "swerank", "agentless", "codescout", "fastcontext", "pack", "places"]
+
+
 class AnswersConfig(Config):
-    """What another explorer has answered: JSON lines with `task_id` (or `instance_id`) and `answer`."""
+    """What another explorer has answered: JSON lines, each with `task_id` or `instance_id`."""
 
     path: str = Field(description="the file")
-    format: Literal["fastcontext", "codescout", "pack"] = Field(
-        description="fastcontext: text with <final_answer>; codescout: arguments of localization_finish; pack: a "
-        "ContextPack"
+    format: AnswerFormat = Field(
+        description="locagent: found_files, found_modules, found_entities; swerank: docs; agentless: found_files, "
+        "found_edit_locs; codescout: arguments of localization_finish in `answer`; fastcontext: text with "
+        "<final_answer> in `answer`; pack: a ContextPack in `answer`; places: `locations` such as path:start-end"
     )
 
 

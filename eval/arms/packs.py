@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, Pair
-from gumshoe.eval.arms.readers import oracle_pack, read_codescout, read_fastcontext, static_pack
+from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.explorers import FORMATS, Answer, NameLookup
+from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
 from gumshoe.eval.scorers.fetch import fetch_sources
 from gumshoe.eval.scorers.sources import Sources
@@ -92,17 +93,24 @@ class AnswerPacks:
             DatasetError: the file cannot be read, or a line of it is no answer.
             SandboxError: the files of a task in an image cannot be read, which names of functions are looked up in.
         """
-        answers = _read(self._path)
-        rough = [self._episode(pair, answers, Sources([])) for pair in run.tasks]
+        given = self._read()
+        rough = [self._episode(task, self._answer(given, task, Sources([]))) for task, _ in run.tasks]
         path, config = run.out / "answers.jsonl", run.config
         fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers)
         sources = Sources((task for task, _ in run.tasks), fetched)
-        episodes = {(pair[0].id, 0): self._episode(pair, answers, sources) for pair in run.tasks}
-        return Packs({key: one.context_pack or ContextPack() for key, one in episodes.items()}, episodes)
+        answers = {task.id: self._answer(given, task, sources) for task, _ in run.tasks}
+        episodes = {(task.id, 0): self._episode(task, answers[task.id]) for task, _ in run.tasks}
+        return Packs(
+            {key: one.context_pack or ContextPack() for key, one in episodes.items()},
+            episodes,
+            ranked={
+                name: answer.ranked
+                for name, answer in answers.items()
+                if answer is not None and answer.ranked is not None
+            },
+        )
 
-    def _episode(self, pair: Pair, answers: dict[str, Any], sources: Sources) -> Trajectory:
-        task = pair[0]
-        pack = self._pack(answers.get(task.id), sources, task.id)
+    def _episode(self, task: Task, answer: Answer | None) -> Trajectory:
         return Trajectory(
             id=f"{task.id}#answer",
             task=task_ref(task),
@@ -110,51 +118,37 @@ class AnswerPacks:
             tools=(),
             messages=(Message(role="user", content=task.problem_statement),),
             steps=(),
-            stop=StopReason.UNKNOWN if pack is None else StopReason.REPORTED,
-            context_pack=pack,
+            stop=StopReason.UNKNOWN if answer is None else StopReason.REPORTED,
+            context_pack=None if answer is None else answer.pack,
             provenance=Provenance(gumshoe=__version__, python="", sandbox="none"),
         )
 
-    def _pack(self, answer: Any, sources: Sources, task_id: str) -> ContextPack | None:
-        if answer is None:
+    def _answer(self, given: Mapping[str, Any], task: Task, sources: Sources) -> Answer | None:
+        if given.get(task.id) is None:
             return None
         try:
-            return READERS[self._config.format](answer, sources, task_id)
+            return FORMATS[self._config.format].read(given[task.id], NameLookup(sources, task.id))
         except ValidationError as error:
-            raise DatasetError(f"{self._path}: the pack of {task_id} is invalid: {describe(error)}") from None
-        except ValueError:
-            raise DatasetError(f"{self._path}: the answer to {task_id} is not JSON") from None
+            raise DatasetError(f"{self._path}: the pack of {task.id} is invalid: {describe(error)}") from None
+        except json.JSONDecodeError:
+            raise DatasetError(f"{self._path}: the answer to {task.id} is not JSON") from None
+        except ValueError as error:
+            raise DatasetError(f"{self._path}: the answer to {task.id} cannot be read: {error}") from None
 
-
-def _fastcontext(answer: Any, sources: Sources, task_id: str) -> ContextPack:
-    return read_fastcontext(answer if isinstance(answer, str) else "")
-
-
-def _codescout(answer: Any, sources: Sources, task_id: str) -> ContextPack:
-    given = json.loads(answer) if isinstance(answer, str) else answer
-    return read_codescout(given if isinstance(given, dict) else {}, sources, task_id)
-
-
-def _pack(answer: Any, sources: Sources, task_id: str) -> ContextPack:
-    return ContextPack.model_validate(answer)
-
-
-READERS: Mapping[str, Callable[[Any, Sources, str], ContextPack]] = {
-    "fastcontext": _fastcontext,
-    "codescout": _codescout,
-    "pack": _pack,
-}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The answers by task id."""
-    answers: dict[str, Any] = {}
-    for number, row in read_jsonl(path):
-        try:
-            answers[str(row.get("task_id") or row["instance_id"])] = row["answer"]
-        except KeyError:
-            raise DatasetError(f"{path} line {number} is not an answer: it needs task_id and answer") from None
-    return answers
+    def _read(self) -> dict[str, Any]:
+        """What each line gives, by task id."""
+        columns = FORMATS[self._config.format].columns
+        given: dict[str, Any] = {}
+        for number, row in read_jsonl(self._path):
+            name = row.get("task_id") or row.get("instance_id")
+            missing = next((column for column in columns if column not in row), None)
+            if not name or missing is not None:
+                raise DatasetError(
+                    f"{self._path} line {number} is not an answer: it needs task_id and {missing or columns[0]} "
+                    f"(format {self._config.format})"
+                )
+            given[str(name)] = row["answer"] if columns == ("answer",) else row
+        return given
 
 
 def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> Packs:

@@ -17,7 +17,18 @@ from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
 from gumshoe.tools.spans import Span
 
-__all__ = ["ACC", "LEVELS", "Acc", "Edited", "ListLength", "RankLevel", "Ranked", "Rankings", "acc_at"]
+__all__ = [
+    "ACC",
+    "LEVELS",
+    "Acc",
+    "Edited",
+    "ListLength",
+    "RankLevel",
+    "Ranked",
+    "Rankings",
+    "acc_at",
+    "ranked_by_function",
+]
 
 RankLevel = Literal["file", "module", "function"]
 LEVELS: tuple[RankLevel, ...] = get_args(RankLevel)
@@ -55,7 +66,7 @@ class Rankings:
     def gold(self, task_id: str, oracle: Oracle) -> Ranked | None:
         """Files, modules and functions of what the patch edits. None where the task is unscored."""
         functions = self._edited(task_id, oracle.gold_patch)
-        return _ranked(functions) if functions else None
+        return ranked_by_function(functions) if functions else None
 
     def named(self, trajectory: Trajectory) -> Ranked:
         """What an episode handed over; nothing where it ended without a pack."""
@@ -65,7 +76,7 @@ class Rankings:
         locations, task = locations_of(trajectory), trajectory.task.id
         names = [name for place in locations for name in self._names(task, place)]
         files = dict.fromkeys(clean_path(place.path) for place in locations)
-        return Ranked(tuple(files), _ranked(names).module, tuple(dict.fromkeys(names)))
+        return Ranked(tuple(files), ranked_by_function(names).module, tuple(dict.fromkeys(names)))
 
     def _names(self, task_id: str, place: Location) -> list[str]:
         path = clean_path(place.path)
@@ -136,7 +147,7 @@ def acc_at(named: Iterable[str], gold: Iterable[str], k: int) -> float:
     return float(len(wanted.intersection(first)) == min(len(wanted), k))
 
 
-def _ranked(functions: Iterable[str]) -> Ranked:
+def ranked_by_function(functions: Iterable[str]) -> Ranked:
     """The functions with their modules and files, each in the order of first mention."""
     names = [name.split(":", 1) for name in functions]
     modules = dict.fromkeys(f"{path}:{name.partition('.')[0]}" for path, name in names)

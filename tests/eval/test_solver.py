@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from held_out import CLEAN, make_pair
-from made import SOURCE, make_oracle, make_pack, make_task
+from made import make_oracle, make_pack
 
 from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.control import Control
@@ -18,12 +17,11 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
 from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks
-from gumshoe.eval.arms.readers import oracle_pack, read_codescout, read_fastcontext, static_pack
+from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.arms.solvers.repair import repair, repair_each
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grading.grader import Answer, Grader
-from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Oracle, Task
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)
@@ -164,32 +162,8 @@ def test_a_damaged_file_is_named(tmp_path: Path, pair: tuple[Task, Oracle]) -> N
         solve(run_of(tmp_path, pair), [])
 
 
-# --- other explorers' answers -------------------------------------------------------------------------------------
-
-
 def places(pack: ContextPack) -> list[tuple[str, int, int]]:
     return [(place.path, place.start, place.end) for place in pack.locations]
-
-
-def test_fastcontext_answers_are_read_as_packs() -> None:
-    text = "<final_answer>a.py:9-9</final_answer> no:\n<final_answer>\n- `src/a.py:3-7`\nb.py:4\nwhy b.py\nc.py:9-2\n"
-    assert places(read_fastcontext(f"{text}</final_answer> d.py:1-2")) == [("src/a.py", 3, 7), ("b.py", 4, 4)]
-    assert read_fastcontext("a.py:1-2") == ContextPack()
-
-
-@pytest.mark.parametrize(
-    ("item", "place"),
-    [
-        ({"file": "cart.py", "class_name": "Cart", "function_name": "size"}, ("cart.py", 14, 16)),
-        ({"file": "cart.py", "class_name": None, "function_name": "last"}, ("cart.py", 19, 20)),
-        ({"file": "cart.py", "function_name": "unknown"}, ("cart.py", 1, 1)),
-        ({"file": "cart.py"}, ("cart.py", 1, 1)),
-    ],
-)
-def test_codescout_answers_are_read_as_packs(item: dict[str, Any], place: tuple[str, int, int]) -> None:
-    sources = Sources([make_task(source=SOURCE)])
-    assert places(read_codescout({"locations": [item, {"file": 3}, "x"]}, sources, "t")) == [place]
-    assert read_codescout({}, sources, "t") == ContextPack()
 
 
 def test_the_oracles_pack_is_the_gold_lines() -> None:

@@ -1,0 +1,186 @@
+"""Other explorers' answers as they write them: files read into packs, and what the measures make of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made import PATCH, SOURCE, make_oracle, make_task
+
+from gumshoe.collect.config import TasksConfig
+from gumshoe.collect.control import Control
+from gumshoe.errors import DatasetError
+from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.packs import AnswerPacks
+from gumshoe.eval.config import AnswerFormat, AnswersConfig, ArmConfig, EvalConfig
+from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.ranking import Ranked
+from gumshoe.eval.scorers.sources import Sources
+from gumshoe.records import Task, WorkspaceSpec
+
+TASK = "shop__cart-17"
+MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}
+"""What stands beside an answer and is of no account."""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "cart.py").write_text(SOURCE)
+    return make_task(TASK).model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "repo"))})
+
+
+def read(tmp_path: Path, task: Task, kind: AnswerFormat, *rows: dict[str, Any] | str) -> Packs:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    answers = AnswersConfig(path=str(path), format=kind)
+    arm = ArmConfig(name="theirs", answers=answers)
+    config = EvalConfig(out=str(tmp_path / "out"), tasks=TasksConfig(source="made"), arms=(arm,))
+    (tmp_path / "out").mkdir(exist_ok=True)
+    run = EvalRun(config, ((task, make_oracle(task.id, PATCH)),), Control())
+    return AnswerPacks(answers, path).collect(run, Hooks())
+
+
+def places(packs: Packs) -> list[tuple[str, int, int]]:
+    pack = packs.packs[TASK, 0]
+    assert pack is not None
+    return [(place.path, place.start, place.end) for place in pack.locations]
+
+
+def scores(packs: Packs, task: Task) -> dict[str, float | None]:
+    scorers = make_scorers(Sources([task]), packs.ranked)
+    episode = packs.episodes[TASK, 0]
+    return {scorer.name: scorer.score(episode, make_oracle(TASK, PATCH)).value for scorer in scorers}
+
+
+def test_locagent_ranks_each_level_apart(tmp_path: Path, task: Task) -> None:
+    row = {
+        "instance_id": TASK,
+        "found_files": ["other.py", "cart.py", "third.py"],
+        "found_modules": ["cart.py:Cart", "other.py:helper", "cart.py:last"],
+        "found_entities": ["cart.py:Cart.size", "other.py:helper", "cart.py:Cart.total"],
+        "raw_output_loc": ["cart.py\nclass: Cart\nfunction: total"],
+        **MORE,
+    }
+    packs = read(tmp_path, task, "locagent", row)
+    cart = [("cart.py", 14, 16), ("other.py", 1, 1), ("cart.py", 7, 12)]
+    assert places(packs) == [*cart, ("cart.py", 19, 20), ("third.py", 1, 1)]
+    found = scores(packs, task)
+    assert [found[f"file_acc@{k}"] for k in (1, 3)] == [0, 1]
+    assert (found["module_acc@5"], found["function_acc@5"]) == (1, 1)
+    assert [found[f"{what}_named"] for what in ("files", "modules", "functions")] == [3, 3, 3]
+    assert found["edited_function_precision"] == pytest.approx(1 / 3)
+
+
+def test_swerank_ranks_functions(tmp_path: Path, task: Task) -> None:
+    docs = ["cart.py/last", "cart.py/Cart/total", "lib/util.py/helper"]
+    packs = read(tmp_path, task, "swerank", {"instance_id": TASK, "docs": docs, "repo": "shop/cart", **MORE})
+    assert places(packs) == [("cart.py", 19, 20), ("cart.py", 7, 12), ("lib/util.py", 1, 1)]
+    assert packs.ranked[TASK] == Ranked(
+        ("cart.py", "lib/util.py"),
+        ("cart.py:last", "cart.py:Cart", "lib/util.py:helper"),
+        ("cart.py:last", "cart.py:Cart.total", "lib/util.py:helper"),
+    )
+    assert (scores(packs, task)["file_acc@1"], scores(packs, task)["function_acc@5"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("located", "expected"),
+    [
+        (
+            {"found_edit_locs": {"cart.py": ["line: 8\nfunction: Cart.size\nline: 11"], "other.py": [""]}},
+            [("cart.py", 8, 8), ("cart.py", 14, 16), ("cart.py", 11, 11), ("other.py", 1, 1)],
+        ),
+        (
+            {"found_edit_locs": [{"cart.py": ["line: 8"]}, {"cart.py": ["line: 8\nline: 9"]}]},
+            [("cart.py", 8, 8), ("cart.py", 9, 9), ("other.py", 1, 1)],
+        ),
+        (
+            {"found_related_locs": {"cart.py": ["class: Cart\nfunction: size\nvariable: LIMIT\nline: x"]}},
+            [("cart.py", 6, 16), ("cart.py", 14, 16), ("other.py", 1, 1)],
+        ),
+        (
+            {"found_related_locs": [["function: last\nfunction: gone"], []], "found_edit_locs": []},
+            [("cart.py", 19, 20), ("cart.py", 1, 1), ("other.py", 1, 1)],
+        ),
+        ({}, [("cart.py", 1, 1), ("other.py", 1, 1)]),
+    ],
+)
+def test_agentless_names_places_in_the_order_of_its_files(
+    tmp_path: Path, task: Task, located: dict[str, Any], expected: list[tuple[str, int, int]]
+) -> None:
+    row = {"instance_id": TASK, "found_files": ["cart.py", "other.py"], "file_traj": {}, **located}
+    packs = read(tmp_path, task, "agentless", row)
+    assert places(packs) == expected
+    assert scores(packs, task)["file_acc@1"] == 1
+
+
+@pytest.mark.parametrize("wrap", [lambda items: {"locations": items}, json.dumps, lambda items: items])
+def test_codescout_names_classes_and_functions(tmp_path: Path, task: Task, wrap: Any) -> None:
+    items = [
+        {"file": "cart.py", "class_name": "Cart", "function_name": "total"},
+        {"file": "cart.py", "class_name": None, "function_name": "unknown"},
+        {"file": "cart.py", "class_name": "Cart", "function_name": None},
+        {"file": "other.py"},
+        {"file": 3},
+        "x",
+    ]
+    packs = read(tmp_path, task, "codescout", {"instance_id": TASK, "answer": wrap(items)})
+    assert places(packs) == [("cart.py", 7, 12), ("cart.py", 1, 1), ("cart.py", 6, 16), ("other.py", 1, 1)]
+    found = scores(packs, task)
+    assert found["file_f1"] == pytest.approx(2 / 3)
+    assert found["edited_module_f1"] == pytest.approx(2 / 3)
+    assert found["edited_function_f1"] == pytest.approx(2 / 3)
+
+
+def test_fastcontext_cites_lines(tmp_path: Path, task: Task) -> None:
+    text = "<final_answer>a.py:9-9</final_answer> no:\n<final_answer>\n- `cart.py:8-11`\nb.py:4\nwhy b.py\nc.py:9-2\n"
+    row = {"task_id": TASK, "answer": f"{text}</final_answer> d.py:1-2"}
+    packs = read(tmp_path, task, "fastcontext", row)
+    assert places(packs) == [("cart.py", 8, 11), ("b.py", 4, 4)]
+    found = scores(packs, task)
+    assert (found["recall@100"], found["efficiency@100"], found["function_acc@5"]) == (1, 2 / 5, 1)
+    assert places(read(tmp_path, task, "fastcontext", {"task_id": TASK, "answer": "a.py:1-2"})) == []
+
+
+def test_plain_places(tmp_path: Path, task: Task) -> None:
+    listed = ["other.py", "cart.py:8", "cart.py:8-11", "cart.py:Cart.size", {"path": "a.py", "start": 2, "end": 3}]
+    packs = read(tmp_path, task, "places", {"task_id": TASK, "locations": listed})
+    cart = [("cart.py", 8, 8), ("cart.py", 8, 11), ("cart.py", 14, 16)]
+    assert places(packs) == [("other.py", 1, 1), *cart, ("a.py", 2, 3)]
+
+
+def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
+    packs = read(tmp_path, task, "swerank", {"instance_id": "another", "docs": []})
+    assert packs.episodes[TASK, 0].context_pack is None
+    assert scores(packs, task)["file_acc@1"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "said"),
+    [
+        ("locagent", {"instance_id": TASK, "found_files": []}, "line 1 is not an answer: it needs task_id and found_m"),
+        ("swerank", {"docs": []}, r"line 1 is not an answer: it needs task_id and docs \(format swerank\)"),
+        ("swerank", {"instance_id": TASK, "docs": ["cart.py"]}, "'cart.py' in docs is not path/file.py/function"),
+        ("agentless", {"instance_id": TASK, "found_files": "cart.py"}, "found_files is not a list of texts"),
+        (
+            "locagent",
+            {"instance_id": TASK, "found_files": [["a.py"]], "found_modules": [[]], "found_entities": [[]]},
+            "found_files holds several samples: merge them first",
+        ),
+        ("codescout", {"task_id": TASK, "answer": "{"}, f"the answer to {TASK} is not JSON"),
+        ("pack", {"task_id": TASK, "answer": 3}, f"the pack of {TASK} is invalid"),
+        ("places", {"task_id": TASK, "locations": "cart.py"}, "locations is not a list"),
+        ("places", {"task_id": TASK, "locations": ["a.py:9-"]}, "'a.py:9-' is not path, path:line, path:start-end or"),
+        ("places", {"task_id": TASK, "locations": ["a.py:9-2"]}, "end 2 is before start 9"),
+        ("places", "[]", "line 1"),
+    ],
+)
+def test_bad_answers_are_one_clear_line(
+    tmp_path: Path, task: Task, kind: AnswerFormat, row: dict[str, Any] | str, said: str
+) -> None:
+    with pytest.raises(DatasetError, match=said) as caught:
+        read(tmp_path, task, kind, row)
+    assert "\n" not in str(caught.value)
