@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gumshoe.env.diff import apply_patch, parse_patch
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder
+from gumshoe.env.harvest.built_files import WORKSPACE
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.tasks.content import LEFT_OUT
 from gumshoe.errors import TaskError
@@ -68,7 +69,9 @@ def write_context(task: Task, folder: Path, base: str | None, more: str = "") ->
     version = "3.12" if lock is None else lock.python
     text = DOCKERFILE.format(
         base=base or f"python:{version}",
-        environment=NO_ENVIRONMENT.format(pytest=PYTEST) if lock is None else _write_lock(lock, folder / LOCK),
+        environment=NO_ENVIRONMENT.format(pytest=PYTEST)
+        if lock is None
+        else _write_lock(lock, folder / LOCK, task.workspace.workdir),
         repo=REPO,
         workdir=task.workspace.workdir,
         setup="".join(f"RUN {json.dumps(list(argv))}\n" for argv in task.setup),
@@ -134,14 +137,17 @@ def _lock(task: Task) -> Lock | None:
         raise TaskError(f"task {task.id}: environment {name} {why}") from None
 
 
-def _write_lock(lock: Lock, folder: Path) -> str:
-    """Writes the lock's files, and gives the lines of the Dockerfile that install it."""
+def _write_lock(lock: Lock, folder: Path, workdir: str) -> str:
+    """Writes the lock's files, and gives the lines of the Dockerfile that install it.
+
+    The files say where the package's sources are, which may be elsewhere in this image.
+    """
     (folder / "files").mkdir(parents=True)
     (folder / "requirements.txt").write_text("".join(f"{name}\n" for name in lock.packages), encoding="utf-8")
     for name, text in lock.files.items():
         place = folder / "files" / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        place.write_text(text.replace(WORKSPACE, workdir), encoding="utf-8")
     variables = "".join(f" {name}={shlex.quote(value)}" for name, value in sorted(lock.variables.items()))
     return ENVIRONMENT.format(lock=LOCK, inside=INSIDE, variables=variables)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -19,8 +21,10 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, parse_patch
 from gumshoe.env.export import export_tasks
+from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.inside.harbor_verify import failing, is_kept, shadows
 from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.harness_files import shadowing_paths
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
@@ -291,6 +295,49 @@ def test_hidden_tests_are_the_verifiers_alone(pair: Make, tmp_path: Path) -> Non
     assert rules["tests"] == apply_patch({"tests/test_calc.py": "old\n"}, oracle.test_patch)
     assert 'RUN ["python", "-c", "print(\'x\')"]' in (folder / "environment" / "Dockerfile").read_text(encoding="utf-8")
     assert not (folder / "solution").exists()
+
+
+LOCK: dict[str, Any] = {
+    "python": "3.11",
+    "machine": "linux-x86_64",
+    "packages": ["toolz==1.1.0"],
+    "variables": {"MODE": "a b"},
+    "files": {"mine.pth": "/workspace/src\n", "mine-1.dist-info/METADATA": "Name: mine\n"},
+}
+
+
+@pytest.mark.parametrize(("target", "place"), [("harbor", "/workspace"), ("swebench", "/testbed")])
+def test_the_environment_of_a_harvested_task_is_installed_in_the_image(
+    pair: Make, tmp_path: Path, target: str, place: str
+) -> None:
+    name = Lock.from_json(LOCK).name
+    record = {"python": sys.executable, "version": [3, 11], "lock": LOCK}
+    folder = tmp_path / "cache" / "environments" / name
+    folder.mkdir(parents=True)
+    (folder / "environment.json").write_text(json.dumps(record), encoding="utf-8")
+    write_taskset(tmp_path / "set", [moved(tmp_path, *pair(workspace={"environment": name}))])
+    done = subprocess.run(
+        [sys.executable, "-m", "gumshoe", "tasks", "export", "set", "--to", target, "--out", "out"],
+        cwd=tmp_path,
+        env={**os.environ, "GUMSHOE_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = (tmp_path / "out").rglob("Dockerfile")
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("FROM python:3.11\n")
+    assert "ENV PATH=/environment/bin:$PATH VIRTUAL_ENV=/environment MODE='a b'" in text
+    assert (file.parent / "environment" / "requirements.txt").read_text(encoding="utf-8") == "toolz==1.1.0\n"
+    assert (file.parent / "environment" / "files" / "mine.pth").read_text(encoding="utf-8") == f"{place}/src\n"
+
+
+def moved(folder: Path, task: Task, oracle: Oracle) -> tuple[Task, Oracle]:
+    """The task with its project in a task set of that folder."""
+    shutil.copytree(str(task.workspace.path), folder / "set" / "projects" / "mine")
+    placed = task.workspace.model_copy(update={"path": "projects/mine"})
+    return task.model_copy(update={"workspace": placed}), oracle
 
 
 @pytest.mark.parametrize(
