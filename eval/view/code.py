@@ -1,4 +1,4 @@
-"""The code that an observation showed, and the debugger's state in it, for the pane beside the steps."""
+"""The code that an observation showed, and the debugger's state in it, for the side panel."""
 
 from __future__ import annotations
 

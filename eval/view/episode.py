@@ -1,4 +1,4 @@
-"""One episode for the player: from a trajectory, a dataset's row or the journal of an episode in flight."""
+"""One episode for the player: from a trajectory, a dataset's row or the journal of an episode in progress."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Episode = dict[str, Any]
 
 
 def of_trajectory(line: bytes, gold: str | None) -> Episode:
-    """A finished trajectory; `gold` is the patch that repairs its task, where it is known. Raises DatasetError."""
+    """A finished trajectory; `gold` is the gold patch of its task, where it is known. Raises DatasetError."""
     try:
         trajectory = Trajectory.model_validate_json(line)
     except ValidationError as error:
@@ -88,7 +88,7 @@ def of_dataset(row: Mapping[str, Any], gold: str | None) -> Episode:
 
 
 def of_journal(entries: Sequence[Mapping[str, Any]]) -> Episode:
-    """An episode in flight. Its journal holds what was decided and what came back, not the prompts."""
+    """An episode in progress. Its journal contains decisions and observations, not the prompts."""
     identity = entries[0].get("episode") if entries else None
     name = str(identity.get("id", "")) if isinstance(identity, dict) else ""
     turns: list[tuple[Completion, list[str]]] = []

@@ -149,7 +149,7 @@ def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
 
 
 def row_of_journal(entries: Sequence[Mapping[str, Any]]) -> Row:
-    """The row of an episode in flight, from the lines of its journal."""
+    """The row of an episode in progress, from the lines of its journal."""
     identity = _map(entries[0], "episode") if entries else {}
     completions = [_map(entry, "completion") for entry in entries if "completion" in entry]
     usage = Counter[str]()

@@ -45,7 +45,7 @@ INSERT = f"INSERT OR REPLACE INTO episodes VALUES (NULL{', ?' * 20})"
 
 @dataclass(frozen=True)
 class Entry:
-    """A row to be put into the index: where its data is (`place` and `length` in `file`), and what the list shows."""
+    """A row of the index: where its data is (`place` and `length` in `file`), and what the list shows."""
 
     key: str
     source: str
@@ -72,7 +72,7 @@ class Index:
 
     Args:
         paths: the folders that it is about; the same ones find the same file again.
-        folder: where the file is kept. While another process writes to it, this one makes its own beside.
+        folder: where the file is kept. While another process writes to it, this one makes its own next to it.
 
     Raises:
         ConfigError: the folder cannot be written, or this Python's SQLite has no full-text search.
@@ -123,7 +123,7 @@ class Index:
     def reached(self, slug: str, mark: str) -> tuple[int, int]:
         """Up to where the source is in the index (bytes or rows), and how many broken lines there were.
 
-        `mark` tells the state of the source that was indexed: with another one than before, the source is dropped.
+        `mark` identifies the state of the source that was indexed: if it differs, the source is dropped.
         """
         with self._guard:
             row = self._writer.execute("SELECT mark, reached, broken FROM sources WHERE slug = ?", (slug,)).fetchone()
@@ -163,7 +163,7 @@ class Index:
             self.version += 1
 
     def set_live(self, slug: str, episodes: Sequence[tuple[Entry, str]]) -> None:
-        """Puts the episodes in flight of a source, with their words, in the place of those that were."""
+        """Replaces the episodes in progress of a source, and their words."""
         with self._guard:
             old = "SELECT n FROM episodes WHERE source = ? AND live"
             self._writer.execute(f"DELETE FROM live_words WHERE rowid IN ({old})", (slug,))
@@ -184,7 +184,7 @@ class Index:
             ).fetchall()
 
     def touch(self) -> None:
-        """Says that something beside the episodes has changed."""
+        """Notes that something other than the episodes has changed."""
         self.version += 1
 
     def _opened(self) -> sqlite3.Connection:

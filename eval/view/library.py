@@ -69,7 +69,7 @@ class Library:
 
         Returns:
             `era`, `first` (whether what was known before is void), `last`, `rows`, `more`, and `live`: every episode
-            in flight.
+            in progress.
         """
         now = f"{self._started}.{self._index.era}"
         known = last if era == now else 0

@@ -1,4 +1,4 @@
-"""Opens a library over folders, and writes the copy that lies beside an evaluation."""
+"""Opens a library over folders, and writes the static copy next to an evaluation."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["pack_of"]
 
 
 def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -> dict[str, Any] | None:
-    """What the player shows of a pack; None where none was handed over.
+    """What the player shows of a pack; None where nothing was reported.
 
     `hit` of a location is None where the gold patch is not known; `missed` are the lines of the gold patch that no
     location holds.

@@ -27,7 +27,7 @@ def rows_after(connection: sqlite3.Connection, last: int, limit: int) -> tuple[i
 
 
 def live_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The episodes in flight."""
+    """The episodes in progress."""
     return [_as_row(row) for row in connection.execute(f"{SELECT} WHERE live ORDER BY n")]
 
 

@@ -1,4 +1,4 @@
-"""Reads what a source holds: lines of a run, rows of a dataset, journals of episodes in flight."""
+"""Reads what a source holds: lines of a run, rows of a dataset, journals of episodes in progress."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_row(path: Path, number: int) -> dict[str, Any]:
 
 
 def journal_entries(source: Source) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The episodes in flight of a run as (name of the journal, its whole lines)."""
+    """The episodes in progress of a run as (name of the journal, its whole lines)."""
     for path in sorted((source.path / "journal").glob("*.jsonl")):
         entries = read_journal(path, source.root)
         if entries:

@@ -14,7 +14,7 @@ from gumshoe.eval.view.sources import Source
 __all__ = ["evaluated"]
 
 SHOWN = 40
-"""Lines that were changed beside the pack's locations, and are told."""
+"""Changed lines outside the pack's locations that are listed."""
 
 
 def evaluated(
@@ -30,7 +30,7 @@ def evaluated(
 
     Returns:
         `scores` are the episode's own; `given` is the address of the episode whose pack a solver's episode began
-        with; `answers` are the attempts to repair the task, that of this episode in front (`mine`), each with its
+        with; `answers` are the attempts to fix the bug, that of this episode first (`mine`), each with its
         outcome, patch, costs and the address of its steps. Of `mine`, `edited` says for each location of the pack
         whether the patch changes a line of it, and `elsewhere` holds the changed lines that no location holds.
 
@@ -64,7 +64,7 @@ def _was_tried(one: Result) -> bool:
 def _answer(
     one: Result, titles: Mapping[str, str], keys: Mapping[tuple[str, str], str], gold: str | None
 ) -> dict[str, Any]:
-    """An attempt to repair. Of an agent that made its patch itself the costs are those of its own episode."""
+    """An attempt to fix the bug. For an agent that made its patch itself, the costs are those of its own episode."""
     itself = "solver_steps" not in one.scores
     prefix = "" if itself else "solver_"
     return {
@@ -103,5 +103,5 @@ def _places(patch: str, locations: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def _changed(patch: str) -> list[str]:
-    """The lines that a patch takes out and puts in, file by file, whatever stands around them."""
+    """The lines that a patch removes and adds, file by file, without their context."""
     return [line for line in patch.splitlines() if line.startswith(("+", "-")) and not line.startswith("---")]

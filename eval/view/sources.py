@@ -5,6 +5,7 @@ Nothing else is ever served. A file that a link leads out of the given folder is
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ __all__ = ["Kind", "Source", "find_sources", "inside", "parquet_files"]
 
 Kind = Literal["run", "dataset", "evaluation"]
 TRAJECTORIES = "trajectories.jsonl"
+FIGURES = {"summary.json", "results.jsonl"}
+"""An evaluation holds at least one of these files, or a folder of arms."""
 ARMS = "arms"
 CARD = "README.md"
 """Is in the folder of every dataset whose views are folders; without it each of them is a dataset of its own."""
@@ -111,32 +114,42 @@ def _with_runs(kind: Kind, folder: Path, root: Path) -> Iterator[Source]:
 
 
 def _kind_of(folder: Path) -> Kind | None:
-    if (folder / "summary.json").is_file() or (folder / "results.jsonl").is_file() or (folder / ARMS).is_dir():
+    """What a folder is. Its names are listed once, as very many folders may be looked into."""
+    try:
+        names = {one.name for one in folder.iterdir()}
+    except OSError:
+        return None
+    if any((folder / name).is_file() for name in names & FIGURES) or (ARMS in names and (folder / ARMS).is_dir()):
         return "evaluation"
-    if (folder / TRAJECTORIES).is_file() or (folder / "journal").is_dir():
+    if _is_run(folder, names):
         return "run"
-    if any(folder.glob("*.parquet")) or ((folder / CARD).is_file() and any(folder.glob("*/*.parquet"))):
+    if any(name.endswith(".parquet") for name in names) or (CARD in names and any(folder.glob("*/*.parquet"))):
         return "dataset"
     return None
 
 
+def _is_run(folder: Path, names: Collection[str]) -> bool:
+    return (TRAJECTORIES in names and (folder / TRAJECTORIES).is_file()) or (
+        "journal" in names and (folder / "journal").is_dir()
+    )
+
+
 def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
     for child in _folders(folder):
-        if (child / TRAJECTORIES).is_file() or (child / "journal").is_dir():
+        if _kind_of(child) == "run":
             yield child
         elif depth > 1:
             yield from _runs_below(child, depth - 1)
 
 
 def _folders(folder: Path) -> list[Path]:
+    """The folders in a folder, in order, without hidden ones and links."""
     try:
-        return sorted(
-            path
-            for path in folder.iterdir()
-            if not path.name.startswith(".") and path.is_dir() and not path.is_symlink()
-        )
-    except PermissionError:
+        with os.scandir(folder) as entries:
+            found = [one.name for one in entries if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")]
+    except OSError:
         return []
+    return [folder / name for name in sorted(found)]
 
 
 def _with_slugs(found: Iterable[Source]) -> list[Source]:

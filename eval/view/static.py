@@ -48,14 +48,14 @@ def write_static(library: Library, out: Path, on_episode: Callable[[int, int], N
     """
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} is not empty: choose an empty or a new folder")
-    beside = out.with_name(f".{out.name}.new")
+    new_copy = out.with_name(f".{out.name}.new")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        (beside / "data").mkdir(parents=True)
-        count = _write(library, beside, on_episode)
+        shutil.rmtree(new_copy, ignore_errors=True)
+        (new_copy / "data").mkdir(parents=True)
+        count = _write(library, new_copy, on_episode)
         if out.exists():
             shutil.rmtree(out)
-        beside.rename(out)
+        new_copy.rename(out)
     except OSError as error:
         raise ConfigError(f"{out} cannot be written: {error}") from None
     return count

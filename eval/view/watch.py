@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +27,17 @@ __all__ = ["Progress", "Watcher"]
 log = logging.getLogger(__name__)
 
 BATCH = 200
-"""Rows that are put into the index at a time."""
+"""Rows that are indexed at a time."""
 BATCH_BYTES = 8_000_000
 WORDS_BATCH = 100
+REST = 10
+"""Pause between two looks, as a multiple of the time that a search of the folders takes: large trees are not searched
+all the time."""
 
 
 @dataclass
 class Progress:
-    """How far a source is in the index, in bytes or rows, and what is wrong with it."""
+    """How much of a source is indexed, in bytes or rows, and its problem."""
 
     reached: int = 0
     size: int = 0
@@ -61,10 +65,11 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self.sources = find_sources(self._paths)
         self.progress = {source.slug: Progress() for source in self.sources}
+        self._search_s = 0.0
         self._era = index.era
         self._kept: Sequence[Source] = ()
         self.ready = False
-        """Whether all words of all episodes that there are have been put in."""
+        """Whether all words of all episodes have been indexed."""
 
     def start(self) -> None:
         """Begins to look, in a thread."""
@@ -114,16 +119,19 @@ class Watcher:
     def _run(self) -> None:
         while not self._stop.is_set():
             self.look()
-            self._stop.wait(self._every_s)
+            self._stop.wait(max(self._every_s, REST * self._search_s))
 
     def _find(self) -> None:
-        """Arms of a running evaluation appear while it is looked at."""
+        """Arms of a running evaluation appear while it is open."""
+        began = time.monotonic()
         try:
             found = find_sources(self._paths)
         except GumshoeError as error:
             for progress in self.progress.values():
                 self._say(progress, str(error))
             return
+        finally:
+            self._search_s = time.monotonic() - began
         if found != self.sources:
             for source in found:
                 self.progress.setdefault(source.slug, Progress())
@@ -187,7 +195,7 @@ class Watcher:
             self._keep(source, progress, entries, start, broken)
 
     def _take_live(self, source: Source, progress: Progress) -> None:
-        """The episodes in flight, where something has moved in them, and whether somebody works in the folder."""
+        """The episodes in progress, if any has changed, and whether a process works in the folder."""
         journals = source.path / "journal"
         files = sorted(journals.glob("*.jsonl")) if inside_folder(journals, source.root) else []
         live = inside(source.path / ".lock", source.root) and is_locked(source.path)
@@ -275,7 +283,7 @@ def _stamp(file: Path) -> tuple[int, int, int]:
 
 
 def _head(file: Path) -> str:
-    """What tells a run's file from another one in its place, and stays as it grows."""
+    """Identifies a run's file: the same while it grows, another one when it is replaced."""
     with file.open("rb") as opened:
         head = opened.read(4096).partition(b"\n")[0]
     return f"{file} {file.stat().st_ino} {hashlib.sha256(head).hexdigest()}"

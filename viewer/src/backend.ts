@@ -1,4 +1,4 @@
-/** The backend of this page: the server that it came from, or the files beside it. */
+/** The backend of this page: the server that sent it, or the files next to it. */
 
 import type { Backend } from './backends/contract'
 import { ServerBackend } from './backends/server'

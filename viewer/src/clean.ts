@@ -1,4 +1,4 @@
-/** Makes what a model or a program wrote safe to look at: characters that act instead of being seen become signs. */
+/** Makes the output of models and programs safe to show: control and formatting characters become visible symbols. */
 
 const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g
 
@@ -14,7 +14,7 @@ export function visible(text: string): string {
   })
 }
 
-/** The same for every text in JSON data, names of fields included. */
+/** The same for every string in JSON data, including the names of fields. */
 export function cleaned<T>(data: T): T {
   return walk(data) as T
 }

@@ -1,4 +1,4 @@
-/** Text as pieces with a class each: code in colours, changes, quotes and hits marked. Never as HTML. */
+/** Splits text into pieces with a class each: colored code, changes, marked quotes and hits. Never HTML. */
 
 import { classHighlighter, highlightCode } from '@lezer/highlight'
 import { parser } from '@lezer/python'
@@ -15,11 +15,11 @@ export interface Mark {
   kind: string
 }
 
-const MOST_COLOURED = 60_000
+const MOST_COLORED = 60_000
 
 /** Python code line by line; code that is very long stays plain. */
 export function pythonLines(code: string): Piece[][] {
-  if (code.length > MOST_COLOURED) return code.split('\n').map((text) => [{ text, kind: '' }])
+  if (code.length > MOST_COLORED) return code.split('\n').map((text) => [{ text, kind: '' }])
   const lines: Piece[][] = [[]]
   highlightCode(
     code,
@@ -31,9 +31,9 @@ export function pythonLines(code: string): Piece[][] {
   return lines
 }
 
-/** What a tool answered: code in views and at stops, changes in diffs, the rest as it is. */
+/** The output of a tool: colored code in views and at stops, changes in diffs, plain text otherwise. */
 export function piecesOf(tool: string, text: string): Piece[] {
-  if (text.length > MOST_COLOURED) return [{ text, kind: '' }]
+  if (text.length > MOST_COLORED) return [{ text, kind: '' }]
   if (tool === 'view') return numbered(text, /^([* ] *\d+ ?)(.*)$/)
   if (tool === 'pdb') return numbered(text, /^((?:->|  ) *\d+ ?)(.*)$/)
   if (tool === 'rewrite') return diffPieces(text)
@@ -49,7 +49,7 @@ export function diffPieces(text: string): Piece[] {
   })
 }
 
-/** Where the texts to be marked stand; white space counts as one space, and overlaps give way. */
+/** The places of the texts to mark. Any white space matches any other; of overlapping marks the first one wins. */
 export function findMarks(text: string, wanted: { text: string; kind: string }[], every = false): Mark[] {
   const marks: Mark[] = []
   for (const { text: quote, kind } of wanted) {
@@ -65,7 +65,7 @@ export function findMarks(text: string, wanted: { text: string; kind: string }[]
   return marks.sort((a, b) => a.start - b.start)
 }
 
-/** The pieces cut where marks begin and end. */
+/** The pieces, split where marks begin and end. */
 export function marked(pieces: Piece[], marks: Mark[]): Piece[] {
   const found: Piece[] = []
   let place = 0
@@ -90,7 +90,7 @@ function numbered(text: string, pattern: RegExp): Piece[] {
   const lines = text.split('\n')
   const matches = lines.map((line) => pattern.exec(line))
   const code = matches.map((match) => match?.[2] ?? '').join('\n')
-  const coloured = pythonLines(code)
+  const colored = pythonLines(code)
   return lines.flatMap((line, index) => {
     const match = matches[index]
     const end = index < lines.length - 1 ? '\n' : ''
@@ -98,7 +98,7 @@ function numbered(text: string, pattern: RegExp): Piece[] {
     const head = match[1] ?? ''
     return [
       { text: head, kind: head.startsWith('->') ? 'number current' : head.startsWith('*') ? 'number break' : 'number' },
-      ...(coloured[index] ?? []),
+      ...(colored[index] ?? []),
       { text: end, kind: '' },
     ]
   })

@@ -1,4 +1,4 @@
-/** The data of the server that this page came from. */
+/** Loads the data from the server that sent this page. */
 
 import { cleaned } from '../clean'
 import type { Episode, Evaluation, EvaluationTask, Mask, Overview, Row } from '../types'
@@ -53,7 +53,7 @@ export class ServerBackend implements Backend {
     return `api/raw/${encodeURIComponent(key)}`
   }
 
-  /** Asks for the rows that are not known yet; those in flight are sent anew each time. */
+  /** Asks for the rows that are not loaded yet; those of episodes in progress are sent each time. */
   async #next(): Promise<{ rows: Row[]; whole: boolean }> {
     const answer = await this.#ask<RowsAnswer>('rows', { era: this.#era, last: String(this.#last) })
     if (answer.first) this.#rows = []

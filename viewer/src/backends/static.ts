@@ -1,4 +1,4 @@
-/** The data of a copy: each file is a script that calls `gumshoePut(name, data)`, as a page on a disk can load no data. */
+/** Loads the data of a static copy. Each file is a script that calls `gumshoePut(name, data)`, as a page opened from a disk may load scripts only. */
 
 import { cleaned } from '../clean'
 import type { Episode, Evaluation, EvaluationTask, Mask, Overview, Row } from '../types'
@@ -106,7 +106,7 @@ export class StaticBackend implements Backend {
   }
 }
 
-/** Finds a term where a word begins, as the server's index does: what is between words makes no difference. */
+/** Matches a term at the beginning of a word, as the server's index does; the characters between words do not matter. */
 function wordStart(term: string): RegExp {
   const words = term.match(/[\p{L}\p{N}]+/gu) ?? []
   return new RegExp(`(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}`, 'u')

@@ -1,4 +1,4 @@
-/** An evaluation: arms side by side with intervals, paired differences, and the tasks behind every bar. */
+/** An evaluation: arms with intervals, paired differences, and the tasks behind every bar. */
 
 import { useEffect } from 'preact/hooks'
 import { changed, go, type Address } from '../address'

@@ -1,8 +1,8 @@
-/** The p of a comparison, and why it may be large beside an interval that excludes zero. */
+/** The p value of a comparison, and why it can be large although the interval excludes zero. */
 
 import type { Comparison } from '../types'
 
-/** Changed tasks that can give p below 0.05, at least. */
+/** The smallest number of changed tasks that can give p below 0.05. */
 const FEWEST = 6
 
 /** p as it is written; empty where it was not computed. */
@@ -10,7 +10,7 @@ export function writtenP({ mcnemar_p: p }: Comparison): string {
   return p === null ? '' : `p ${p < 0.001 ? '< 0.001' : p.toFixed(3)}`
 }
 
-/** Shown where an interval excludes zero and p is not small: two methods, and few tasks. */
+/** Shown where an interval excludes zero and p is not small. */
 export function WhyLargeP({ comparisons }: { comparisons: Comparison[] }) {
   const seeming = comparisons.filter((one) => excludesZero(one) && one.mcnemar_p !== null && one.mcnemar_p >= 0.05)
   const first = seeming[0]

@@ -1,4 +1,4 @@
-/** What an arm costs and what it fixes, how well it knows itself, how its model was trained. */
+/** Charts: cost and outcome, calibration, training loss. */
 
 import { percent, short } from '../format'
 import type { Arm } from '../types'
@@ -15,7 +15,7 @@ export function Pictures({ summary }: { summary: Summary }) {
   )
 }
 
-/** Dollars of a task, else tokens, seeker and solver together, against the share of bugs that are fixed. */
+/** Dollars per task, or tokens where no costs are known, of seeker and solver together, and the share of solved tasks. */
 function Cost({ summary }: { summary: Summary }) {
   for (const [name, unit] of [['cost', 'dollars'], ['tokens', 'tokens']] as const) {
     const curves = summary.arms.flatMap((arm, color): Curve[] => {

@@ -1,4 +1,4 @@
-/** A picture with two axes: points with intervals, joined where they belong together. */
+/** A chart with two axes: points with intervals, connected in curves. */
 
 import type { ComponentChildren } from 'preact'
 
@@ -23,7 +23,7 @@ interface Props {
   x: string
   y: string
   curves: Curve[]
-  /** Where the axes end; what is left out follows from the points. */
+  /** The ends of the axes; by default they follow from the points. */
   most?: { x?: number; y?: number }
   writeX: (value: number) => string
   writeY: (value: number) => string
@@ -97,7 +97,7 @@ export function ticks(most: number): number[] {
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, n) => Number((n * step).toPrecision(12)))
 }
 
-/** Labels beside their points, moved down as far as it takes not to cover another. */
+/** Labels next to their points, moved down until none covers another. */
 function labelPlaces(points: Point[], across: (value: number) => number, up: (value: number) => number) {
   const taken: [number, number, number][] = []
   const places = new Map<Point, { x: number; y: number; 'text-anchor': 'start' | 'end' }>()

@@ -1,4 +1,4 @@
-/** Every task beside every arm; a task opens with its prompt, its fix, and what each arm made of it. */
+/** A table of tasks and arms; a task opens with its prompt, its gold patch, and each arm's patch and result. */
 
 import { Fragment } from 'preact'
 import { backend } from '../backend'
