@@ -1,22 +1,20 @@
-"""Per-test outcomes of a test run: what our pytest plugin wrote, or what unittest's or sympy's runner printed.
+"""Per-test outcomes of a test run in what unittest's or sympy's runner printed.
 
 For looking around only: a verdict takes no outcome from what a program prints (see `gumshoe.env.verifier`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 
-from pydantic import ValidationError
-
 from gumshoe.records import TestOutcome
 
-__all__ = ["parse_sympy", "parse_unittest", "read_outcomes"]
+__all__ = ["parse_sympy", "parse_unittest"]
 
 TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
-VERDICT = re.compile(r"^(?:.* \.\.\. .*?)?(ok|FAIL|ERROR|skipped\b.*|expected failure|unexpected success)$")
+SKIPPED = re.compile(r"skipped\b")
+DOTS = " ... "
 SECTION = re.compile(r"^(?:FAIL|ERROR): (?P<head>.+)$")
 THICK, THIN = "=" * 70, "-" * 70
 WORDS = {
@@ -38,18 +36,6 @@ SYMPY_WORDS = {
     "w": "skipped",
 }
 WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
-
-
-def read_outcomes(data: bytes) -> tuple[TestOutcome, ...]:
-    """The outcomes in a file of JSON lines, the last one of each test. A line that was cut off is passed over."""
-    outcomes: dict[str, TestOutcome] = {}
-    for line in data.decode("utf-8", "replace").splitlines():
-        try:
-            outcome = TestOutcome.model_validate(json.loads(line))
-        except (ValueError, ValidationError):
-            continue
-        outcomes[outcome.id] = outcome
-    return tuple(outcomes.values())
 
 
 def parse_unittest(output: str) -> tuple[TestOutcome, ...]:
@@ -88,22 +74,32 @@ def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
         head = TEST.match(line)
         if head:
             test = _identity(head)
-        verdict = VERDICT.match(line)
+        verdict = _verdict(line)
         if verdict and test is not None:
-            word = verdict.group(1)
-            yield test, "skipped" if word.startswith("skipped") else WORDS[word]
+            yield test, verdict
             test = None
+
+
+def _verdict(line: str) -> str | None:
+    """The outcome at the end of a line: the word alone, or behind dots and whatever the test has printed there."""
+    if DOTS not in line:
+        return "skipped" if SKIPPED.match(line) else WORDS.get(line)
+    last = line.rpartition(DOTS)[2]
+    word = next((word for word in WORDS if last.endswith(word)), None)
+    if SKIPPED.search(last) or (word is None and SKIPPED.search(line.partition(DOTS)[2])):
+        return "skipped"
+    return None if word is None else WORDS[word]
 
 
 def _messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each failed test with its traceback."""
-    for number, line in enumerate(lines):
-        section = SECTION.match(line)
+    rules = [number for number, line in enumerate(lines) if line in {THICK, THIN}]
+    for index, rule in enumerate(rules):
+        following, end = ([*rules[index + 1 : index + 3], len(lines), len(lines)])[:2]
+        section = SECTION.match(lines[rule + 1]) if lines[rule] == THICK and rule + 1 < len(lines) else None
         head = TEST.match(section.group("head")) if section else None
-        if head and number and lines[number - 1] == THICK and THIN in lines[number:]:
-            start = lines.index(THIN, number) + 1
-            ends = [place for place in range(start, len(lines)) if lines[place] in {THICK, THIN}]
-            yield _identity(head), "\n".join(lines[start : ends[0] if ends else len(lines)]).strip()
+        if head and following < len(lines) and lines[following] == THIN:
+            yield _identity(head), "\n".join(lines[following + 1 : end]).strip()
 
 
 def _identity(head: re.Match[str]) -> str:

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_outcomes
+from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match, Sandbox, TestRun
 from gumshoe.records import Edit, ExecResult, Task, TestOutcome
+from gumshoe.tools.outcomes import read_outcomes
 
 __all__ = ["Workspace"]
 

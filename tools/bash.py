@@ -94,7 +94,7 @@ class Bash(BaseTool):
 
     def _observe(self, reply: SessionReply, timeout: float) -> Observation:
         exit_code = reply.exit_code if reply.message is None else reply.message.get("exit_code")
-        if not isinstance(exit_code, int):
+        if type(exit_code) is not int:
             exit_code = None
         output, truncated = cut(plain_text(reply.output).strip("\n"), _OUTPUT_LIMIT)
         lines = [output] if output else []

@@ -11,6 +11,9 @@ from gumshoe.tools.source import split_lines
 
 __all__ = ["BreakpointTable", "moved_line"]
 
+MOST_COMPARED = 4_000_000
+"""Lines before times lines after: what repeats itself takes time in proportion."""
+
 
 @dataclass
 class BreakpointTable:
@@ -21,7 +24,9 @@ class BreakpointTable:
     def marks(self, path: str) -> frozenset[int]:
         """Lines of a file with a breakpoint that is switched on."""
         clean = path.removeprefix("./")
-        return frozenset(int(item["line"]) for item in self.items if item["path"] == clean and item["enabled"])
+        return frozenset(
+            int(item["line"]) for item in self.items if item["path"] == clean and item.get("enabled", True)
+        )
 
     def follow(self, path: str, before: str | None, after: str | None) -> list[str]:
         """Moves the breakpoints of a file that was changed. Returns a word for each that was dropped."""
@@ -43,11 +48,27 @@ class BreakpointTable:
 def moved_line(before: Sequence[str], after: Sequence[str], line: int) -> int | None:
     """Where `line` (from 1) of `before` is in `after`; None when it is gone.
 
-    A line inside a block that was rewritten stays at its place in the block, if the new block is long enough.
+    A line inside a block that was rewritten stays at its place in the block, if the new block is long enough. Where
+    too much was rewritten to compare, lines between the first and the last change are gone.
     """
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    if line <= head:
+        return line
+    if len(before) - tail < line <= len(before):
+        return line - len(before) + len(after)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    if len(old) * len(new) > MOST_COMPARED:
+        return None
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if old_start <= line - 1 < old_end:
-            place = new_start + (line - 1 - old_start)
-            return place + 1 if place < new_end else None
+        if old_start <= line - 1 - head < old_end:
+            place = new_start + (line - 1 - head - old_start)
+            return head + place + 1 if place < new_end else None
     return None
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines at the beginning are the same."""
+    pairs = zip(one, other, strict=False)
+    return next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))

@@ -149,7 +149,7 @@ class Debug(BaseTool):
 
 def _without_source(result: dict[str, Any]) -> dict[str, Any]:
     """A command's result as it is kept: the source around each of many stops says nothing new."""
-    if "stop" not in result:
+    if not result.get("stop"):
         return result
     return {**result, "stop": {key: value for key, value in result["stop"].items() if key != "source"}}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,9 @@ from gumshoe.records import DebugFrame
 
 __all__ = ["read_answer", "read_breakpoints"]
 
+LONGEST = 1 << 20
+"""Characters of an answer; the debugger shortens whatever it shows."""
+MOST, MOST_BREAKPOINTS = 1000, 200
 Line = Annotated[int, Field(ge=0, lt=1 << 31)]
 SourceLine = tuple[Line, str]
 
@@ -24,7 +28,7 @@ class _Stop(_Part):
     line: Line
     function: str
     reason: str
-    source: list[Annotated[SourceLine, Field(strict=False)]]
+    source: list[Annotated[SourceLine, Field(strict=False)]] = Field(max_length=MOST)
     breakpoint: JsonValue = None
     test: str | None = None
 
@@ -46,14 +50,14 @@ class _Breakpoint(_Part):
 
 
 class _Breakpoints(_Part):
-    breakpoints: list[_Breakpoint]
+    breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
 
 
 class _Answer(_Breakpoints):
     state: Literal["ready", "running", "stopped", "exited", "stale", "restart"]
-    results: list[_Result]
+    results: list[_Result] = Field(max_length=MOST)
     stop: _Stop | None = None
-    frames: list[DebugFrame]
+    frames: list[DebugFrame] = Field(max_length=MOST)
     index: Line | None = None
     exit_code: int | None = None
     checkpoints: list[str] = []
@@ -74,6 +78,8 @@ def read_breakpoints(message: Mapping[str, JsonValue]) -> list[dict[str, Any]] |
 
 def _read(kind: type[BaseModel], message: Mapping[str, JsonValue]) -> dict[str, Any] | None:
     """The message as plain data, with the fields of its own that were left out, but not those of its parts."""
+    if len(json.dumps(message)) > LONGEST:
+        return None
     try:
         read = kind.model_validate(dict(message))
     except ValidationError:

@@ -12,17 +12,17 @@ __all__ = ["describe_results", "describe_stop", "program_output"]
 
 _OUTPUT_LIMIT = 600
 _LINE_LIMIT = 200
-_PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\])?\s*")
+_PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\]\s*)?")
 
 
 def describe_results(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """What each command said, in order; only the last stop is shown with its source."""
-    stops = [index for index, result in enumerate(results) if "stop" in result]
+    stops = [index for index, result in enumerate(results) if result.get("stop")]
     lines: list[str] = []
     for index, result in enumerate(results):
         if result["output"]:
             lines.append(str(result["output"]))
-        if "stop" in result:
+        if result.get("stop"):
             lines += describe_stop(result["stop"], brief=index != stops[-1])
     return lines
 
@@ -44,7 +44,7 @@ def describe_stop(stop: Mapping[str, Any], *, brief: bool = False) -> list[str]:
 def _why(stop: Mapping[str, Any]) -> str:
     reason = stop["reason"]
     if reason == "breakpoint":
-        return f" (breakpoint {stop['breakpoint']})"
+        return f" (breakpoint {stop.get('breakpoint')})"
     if reason == "post-mortem":
         here = f"{stop['path']}::{stop['function']}"
         return f" (post-mortem of {stop['test']})" if stop.get("test", here) != here else " (post-mortem)"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
+
+from pydantic import TypeAdapter, ValidationError
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
@@ -26,6 +27,7 @@ except (ValueError, RecursionError, MemoryError) as error:
     print(json.dumps([type(error).__name__, str(error), None]))
 """
 """Run in the sandbox: the interpreter that will read the code judges it, and what it holds cannot harm the host."""
+_PROBLEM = TypeAdapter(tuple[str, str, int | None])
 
 
 class Rewrite(BaseTool):
@@ -105,7 +107,7 @@ def _syntax_error(workspace: Workspace, path: str, source: SourceFile) -> str | 
     if not lines:
         return None
     try:
-        kind, message, line = json.loads(lines[-1])
-    except ValueError:
+        kind, message, line = _PROBLEM.validate_json(lines[-1])
+    except ValidationError:
         return None
     return f"{kind}: {message} (line {line})" if line else f"{kind}: {message}"

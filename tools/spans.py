@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = ["MODULE", "Span", "enclosing", "spans"]
 
+LONGEST = 2_000_000
 MODULE = "<module>"
 """What lines outside any function or class belong to."""
 
@@ -24,7 +25,11 @@ class Span:
 
 
 def spans(source: str) -> tuple[Span, ...] | None:
-    """All functions and classes of `source`, outer before inner; None where it is no Python that can be parsed."""
+    """All functions and classes of `source`, outer before inner; None where it is no Python that can be parsed, or has
+    more than two million characters.
+    """
+    if len(source) > LONGEST:
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)

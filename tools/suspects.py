@@ -7,6 +7,7 @@ and the frame that failed.
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -22,12 +23,15 @@ from gumshoe.tools.source import read_source
 from gumshoe.tools.spans import Span, spans
 from gumshoe.tools.text import plural
 
-__all__ = ["Spectrum", "Suspect", "Suspects", "describe_suspect", "rank", "shown_suspects"]
+__all__ = ["Spectrum", "Suspect", "Suspects", "describe_suspect", "rank", "read_spectrum", "shown_suspects"]
 
 _SHOWN = 8
 _RECORD = "lines.json"
 
-Count = Annotated[int, Field(ge=0)]
+_FILE_BYTES = 16 << 20
+_FILES = 2000
+
+Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class Spectrum(BaseModel):
@@ -39,8 +43,8 @@ class Spectrum(BaseModel):
 
     failed: Count
     passed: Count
-    lines: dict[str, dict[int, tuple[Count, Count]]]
-    distances: dict[str, dict[int, Count]] = Field(default_factory=dict)
+    lines: dict[str, dict[Count, tuple[Count, Count]]] = Field(max_length=_FILES)
+    distances: dict[str, dict[Count, Count]] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,14 +136,23 @@ def _suspects_of(path: str, functions: Sequence[Span], spectrum: Spectrum, formu
         )
 
 
+def read_spectrum(data: bytes) -> Spectrum:
+    """What the plugin wrote; programs in the sandbox can write to its file, too. Raises ValueError."""
+    if len(data) > _FILE_BYTES:
+        raise ValueError(f"more than {_FILE_BYTES} bytes")
+    try:
+        return Spectrum.model_validate_json(data)
+    except ValidationError as error:
+        raise ValueError(f"not a spectrum: {error.error_count()} errors") from None
+
+
 def _measure(workspace: Workspace) -> tuple[TestRun, Spectrum]:
     """Runs the tests under the plugin. Raises ToolFailure where that tells nothing."""
     record = f"{workspace.sandbox.support}/{_RECORD}"
     run = workspace.run_tests(plugins={"gumshoe_suspects": {"GUMSHOE_LINES": record}})
     try:
-        written = json.loads(workspace.sandbox.read_file(record, inside=False))
-        return run, Spectrum.model_validate(written)
-    except (OSError, ValueError, ValidationError):
+        return run, read_spectrum(workspace.sandbox.read_file(record, inside=False))
+    except (OSError, ValueError):
         why = "they ran too long" if run.result.timed_out else "they are not run by pytest in one process"
         raise ToolFailure("no_spectrum", f"The tests could not be followed: {why}. Use eval and pdb.") from None
 
@@ -148,6 +161,8 @@ def _functions(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span
     """The functions of the files that ran and that the agent may see."""
     functions: dict[str, tuple[Span, ...]] = {}
     for path in sorted(spectrum.lines):
+        if posixpath.normpath(path) != path:
+            continue  # The plugin writes every path in one way.
         try:
             source = "\n".join(read_source(workspace.read_text(path)).shown)
         except ToolFailure:

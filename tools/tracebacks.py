@@ -11,7 +11,7 @@ from gumshoe.tools.text import cut_line
 
 __all__ = ["describe_frame", "exception_text", "printed_frames"]
 
-_FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d*)(?:, in (?P<function>\S+))?')
+_FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"}
 _LINE_LIMIT = 160
 
@@ -48,9 +48,8 @@ def exception_text(printed: str) -> str:
     if last is None:
         return printed.strip()
     rest = lines[last + 1 :]
-    while rest and (not rest[0].strip() or rest[0].startswith("    ")):
-        rest = rest[1:]
-    return "\n".join(rest).strip() or printed.strip()
+    code = (number for number, line in enumerate(rest) if line.strip() and not line.startswith("    "))
+    return "\n".join(rest[next(code, len(rest)) :]).strip() or printed.strip()
 
 
 def describe_frame(frame: DebugFrame) -> str:

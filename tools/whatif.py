@@ -9,17 +9,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, WithJsonSchema
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import Observation, TestOutcome
+from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.debug_session import debug_argv
 from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.text import cut_line, plural
 
-__all__ = ["MOST_VARIANTS", "Variant", "WhatIf"]
+__all__ = ["MOST_VARIANTS", "Answer", "Variant", "WhatIf", "read_answers"]
 
 MOST_VARIANTS = 16
 _NAMED = 6
@@ -56,6 +57,19 @@ _SHAPE = {
     },
     "required": ["path", "line", "do"],
 }
+
+
+class Answer(BaseModel):
+    """What became of one run, as its process tells it: the exit code, None for one that was stopped, and how often the
+    changed line was reached; or why the change cannot be made.
+    """
+
+    exit_code: int | None = Field(default=None, ge=-(1 << 31), lt=1 << 31)
+    hits: int = Field(default=0, ge=0, lt=1 << 63)
+    error: str | None = None
+
+
+_ANSWERS = TypeAdapter(list[Answer])
 _Variants = Annotated[list[Variant], WithJsonSchema({"type": "array", "items": _SHAPE})]
 
 
@@ -83,15 +97,13 @@ class WhatIf(BaseTool):
             _result(variant, answer, outcomes[0], found, answers[0])
             for variant, answer, found in zip(variants, answers[1:], outcomes[1:], strict=True)
         ]
-        unchanged = {"exit_code": answers[0].get("exit_code"), "outcomes": outcomes[0]}
+        unchanged = {"exit_code": answers[0].exit_code, "outcomes": outcomes[0]}
         lines = [_describe_unchanged(answers[0], outcomes[0])]
         lines += [f"{number} {_describe(result)}" for number, result in enumerate(results, start=1)]
         return self.observe("\n".join(lines), {"unchanged": unchanged, "variants": results})
 
 
-def _measure(
-    workspace: Workspace, variants: Sequence[Variant]
-) -> tuple[list[Mapping[str, Any]], list[dict[str, JsonValue]]]:
+def _measure(workspace: Workspace, variants: Sequence[Variant]) -> tuple[list[Answer], list[dict[str, JsonValue]]]:
     """What became of each run, and the outcomes of its tests; the unchanged run comes first. Raises ToolFailure."""
     sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
     sandbox.prepare_support()
@@ -110,7 +122,7 @@ def _measure(
     ran = sandbox.run(argv, env=env, timeout=timeout + _MARGIN_S)
     sandbox.restore(before)
     try:
-        answers = json.loads(sandbox.read_file(f"{folder}/answer.json", inside=False))
+        answers = read_answers(sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
     except (OSError, ValueError):
         why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
@@ -120,35 +132,39 @@ def _measure(
 def _outcomes(workspace: Workspace, record: str) -> dict[str, JsonValue]:
     """Test to outcome."""
     try:
-        written = workspace.sandbox.read_file(record, inside=False).decode("utf-8", "replace")
+        written = workspace.sandbox.read_file(record, inside=False)
     except OSError:
         return {}
-    found: dict[str, JsonValue] = {}
-    for line in written.splitlines():
-        try:
-            outcome = TestOutcome.model_validate_json(line)
-        except ValidationError:
-            continue  # A line that was cut off.
-        found[outcome.id] = outcome.outcome
-    return found
+    return {outcome.id: outcome.outcome for outcome in read_outcomes(written)}
+
+
+def read_answers(data: bytes, count: int) -> list[Answer]:
+    """The answers in the file that the runs' parent wrote. Raises ValueError where it does not hold so many."""
+    try:
+        answers = _ANSWERS.validate_json(data)
+    except ValidationError:
+        raise ValueError("not a list of answers") from None
+    if len(answers) != count:
+        raise ValueError(f"{len(answers)} answers, not {count}")
+    return answers
 
 
 def _result(
     variant: Variant,
-    answer: Mapping[str, Any],
+    answer: Answer,
     before: Mapping[str, JsonValue],
     after: Mapping[str, JsonValue],
-    unchanged: Mapping[str, Any],
+    unchanged: Answer,
 ) -> dict[str, JsonValue]:
     """The variant, how its run ended, and the tests whose outcome differs from the unchanged run."""
-    over = answer.get("exit_code") is not None
+    over = answer.exit_code is not None
     return {
         **variant.model_dump(),
-        "error": answer.get("error"),
-        "timed_out": "error" not in answer and not over,
-        "hits": answer.get("hits", 0),
-        "exit_code": answer.get("exit_code"),
-        "unchanged_exit_code": unchanged.get("exit_code"),
+        "error": answer.error,
+        "timed_out": answer.error is None and not over,
+        "hits": answer.hits,
+        "exit_code": answer.exit_code,
+        "unchanged_exit_code": unchanged.exit_code,
         "passes": [test for test, outcome in after.items() if outcome in _PASSED and before.get(test) not in _PASSED],
         "fails": [
             test
@@ -161,9 +177,9 @@ def _result(
     }
 
 
-def _describe_unchanged(answer: Mapping[str, Any], outcomes: Mapping[str, JsonValue]) -> str:
+def _describe_unchanged(answer: Answer, outcomes: Mapping[str, JsonValue]) -> str:
     if not outcomes:
-        code = answer.get("exit_code")
+        code = answer.exit_code
         return "unchanged: " + ("timed out" if code is None else f"exit code {code}")
     failing = sum(outcome in ("failed", "error") for outcome in outcomes.values())
     return f"unchanged: {failing} of {plural(len(outcomes), 'test')} fail"

@@ -1,6 +1,7 @@
 """Running programs, seen from the warden: the launcher's process and the jobs that it starts."""
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -9,6 +10,8 @@ import time
 from gumshoe.env.inside import launcher
 from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_readable
 
+STATUS = re.compile(rb"(supervisor|pid|exit) (\d{1,9})\Z")
+NAMES = {b"supervisor": "supervisor", b"pid": "pid", b"exit": "exit_code"}
 PROGRAM = """\
 import os, sys
 data = b""
@@ -95,13 +98,9 @@ class Job:
         lines = self._buffer.split(b"\n")
         self._buffer = lines.pop()
         for line in lines:
-            word, number = line.split()
-            if word == b"pid":
-                self.pid = int(number)
-            elif word == b"supervisor":
-                self.supervisor = int(number)
-            else:
-                self.exit_code = int(number)
+            known = STATUS.match(line)
+            if known:
+                setattr(self, NAMES[known.group(1)], int(known.group(2)))
         if not data:
             self.over = True
             if self.exit_code is None:

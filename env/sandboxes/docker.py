@@ -29,7 +29,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from docker.errors import APIError, NotFound
-from docker.types import LogConfig, Ulimit
+from docker.types import LogConfig
 from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
 
@@ -47,7 +47,6 @@ ENVIRONMENT = {"LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"
 READ_BYTES = 1 << 16
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 SHARED_MEMORY_MB = 64
-OPEN_FILES, PROCESSES = 4096, 16384
 REMOVE_TRIES, REMOVE_PAUSE_S = 50, 0.1
 ENDING = re.compile(r"container state improper|could not be stopped|removal of container .* is already in progress")
 
@@ -94,7 +93,9 @@ class DockerBackend:
             engine.reap_once(os.getpid(), self._engine)
             self._client = engine.connect(self._engine)
             if self._environment is not None:
-                self.image = environment_image(self._client, self._environment, self.image)
+                self.image = environment_image(
+                    self._client, self._environment, self.image, engine.ulimits(self._engine)
+                )
             with self._profile() as profile:
                 self._container = self._create(argv, profile)
             self.image_digest = self._container.attrs.get("Image")
@@ -139,7 +140,7 @@ class DockerBackend:
             shm_size=f"{SHARED_MEMORY_MB}m",
             read_only=self._read_only,
             tmpfs=dict.fromkeys(self._in_memory, options),
-            ulimits=self._ulimits(),
+            ulimits=engine.ulimits(self._engine),
             log_config=LogConfig(type="none"),
             working_dir="/",
         )
@@ -153,17 +154,8 @@ class DockerBackend:
         with tempfile.NamedTemporaryFile("w", prefix="gumshoe-", suffix=".json") as file:
             file.write(docker_profile())
             file.flush()
+            os.fchmod(file.fileno(), 0o644)  # The service may be another user's.
             yield file.name
-
-    def _ulimits(self) -> list[Ulimit]:
-        """Podman's defaults ask for more open files and processes than a service may grant that lacks privileges; how
-        many processes there may be is limited for the whole container, more strictly.
-        """
-        limits = [Ulimit(name="core", soft=0, hard=0)]
-        if self._engine is engine.PODMAN:
-            limits += [Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)]
-            limits += [Ulimit(name="nproc", soft=PROCESSES, hard=PROCESSES)]
-        return limits
 
     def _hang_up(self) -> None:
         """Closes the terminal's connection, and the response that holds it."""

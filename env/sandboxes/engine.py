@@ -15,6 +15,7 @@ from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import Ulimit
 from requests.exceptions import RequestException
 
 from gumshoe.env.sandboxes.owners import identity, is_running
@@ -35,12 +36,14 @@ __all__ = [
     "labels",
     "reap_once",
     "reap_orphans",
+    "ulimits",
 ]
 
 LABEL = "gumshoe.run"
 HOST_LABEL = "gumshoe.host"
 PROCESS_LABEL = "gumshoe.process"
 TIMEOUT_S = 120
+OPEN_FILES, PROCESSES = 4096, 16384
 NO_IMAGE = re.compile(r"no such image|image not known", re.IGNORECASE)
 RUN_ID = secrets.token_hex(8)
 
@@ -162,6 +165,19 @@ def engine_facts(engine: Engine) -> str:
     runtimes = ", ".join(sorted(info.get("Runtimes") or ())) or "unknown"
     options = ", ".join(str(each).removeprefix("name=") for each in info.get("SecurityOptions") or ()) or "none"
     return f"runtimes {runtimes} (default {info.get('DefaultRuntime') or 'unknown'}); security: {options}"
+
+
+def ulimits(engine: Engine) -> list[Ulimit]:
+    """The limits of each process in a container.
+
+    Podman's defaults ask for more open files and processes than a service may grant that lacks privileges; how many
+    processes there may be is limited for the whole container, more strictly.
+    """
+    limits = [Ulimit(name="core", soft=0, hard=0)]
+    if engine is PODMAN:
+        limits += [Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)]
+        limits += [Ulimit(name="nproc", soft=PROCESSES, hard=PROCESSES)]
+    return limits
 
 
 def labels() -> dict[str, str]:

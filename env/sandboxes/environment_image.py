@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import tarfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from docker.errors import ContainerError, ImageNotFound
+from docker.types import Ulimit
 
 from gumshoe.env.environments import INSIDE, InstalledEnvironment, find_environment
 from gumshoe.errors import TaskError
@@ -23,8 +25,11 @@ RELINKED = ("bin/python", "bin/python3", "pyvenv.cfg")
 _lock = threading.Lock()
 
 
-def environment_image(client: Any, name: str, base: str) -> str:
+def environment_image(client: Any, name: str, base: str, ulimits: Sequence[Ulimit] = ()) -> str:
     """The image that is `base` with this environment at /environment, made where it is not there yet.
+
+    Args:
+        ulimits: of the processes that look at `base`.
 
     Raises:
         TaskError: the environment is not on this machine, or the image's Python is of another version.
@@ -36,13 +41,15 @@ def environment_image(client: Any, name: str, base: str) -> str:
         try:
             client.images.get(image)
         except ImageNotFound:
-            _make(client, find_environment(name), base, tag)
+            _make(client, find_environment(name), base, tag, list(ulimits))
     return image
 
 
-def _make(client: Any, environment: InstalledEnvironment, base: str, tag: str) -> None:
+def _make(client: Any, environment: InstalledEnvironment, base: str, tag: str, ulimits: list[Ulimit]) -> None:
     try:
-        output = client.containers.run(base, ["python3", "-c", ASK], entrypoint=[], network_mode="none", remove=True)
+        output = client.containers.run(
+            base, ["python3", "-c", ASK], entrypoint=[], network_mode="none", ulimits=ulimits, remove=True
+        )
     except ContainerError as error:
         raise TaskError(f"image {base} has no python3: {str(error.stderr)[:200]}") from None
     version, python = output.decode("utf-8", "replace").split()

@@ -17,6 +17,8 @@ LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
 MOST_WORDS = 4_000_000
 """Characters of an episode that can be searched; what is beyond is not found."""
+LARGEST = 1 << 63
+"""What an integer of the index is below."""
 MOST_STEPS = 2_000
 """Turns that the strip shows."""
 
@@ -163,7 +165,7 @@ def row_of_journal(entries: Sequence[Mapping[str, Any]]) -> Row:
         outcome="running",
         stop="running",
         steps=len(completions),
-        tokens=usage.total() or None,
+        tokens=(usage.total() or None) if abs(usage.total()) < LARGEST else None,
         strip="".join(_stated_letter(_text(completion, "text")) for completion in completions[:MOST_STEPS]),
     )
 
@@ -246,7 +248,7 @@ def _locations(data: Mapping[str, Any]) -> list[Lines] | None:
 def _tokens(usage: Mapping[str, Any]) -> int | None:
     found = [_number(usage, name) for name in ("prompt_tokens", "completion_tokens")]
     known = [int(value) for value in found if value is not None]
-    return sum(known) if known else None
+    return sum(known) if known and abs(sum(known)) < LARGEST else None
 
 
 def _seconds(steps: Sequence[Mapping[str, Any]]) -> float | None:
@@ -281,8 +283,10 @@ def _cut(text: str) -> str:
 
 
 def _number(data: Mapping[str, Any], name: str) -> float | None:
-    """A number that JSON can hold; True is none."""
+    """A number that JSON and the index can hold, a large one as a float; True is none."""
     value = data.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if abs(value) < 1e300 else None
+    if not abs(value) < 1e300:
+        return None
+    return value if abs(value) < LARGEST else float(value)

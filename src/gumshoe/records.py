@@ -325,7 +325,7 @@ class DebugFrame(Record):
     """One stack frame of a stopped program, innermost last. `path` is relative to the workspace where it is in it."""
 
     path: str
-    line: LineNumber
+    line: LineNumber = Field(lt=1 << 31)
     function: str
     code: str = ""
     local_values: dict[str, str] = Field(default_factory=dict, description="name to repr, shortened")

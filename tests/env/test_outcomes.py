@@ -10,7 +10,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_outcomes
+from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.tools.outcomes import read_outcomes
 
 SUITE = '''
 import sys

@@ -111,7 +111,7 @@ def resume(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["trajectories.jsonl", "failures.jsonl"])
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_damaged_lines(name: str, data: st.DataObject) -> None:
     sound = TRAJECTORY if name.startswith("traj") else FAILURE
@@ -124,7 +124,7 @@ def _or_none(read: Callable[[Path], Any], folder: Path) -> list[Any]:
     return list(read(folder)) if (folder / "trajectories.jsonl").exists() else []
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(content=damaged(JOURNAL))
 def test_a_damaged_journal(content: bytes) -> None:
     def replay(folder: Path) -> None:
@@ -148,7 +148,7 @@ def _replayed(replay: Callable[[Path], None], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "state.json"])
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(content=LINES | st.binary(max_size=200) | st.sampled_from([b"a: &x [*x]", b"? [a]\n: b", b"{a: b: c}"]))
 def test_a_damaged_config_or_state(name: str, content: bytes) -> None:
     in_folder({name: content}, resume)

@@ -7,6 +7,7 @@ comes from no file. Test suites may well change their runner: original files and
 """
 
 import builtins
+import contextlib
 import sys
 
 HOOKS = (
@@ -23,6 +24,7 @@ HOOKS = (
     "pytest_exception_interact",
     "pytest_sessionfinish",
 )
+CODE = type((lambda: None).__code__)
 KINDS = (staticmethod, classmethod)
 WRAPPED = 20
 
@@ -172,3 +174,63 @@ def _exceptions():
     for name, value in vars(builtins).items():
         if isinstance(value, type) and issubclass(value, BaseException):
             yield name, value
+
+
+class Definitions:
+    """The functions that test modules define, as the runner compiled them.
+
+    Args:
+        changed: whether the file of this name was changed by the patch.
+    """
+
+    def __init__(self, changed):
+        self._changed = changed
+        self._codes = set()
+        self._names = {}
+
+    def note(self, code):
+        """Takes in the code of a module."""
+        if not self._changed(code.co_filename):
+            waiting = [code]
+            while waiting:
+                inner = [each for each in waiting.pop().co_consts if isinstance(each, CODE)]
+                self._codes.update(inner)
+                self._names.setdefault(code.co_filename, set()).update(each.co_name for each in inner)
+                waiting.extend(inner)
+
+    def load(self, module):
+        """Takes in a module that was imported without the help of the runner. Its file must not have changed since."""
+        file = getattr(module, "__file__", None) or ""
+        if file not in self._names and file.endswith(".py"):
+            self._names[file] = set()
+            with contextlib.suppress(OSError, SyntaxError, ValueError), open(file, "rb") as source:
+                self.note(compile(source.read(), file, "exec", 0, True))
+
+    def holds(self, function, name, module):
+        """Whether a test of this name in a module is still what the module defines.
+
+        It may be a function that comes from an original file instead, such as a decorator's, and what a decorator of a
+        changed file made of it.
+        """
+        known = self._names.get(getattr(module, "__file__", None), ())
+        if name not in known or self._defined(function):
+            return True
+        if getattr(function, "__globals__", None) is vars(module):  # Its code was taken from elsewhere.
+            return False
+        file = function.__code__.co_filename
+        return not (self._changed(file) or file.startswith("<")) or any(map(self._defined, _held(function)))
+
+    def _defined(self, function):
+        return getattr(function, "__code__", None) in self._codes
+
+
+def _held(function):
+    """The functions that a decorated function refers to."""
+    found = []
+    while function is not None and len(found) < WRAPPED:
+        found.append(function)
+        for cell in getattr(function, "__closure__", None) or ():
+            with contextlib.suppress(ValueError):  # An empty one.
+                found.append(cell.cell_contents)
+        function = getattr(function, "__wrapped__", None)
+    return found

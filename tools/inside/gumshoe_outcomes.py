@@ -66,10 +66,11 @@ class Outcomes:
     def _write(self, name, outcome, otherwise):
         message = self._messages.pop(name, "") or otherwise
         frames = self._frames.pop(name, [])
-        line = json.dumps({"id": name or "collection", "outcome": outcome, "message": message, "frames": frames})
+        facts = {"id": name or "collection", "outcome": outcome, "message": message, "frames": frames}
+        line = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")  # half a surrogate pair: "?"
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(descriptor, line.encode("ascii") + b"\n")
+            os.write(descriptor, line + b"\n")
         finally:
             os.close(descriptor)
 

@@ -21,3 +21,17 @@ def holds_tests(path: str) -> bool:
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     in_folder = any(folder in _TEST_FOLDERS or folder.endswith(("_tests", "_testcases")) for folder in folders)
     return in_folder or name in _TEST_FILES or name.startswith("test_") or name.endswith(("_test.py", "_tests.py"))
+
+
+def test_file_stamps(root):
+    """The test files below a folder, and what tells whether one was written: its time of change cannot be set."""
+    found = {}
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in FOREIGN]
+        prefix = folder[len(root) :].strip("/") + "/"
+        for name in names:
+            path = (prefix + name).lstrip("/")
+            if name.endswith(".py") and holds_tests(path):
+                facts = os.lstat(os.path.join(folder, name))
+                found[path] = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    return found

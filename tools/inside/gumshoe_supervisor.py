@@ -18,7 +18,8 @@ The answer is `{"report": path, "sha256": hex}`, or `{"failed": text}`. The file
 
 The tests run in a process of their own, which reports over a socket that it holds from before it loads any code under
 test. Every report carries a keyed digest and its number; a report that does not fit is a problem. When the process
-ends, everything that it started is killed before the answer is written, so that nothing is left that could change it.
+ends, everything that it started is killed before the answer is written, so that nothing is left that could change it,
+and the test files must be as they were.
 This process cannot be traced, and only it holds the way to the host.
 """
 
@@ -35,8 +36,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from gumshoe_channel import Channel  # noqa: E402 - the interpreter is isolated and does not look here by itself
+from gumshoe_project import test_file_stamps  # noqa: E402
 from gumshoe_reports import Output, Reports  # noqa: E402
 
+del sys.path[0]  # What is written there later must not be imported.
 CHUNK = 1 << 16
 KILL_S = 10.0
 LOAD_S = 60.0
@@ -94,6 +97,7 @@ class Tests:
 
     def run(self, order):
         """Has the tests run until they end or their time is up."""
+        self.originals = test_file_stamps(self.request["root"])
         self.started = time.time()
         if not self.loaded:
             self._start("fd")
@@ -179,6 +183,11 @@ class Tests:
                 break
             self._read(ready)
         self.reports.end()
+        now = test_file_stamps(self.request["root"])
+        changed = sorted(path for path, stamp in self.originals.items() if now.get(path) != stamp)
+        if changed:
+            text = "test files were changed while the tests ran: " + ", ".join(changed[:LEFT_SHOWN])
+            self.reports.events.insert(0, ["tampered", text])
         return {
             "exit_code": self.exit_code,
             "timed_out": self.timed_out,

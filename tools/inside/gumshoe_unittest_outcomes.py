@@ -46,6 +46,6 @@ def _write(path, test, outcome, detail):
     message = ""
     if isinstance(detail, tuple):
         message = "".join(traceback.format_exception_only(detail[0], detail[1])).strip()[:700]
-    line = json.dumps({"id": test.id(), "outcome": outcome, "message": message})
-    with open(path, "a") as file:
-        file.write(line + "\n")
+    line = json.dumps({"id": test.id(), "outcome": outcome, "message": message}, ensure_ascii=False)
+    with open(path, "ab") as file:
+        file.write(line.encode("utf-8", "replace") + b"\n")

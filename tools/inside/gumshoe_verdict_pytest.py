@@ -8,12 +8,14 @@ import os
 import time
 
 import pytest
-from gumshoe_integrity import Watch
+from _pytest.assertion import rewrite
+from gumshoe_integrity import Definitions, Watch
 from gumshoe_outcomes import Outcomes, plain_message
 
 RUNNER = ("_pytest", "pytest", "pluggy", "unittest", "gumshoe_outcomes", "gumshoe_verdict_pytest")
 # The runner is looked at again after a test only when this many times the cost of looking has passed.
 CHECK_EVERY = 20
+REPLACED = "the code of {} was replaced"
 ASIDE = "the code under test left the test: "
 
 
@@ -48,6 +50,7 @@ class Reporter(Outcomes):
         self._ends = ends
         self._returned = set()
         self._codes = {}
+        self._definitions = Definitions(changed)
         self._watch = watch
         self._cost = self._checked = 0.0
         self._reported = set()
@@ -61,6 +64,7 @@ class Reporter(Outcomes):
         if own:  # Pytest's own repository, whose tests run and change the very pytest that runs them.
             self._watch = None
         else:
+            rewrite.exec = self._execute
             self._watch.begin(self._changed)
             self._check()
 
@@ -69,6 +73,15 @@ class Reporter(Outcomes):
         for item in session.items:
             function = getattr(item, "function", None)
             self._codes[item.nodeid] = getattr(function, "__code__", None)
+            name = getattr(item, "originalname", None) or item.name
+            if self._codes[item.nodeid] and not self._definitions.holds(function, name, getattr(item, "module", None)):
+                self._tampered(REPLACED.format(item.nodeid))
+
+    def _execute(self, code, namespace):
+        """In place of the built-in function where pytest executes test modules."""
+        __tracebackhide__ = True
+        self._definitions.note(code)
+        exec(code, namespace)  # noqa: S102 - as pytest does
 
     def pytest_collectreport(self, report):
         """A file that could not be collected."""
@@ -84,9 +97,7 @@ class Reporter(Outcomes):
         """Has every test return to this plugin."""
         run = item.runtest
         returned = self._returned
-        code = getattr(getattr(item, "function", None), "__code__", None)
-        if code is not self._codes.get(item.nodeid, code):
-            self._tampered("the code of {} was replaced".format(item.nodeid))
+        self._check_code(item)
 
         def runtest():
             value = run()
@@ -96,7 +107,13 @@ class Reporter(Outcomes):
         item.runtest = runtest
         yield
         item.__dict__.pop("runtest", None)
+        self._check_code(item)
         self._check()
+
+    def _check_code(self, item):
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        if code is not self._codes.get(item.nodeid, code):
+            self._tampered(REPLACED.format(item.nodeid))
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):

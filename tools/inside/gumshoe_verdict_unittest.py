@@ -12,7 +12,7 @@ import sys
 import traceback
 import unittest
 
-from gumshoe_integrity import Watch
+from gumshoe_integrity import Definitions, Watch
 from gumshoe_project import project_path
 
 SYMPY = ("sympy.testing.runtests", "sympy.utilities.runtests")
@@ -23,12 +23,23 @@ ASIDE = "the code under test left the test: "
 def report_unittest(send, changed):
     """Has every `unittest.TestResult` of this process report."""
     running = {}
+    definitions = Definitions(changed)
+
+    def check_code(test):
+        kind, name = type(test), getattr(test, "_testMethodName", None)
+        module, function = sys.modules.get(kind.__module__), getattr(kind, name or "", None)
+        if hasattr(function, "__code__"):
+            definitions.load(module)
+            if not definitions.holds(function, name, module):
+                send("tampered", "the code of {} was replaced".format(test.id()))
 
     def start(result, test, *rest):
         running[id(test)] = ("", "the test ended without an outcome")
         send("start", test.id())
+        check_code(test)
 
     def stop(result, test, *rest):
+        check_code(test)
         outcome, message = running.pop(id(test), ("", "the test was not begun"))
         send("result", test.id(), outcome or "error", message, test.shortDescription() or "")
         for text in watch.differences():

@@ -1,0 +1,216 @@
+"""Whatever a sandbox hands to the host is read within bounds, or refused with the error that stands for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from gumshoe.env.inside import jobs, launcher
+from gumshoe.env.inside.messages import read_object
+from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.env.verifier.reports import check_report
+from gumshoe.errors import SandboxError
+from gumshoe.protocols import SessionReply, Workspace
+from gumshoe.tools.bash import Bash
+from gumshoe.tools.debug_answers import read_answer, read_breakpoints
+from gumshoe.tools.debug_text import describe_results, program_output
+from gumshoe.tools.formulas import FORMULAS
+from gumshoe.tools.outcomes import read_outcomes
+from gumshoe.tools.spans import Span
+from gumshoe.tools.suspects import rank, read_spectrum
+from gumshoe.tools.tracebacks import exception_text, printed_frames
+from gumshoe.tools.whatif import Answer, read_answers
+
+CPU_S = 2.0
+"""What one piece of junk may cost the host."""
+TEXT = st.text(st.characters(codec=None), max_size=8)
+NUMBERS = st.integers() | st.integers(-(10**30), 10**30) | st.floats() | st.sampled_from([0, 1, -1, 1 << 31, 1 << 63])
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=8,
+)
+BOMBS = st.sampled_from(
+    [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe", b"\n" * 300_000]
+)
+FRAME = {"path": "a.py", "line": 3, "function": "f", "code": "x = 1", "local_values": {"x": "1"}}
+OUTCOME = {"id": "t.py::a", "outcome": "failed", "message": "no", "title": "", "frames": [FRAME]}
+SPECTRUM = {"failed": 1, "passed": 2, "lines": {"a.py": {"3": [1, 2]}}, "distances": {"a.py": {"1": 0}}}
+STOP = {"path": "a.py", "line": 3, "function": "f", "reason": "breakpoint", "source": [[3, "x"]], "breakpoint": 1}
+BREAKPOINT = {"number": 1, "path": "a.py", "line": 3, "condition": None, "enabled": True}
+ANSWER = {
+    "state": "stopped",
+    "results": [{"command": "c", "output": "x", "stop": STOP}],
+    "stop": STOP,
+    "frames": [FRAME],
+    "index": 0,
+    "breakpoints": [BREAKPOINT],
+    "checkpoints": ["one"],
+}
+REPORT = {
+    "events": [["start", "a"], ["result", "a", "passed", "", ""], ["end", 0], ["final"]],
+    "exit_code": 0,
+    "timed_out": False,
+    "duration_s": 0.1,
+    "output": "",
+    "left": [],
+    "problems": [],
+}
+
+
+@contextmanager
+def bounded() -> Generator[None]:
+    """What is read inside costs this thread no more than it may."""
+    began = time.thread_time()
+    yield
+    assert time.thread_time() - began < CPU_S
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, sound: Any) -> Any:
+    """A sound value, some parts of which are replaced by anything, left out, or given twice."""
+    if draw(st.integers(0, 5)) == 0:
+        return draw(ANYTHING)
+    if isinstance(sound, dict):
+        parts = cast("dict[str, Any]", sound)
+        kept = {name: draw(spoiled(part)) for name, part in parts.items() if draw(st.integers(0, 9))}
+        return {**kept, **(draw(st.dictionaries(TEXT, ANYTHING, max_size=1)) if draw(st.booleans()) else {})}
+    if isinstance(sound, list):
+        return [draw(spoiled(part)) for part in cast("list[Any]", sound) * draw(st.integers(0, 2))]
+    return draw(ANYTHING) if draw(st.integers(0, 7)) == 0 else sound
+
+
+def junk(sound: Any) -> st.SearchStrategy[bytes]:
+    """A file in which this value is expected."""
+    return spoiled(sound).map(_as_bytes) | st.binary(max_size=60) | BOMBS
+
+
+def _as_bytes(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+@given(st.lists(junk(OUTCOME), max_size=4).map(b"\n".join))
+@example(b'{"id": "a", "outcome": "passed"}\n' * 500_000)
+@example(b"\n".join(b'{"id": "%d", "outcome": "passed", "message": "%s"}' % (n, b"x" * 60_000) for n in range(600)))
+def test_outcomes(data: bytes) -> None:
+    with bounded():
+        read = read_outcomes(data)
+    assert sum(len(one.model_dump_json()) for one in read) < 64 << 20
+    json.dumps([one.model_dump() for one in read]).encode()
+
+
+@given(
+    st.text(max_size=200)
+    | st.lists(st.sampled_from(["test_a (x.B)", "ok", "=" * 70, "FAIL: test_a (x.B)"])).map("\n".join)
+)
+@example("=" * 70 + "\n" + "FAIL: test_a (x.B)\n" * 50_000)
+@example("test_a (x.B) ... " * 14_000)
+@example(("=" * 70 + "\nFAIL: test_a (x.B)\n" + "-" * 70 + "\n") * 1600)
+@example(" " * 250_000 + "x")
+@example('File "/w/a.py", line ' + "9" * 5000)
+@example('File "/w/a.py", line 1\n' + "\n" * 250_000)
+@example("\x1b[0" * 60_000)
+@example("\x1b]" * 60_000)
+def test_what_was_printed(output: str) -> None:
+    with bounded():
+        parse_unittest(output)
+        parse_sympy(output)
+        printed_frames(output, "/w")
+        exception_text(output)
+        program_output(output)
+
+
+@given(junk(SPECTRUM), st.sampled_from(sorted(FORMULAS)))
+@example(
+    b'{"failed":1,"passed":1,"lines":{"a.py":{' + b",".join(b'"%d":[1,2]' % n for n in range(900_000)) + b"}}}",
+    "ochiai",
+)
+def test_the_spectrum(data: bytes, formula: str) -> None:
+    with bounded(), suppress(ValueError):
+        spectrum = read_spectrum(data)
+        if spectrum.failed:
+            rank(spectrum, {path: (Span("f", 1, 9),) for path in spectrum.lines}, FORMULAS[formula])
+
+
+@given(junk([{"exit_code": 1, "hits": 2}, {"error": "no"}]))
+def test_answers_about_changed_lines(data: bytes) -> None:
+    with bounded(), suppress(ValueError):
+        assert all(isinstance(one, Answer) for one in read_answers(data, 2))
+
+
+@given(spoiled(ANSWER))
+@example({**ANSWER, "results": [{"command": "c", "output": "", "stop": None}]})
+@example({**ANSWER, "results": [{"command": "c", "output": "", "stop": {**STOP, "breakpoint": None}}]})
+@example({**ANSWER, "breakpoints": [BREAKPOINT] * 100_000})
+@example({**ANSWER, "results": [{"command": "c", "output": "x" * (7 << 20)}]})
+def test_answers_of_the_debugger(message: Any) -> None:
+    with bounded():
+        sent: Any = read_object(_as_bytes(message), 8 << 20)
+        if sent is not None:
+            read_breakpoints(sent)
+            answer = read_answer(sent)
+            if answer is not None:
+                "\n".join(describe_results(answer["results"])).encode()
+                assert len(answer["breakpoints"]) <= 200
+
+
+class OneReply:
+    """A shell's session that gives one answer; what `Sandbox.open_session` would give."""
+
+    def __init__(self, reply: SessionReply) -> None:
+        self._reply = reply
+
+    def request(self, message: Mapping[str, JsonValue], timeout: float) -> SessionReply:
+        """The answer."""
+        return self._reply
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@given(spoiled({"nonce": "1", "exit_code": 0}), st.text(max_size=50))
+def test_answers_of_the_shell(message: Any, output: str) -> None:
+    sent: Any = read_object(_as_bytes(message), 8 << 20)
+    reply = SessionReply(message=sent, output=output)
+    sandbox = SimpleNamespace(
+        support="/s/support", open_session=lambda argv, env: OneReply(reply), write_file=lambda *a, **k: None
+    )
+    limits = SimpleNamespace(command_timeout_s=1.0)
+    workspace = SimpleNamespace(sandbox=sandbox, task=SimpleNamespace(limits=limits))
+    with bounded():
+        seen = Bash().run(cast("Workspace", workspace), "true")
+    assert type(seen.data["exit_code"]) in (int, type(None))
+
+
+@given(st.lists(st.sampled_from([b"pid 3\n", b"exit 0\n", b"supervisor 2\n", b"exit\n"]) | st.binary(max_size=9)))
+def test_what_a_supervisor_says_of_a_program(pieces: list[bytes]) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Path(os.devnull).open() as null:
+        job = jobs.Job(SimpleNamespace(connection=ours), {"argv": ["true"]}, null.fileno(), null.fileno())
+        received = launcher.receive(theirs)
+        assert received is not None
+        status = received[1][2]
+        os.write(status, b"".join(pieces))
+        for number in received[1]:
+            os.close(number)
+        while not job.over:
+            job.read_status()
+        job.close()
+        assert type(job.exit_code) is int
+
+
+@given(junk(REPORT), st.booleans())
+def test_the_report_of_the_tests_of_a_verdict(data: bytes, direct: bool) -> None:
+    with bounded(), suppress(SandboxError):
+        check_report(data, direct=direct)
