@@ -26,11 +26,11 @@ TEMPLATE = """\
 # Anything here can be overridden in the run's own config. Keep this file private: it may hold keys.
 models:
   # gpt:
-  #   model: gpt-5.2                          # the name that the server knows
-  #   api_key_env: OPENAI_API_KEY             # where the key is, ...
+  #   model: gpt-5.2                          # the server's name for it
+  #   api_key_env: OPENAI_API_KEY             # environment variable with the key, ...
   #   api_key: sk-...                         # ... or the key itself
   #   max_tokens_name: max_completion_tokens
-  #   prices: {prompt: 1.75, cached: 0.175, completion: 14.0}     # dollars for a million tokens
+  #   prices: {prompt: 1.75, cached: 0.175, completion: 14.0}     # dollars per million tokens
   # local:
   #   model: my-model
   #   base_url: http://127.0.0.1:8000/v1      # vLLM, or any other OpenAI-compatible server

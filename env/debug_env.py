@@ -60,7 +60,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         oracle: names the tests that decide; without it, those of the original repository do.
         tools: the tools in use, or their names; default `DEFAULT_TOOLS`.
         sandbox: which sandbox, and its limits.
-        trusted: the actions come from a script of ours or a person. The `local` backend takes only these, and only on
+        trusted: the actions come from a built-in script or a person. The `local` backend takes only these, and only on
             built-in tasks, unless the config says `unsafe` (see SandboxConfig).
         eval_on_submit: `submit` asks for the verdict; without it, the reward is 0.0 and there is no `verdict`.
         render_mode: `ansi` makes `render` return the last observation's text.

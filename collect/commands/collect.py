@@ -30,10 +30,10 @@ EPILOG = """\
 examples:
   gumshoe collect configs/collect/demo.yaml
   gumshoe collect configs/collect/demo.yaml -p workers=8 -p tasks.limit=20 -p out=runs/try
-  gumshoe collect RUN/config.yaml            goes on where a stopped run was
+  gumshoe collect RUN/config.yaml            resumes a stopped run
 
-What --force-all and --force-failed replace goes to replaced.jsonl in the run folder.
-Ctrl-C once finishes the episodes at hand, twice stops at once. Both can be resumed with the same command.
+Trajectories replaced by --force-all or --force-failed move to replaced.jsonl in the run folder.
+Press Ctrl-C once to finish the running episodes, twice to stop immediately. Run the same command again to resume.
 """
 
 

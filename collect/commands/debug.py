@@ -28,10 +28,10 @@ examples:
   gumshoe debug . --entrypoint "pytest -x" --model gpt                      an entry of llm.yaml (see gumshoe init)
   gumshoe debug . --model my-model --endpoint http://127.0.0.1:8000/v1      a server of your own
   gumshoe debug . --model human                                             you are the agent
-  gumshoe debug ~/shop --model gpt --apply                                  and change the files
+  gumshoe debug ~/shop --model gpt --apply                                  and apply the patch
 
 The agent works on a copy in a sandbox. The patch goes to standard output, everything else to standard error. Your
-files are not touched unless --apply is given. Exit code 1: the tests still fail; the patch is printed all the same.
+files change only with --apply. Exit code 1: the tests still fail; the patch is still printed.
 """
 
 

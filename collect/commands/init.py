@@ -26,5 +26,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the file and says where."""
     path = arguments.path or llm_path()
     write_template(path)
-    print(f"{path}: name your models there; only you can read it")
+    print(f"{path}: add your models there; only you can read the file")
     return 0

@@ -18,22 +18,22 @@ STEPS = 1_000_000
 
 EPILOG = """\
 examples:
-  gumshoe play ledger                                a case of the casebook
-  gumshoe play casebook:casebook/ledger              the same, spelled out
-  gumshoe play tasks/casebook-synth:ID               a task of a set (see gumshoe tasks list)
+  gumshoe play ledger                                a bundled task
+  gumshoe play casebook:casebook/ledger              the same, in full
+  gumshoe play tasks/casebook-synth:ID               a task from a set (see gumshoe tasks list)
   gumshoe play local:path/to/repository              a repository of your own
   gumshoe play ledger --sandbox docker --tools view,pdb,rewrite,eval,submit
 
 what to type:
   view ledger/book.py 10 30       grep "def post" ledger       eval
   pdb b ledger/rates.py:27        pdb c                        pdb locals
-  pdb                             every line goes to the debugger, until Ctrl-D
-  suspects                        the functions that look most like the cause
+  pdb                             enter debugger mode; Ctrl-D leaves it
+  suspects                        rank functions by suspicion
   whatif [{path: ledger/book.py, line: 56, do: skip}]
-  rewrite ledger/rates.py 27 28   edit these lines, Ctrl-D when they are right
-  submit                          runs the tests a last time and ends
+  rewrite ledger/rates.py 27 28   edit these lines; Ctrl-D when done
+  submit                          verify the fix and end
 
-Nothing is saved: the patch is printed at the end. Without a terminal, lines are read from standard input.
+Nothing is saved; the patch is printed at the end. Without a terminal, commands are read from standard input.
 """
 
 

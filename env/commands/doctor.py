@@ -20,9 +20,9 @@ __all__ = ["configure", "run", "try_pytest"]
 
 EPILOG = """\
 examples:
-  gumshoe doctor                          what works, and what `auto` would pick
-  gumshoe doctor --image python:3.12      look for another image
-  gumshoe doctor --reap                   remove what runs have left whose process has died
+  gumshoe doctor                          what works, and what `auto` picks
+  gumshoe doctor --image python:3.12      check another image
+  gumshoe doctor --reap                   remove leftovers of dead runs
 """
 PROBE_TIMEOUT_S = 60.0
 ISOLATION = {

@@ -25,8 +25,8 @@ examples:
   gumshoe compare runs/eval/a:finetuned runs/eval/b:teacher      one arm of each
   gumshoe compare RUN RUN --metric solved --json
 
-RUN is the folder that `gumshoe eval` made. The interval is a bootstrap one of the mean of paired differences; p is that
-of McNemar's exact test, where a score is 0 or 1.
+RUN is a folder that `gumshoe eval` wrote. The interval is a bootstrap interval of the mean paired difference; p is from
+McNemar's exact test, for scores that are 0 or 1.
 """
 
 

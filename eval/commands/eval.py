@@ -24,7 +24,7 @@ examples:
   gumshoe eval configs/eval/seeker.yaml -p vars.train=runs/train/smollm2 -p tasks.source=runs/tasks
   gumshoe eval CONFIG -p out=runs/eval/try -p tasks.limit=20 -p workers=8
 
-A stopped evaluation goes on with the same command; what is finished is not played again.
+Run the same command again to resume a stopped evaluation; finished episodes are not run again.
 """
 
 

@@ -22,8 +22,8 @@ examples:
   gumshoe grade preds.jsonl --dataset rows.jsonl --workers 4   instances of a local file
   gumshoe grade preds.jsonl --ours --tasks tasks/synth         any task source, with our own grader
 
-PREDS holds one JSON object a line: instance_id, model_name_or_path, model_patch. The harness needs Docker and the
-extra `swebench`; an image that the daemon has is used without a pull. Exit code 1: an instance could not be graded.
+PREDS contains one JSON object per line: instance_id, model_name_or_path, model_patch. The harness needs Docker and the
+extra `swebench`; images that the daemon already has are not pulled. Exit code 1: an instance could not be graded.
 """
 ORDER = ("resolved", "unresolved", "empty", "error")
 

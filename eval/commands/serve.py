@@ -17,18 +17,18 @@ __all__ = ["configure", "run"]
 EXAMPLES = """\
 examples:
   gumshoe serve runs/train/smollm2/model --port 8000
-  gumshoe serve MODEL --python ~/vllm/bin/python             the environment that has vLLM
+  gumshoe serve MODEL --python ~/vllm/bin/python             an environment with vLLM
   gumshoe serve MODEL --backend transformers --log server.log
   gumshoe serve MODEL -p max_length=32768 -p tensor_parallel=2
   gumshoe serve MODEL --image vllm/vllm-openai:latest        vLLM in a container
-  gumshoe serve MODEL --check                                does it serve as it should? Then stop
-  gumshoe serve MODEL --check --url http://host:8000/v1      the same of a server that runs already
+  gumshoe serve MODEL --check                                check the server, then stop it
+  gumshoe serve MODEL --check --url http://host:8000/v1      check a server that is already running
 
---check asks over the wire: native and text calls, required and named tool choice, streaming, stop at length, token
-counts, and whether conversations reach the model as they were trained, token by token. Exit code 1 where an item is
-wrong. Items that need the model to call a tool are not judged where it does not: --ask says what makes it call one.
+--check tests over HTTP: native and text calls, required and named tool choice, streaming, stop at length, token
+counts, and whether conversations reach the model as they were trained, token by token. Exit code 1: an item
+is wrong. Items that need a tool call are not judged if the model makes none; --ask sets a prompt that makes it do so.
 
-fields for -p: those of gumshoe.eval.config.ServeConfig
+Keys for -p: gumshoe config eval serve
 """
 
 

@@ -19,10 +19,10 @@ __all__ = ["configure", "run"]
 EXAMPLES = """\
 examples:
   gumshoe view runs/collect/demo                       a run, finished or in progress
-  gumshoe view runs/demo                               all that lies in a folder: runs, datasets, evaluations
-  gumshoe view datasets/demo --model runs/train/model  with the tokens that train
+  gumshoe view runs/demo                               every run, dataset and evaluation in a folder
+  gumshoe view datasets/demo --model runs/train/model  with the trained tokens marked
   gumshoe view runs/eval/demo --static site            as files: open site/index.html
-  gumshoe view runs/demo --host 0.0.0.0                for colleagues: the address that is printed carries a token
+  gumshoe view runs/demo --host 0.0.0.0                for colleagues; the printed URL contains a token
 """
 PORT = 7117
 

@@ -19,27 +19,30 @@ __all__ = ["COMMANDS", "main", "make_parser"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
-    "doctor": ("gumshoe.env.commands.doctor", "say which sandboxes work here; clean up after dead runs"),
+    "doctor": ("gumshoe.env.commands.doctor", "show which sandboxes work here; clean up after dead runs"),
     "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
     "play": ("gumshoe.collect.commands.play", "debug a task yourself, with the tools that an agent has"),
     "harvest": ("gumshoe.env.commands.harvest", "make verified tasks from the names of Python packages"),
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
     "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch"),
-    "collect": ("gumshoe.collect.commands.collect", "roll out an agent on tasks and keep its trajectories"),
+    "collect": ("gumshoe.collect.commands.collect", "run an agent on tasks and record its trajectories"),
     "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
     "config": ("gumshoe.reference", "list every key of a config, with its type, default and meaning"),
     "completion": ("gumshoe.completion", "print a script that completes commands and options in your shell"),
-    "status": ("gumshoe.collect.commands.status", "say how far a run is"),
-    "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that make good data, by named rules"),
+    "status": ("gumshoe.collect.commands.status", "show the progress of a run"),
+    "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that pass named rules"),
     "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
-    "push": ("gumshoe.collect.commands.push", "put a dataset on the Hugging Face Hub"),
+    "push": ("gumshoe.collect.commands.push", "upload a dataset to the Hugging Face Hub"),
     "convert": ("gumshoe.collect.commands.convert", "trajectories to and from ATIF, OpenTelemetry and others"),
     "preflight": ("gumshoe.train.commands.preflight", "show which tokens of a dataset would be trained, and check it"),
     "unpack": ("gumshoe.train.commands.unpack", "make a model folder from a .gguf file, with a template for tools"),
     "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
     "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
-    "grade": ("gumshoe.eval.commands.grade", "grade patches with the official SWE-bench harness, or with our own"),
+    "grade": (
+        "gumshoe.eval.commands.grade",
+        "grade patches with the official SWE-bench harness or Gumshoe's own grader",
+    ),
     "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
     "mcp": ("gumshoe.eval.commands.mcp", "serve the sandboxed tools on a repository to coding agents (MCP)"),
     "view": ("gumshoe.eval.commands.view", "look at traces, datasets and evaluations in a browser"),
@@ -63,13 +66,13 @@ EXTRAS = {
 
 EXAMPLES = """\
 examples:
-  gumshoe demo --model MODEL                          everything, on bundled tasks, with a small pretrained model
-  gumshoe collect configs/collect/demo.yaml -p workers=4
+  gumshoe demo --model MODEL                          the whole loop on bundled tasks, with a small pretrained model
+  gumshoe collect collect/demo -p workers=4
   gumshoe export runs/collect/demo --out datasets/demo
-  gumshoe train configs/train/smollm2.yaml
-  gumshoe eval configs/eval/heuristics.yaml
+  gumshoe train train/smollm2
+  gumshoe eval eval/heuristics
 
-`gumshoe COMMAND --help` says more about each.
+Run `gumshoe COMMAND --help` for details.
 """
 
 

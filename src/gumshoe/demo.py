@@ -31,11 +31,11 @@ NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi
 EXAMPLES = """\
 examples:
   gumshoe demo --model MODEL                everything, in a new folder below runs/demo/
-  gumshoe demo --model MODEL --short        fewer tasks and fewer training steps, to see that it all works
+  gumshoe demo --model MODEL --short        fewer tasks and training steps, as a quick check
   gumshoe demo --model MODEL --out /tmp/try --sandbox bubblewrap
 
-MODEL is a small pretrained model: a .gguf file, a folder, or a hub id that is in the cache. `make demo` fetches
-SmolLM2-135M-Instruct and gives that.
+MODEL is a small pretrained model: a .gguf file, a folder, or a hub id that is in the cache. `make demo` downloads
+SmolLM2-135M-Instruct and uses it.
 """
 
 

@@ -32,7 +32,7 @@ examples:
   gumshoe preflight configs/train/smollm2.yaml -p dataset=datasets/demo --row 3
   gumshoe preflight configs/train/smollm2.yaml --html mask.html --rows 20
 
-Exit code 2 where a row has nothing to train, or would be cut without a word.
+Exit code 2: a row has nothing to train, or would be truncated.
 """
 
 

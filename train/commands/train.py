@@ -26,7 +26,7 @@ examples:
   gumshoe train configs/train/qwen3-30b-a3b.yaml --accelerate configs/accelerate/fsdp2.yaml --processes 8
   gumshoe train configs/train/grpo.yaml --method grpo
 
-A run that was stopped goes on from its newest checkpoint when it is started again. The result is in OUT/model.
+Run the same command again to resume from the newest checkpoint. The result is in OUT/model.
 """
 
 
@@ -36,7 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", type=Path, help="YAML file (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
     parser.add_argument("--method", help="full, lora, qlora, or grpo (default: as the config says)")
-    parser.add_argument("--resume", type=Path, metavar="CHECKPOINT", help="go on from it (default: the newest, if any)")
+    parser.add_argument(
+        "--resume", type=Path, metavar="CHECKPOINT", help="resume from it (default: the newest, if any)"
+    )
     parser.add_argument("--accelerate", type=Path, metavar="FILE", help="start several processes, as accelerate does")
     parser.add_argument("--processes", type=int, help="with --accelerate: how many (default: as FILE says)")
     parser.add_argument("--estimate", action="store_true", help="say what memory and time it would take, and stop")

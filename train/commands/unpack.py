@@ -16,8 +16,8 @@ examples:
   gumshoe unpack SmolLM2-135M-Instruct.Q4_1.gguf --out models/smollm2 --chat-template hermes
   gumshoe unpack models/mine --out models/mine-with-tools --chat-template tools.jinja
 
-Packed weights are dequantized to bfloat16. The folder holds links to the weights, which stay in the cache
-($GUMSHOE_CACHE, or ~/.cache/gumshoe) or where they were.
+Packed weights are dequantized to bfloat16. The folder contains links to the weights, which stay in the cache
+($GUMSHOE_CACHE, or ~/.cache/gumshoe) or in their original folder.
 """
 
 
