@@ -22,8 +22,8 @@ examples:
   gumshoe filter runs/a --out runs/a-good --rule resolved --rule loops --rule leakage
   gumshoe filter runs/a runs/b --out runs/ab --rule pass_rate=0.1..0.9 --rule exclude=tasks/eval
 
-Rules are applied in the order given; each dropped trajectory is counted for the first rule that rejects it. The result is a run folder for gumshoe export,
-with the counts in filter.json.
+Rules are applied in the order given; each dropped trajectory is counted for the first rule that rejects it. The result
+is a run folder for gumshoe export, with the counts in filter.json.
 
 """
 
