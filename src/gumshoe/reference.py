@@ -151,7 +151,7 @@ def _type(part: Schema, models: Schema) -> str:
         return f"list of {' or '.join(items)}"
     if "properties" in part:
         return "section"
-    name = part.get("type", "any value")
+    name: str = part.get("type", "any value")
     return {"object": "mapping", "boolean": "true or false"}.get(name, name)
 
 
