@@ -17,6 +17,8 @@ from gumshoe.records import ExecResult
 
 __all__ = ["WardenSandbox"]
 
+SUPERVISOR = "gumshoe_supervisor.py"
+
 
 class WardenSandbox:
     """A sandbox with a warden in it. See `protocols.Sandbox` for what its methods do.
@@ -158,6 +160,17 @@ class WardenSandbox:
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         return WardenSession(name, self._link)
+
+    def start_supervisor(self) -> WardenSession:
+        """The verifier's supervisor, asked nothing yet: the one that a pool has started ahead, or a new one.
+
+        It runs on the interpreter of the warden, whatever the environment of the task is.
+        """
+        name, self._link.supervisor = self._link.supervisor, None
+        if name is not None:
+            return WardenSession(name, self._link)
+        self.prepare_support()
+        return self.open_session([self._link.facts["python"], "-I", "-S", f"{self.support}/{SUPERVISOR}"])
 
     def snapshot(self) -> str:
         """Keeps the workspace's files; the name stays good for as long as the sandbox lives."""

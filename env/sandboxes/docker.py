@@ -118,6 +118,8 @@ class DockerBackend:
     def _create(self, argv: Sequence[str], profile: str) -> Any:
         config = self._config
         options = f"rw,exec,nosuid,nodev,mode=1777,size={config.disk_mb}m"
+        if self._engine is engine.PODMAN:  # It would fill the folders from the image, and then they are not blank.
+            options += ",notmpcopyup"
         memory = f"{config.memory_mb}m"
         return self._client.containers.create(
             self.image,

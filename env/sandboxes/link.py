@@ -23,6 +23,7 @@ class WardenConnection(Protocol):
     isolated: bool
     facts: Mapping[str, Any]
     closed: bool
+    supervisor: str | None
 
     def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any: ...
 
@@ -39,6 +40,7 @@ class Link:
         isolated: as in `Backend`.
         facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`; and its `image_digest`.
         closed: whether `close` has been called.
+        supervisor: the session of the verifier's supervisor, where one has been started and not been used.
 
     Args:
         output_limit: bytes kept of one program's output.
@@ -50,6 +52,7 @@ class Link:
         self._backend = backend
         self._output_limit = output_limit
         self.closed = False
+        self.supervisor: str | None = None
         try:
             self._channel = self._connect()
             self.facts: Mapping[str, Any] = {**self.configure(), "image_digest": backend.image_digest}

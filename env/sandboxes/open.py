@@ -84,7 +84,7 @@ def _pool(
     process: int, kind: str, verdict: bool, workdir: str, environment: str | None, config_json: str
 ) -> SandboxPool:
     """The process's pool for such sandboxes, closed when the process ends."""
-    del process, verdict
+    del process
     config = SandboxConfig.model_validate_json(config_json)
     blank = Task(
         id="blank",
@@ -93,7 +93,11 @@ def _pool(
         workspace=WorkspaceSpec(path="/", workdir=workdir, environment=environment),
         entrypoint=("true",),
     )
-    pool = SandboxPool(lambda: Link(_BACKENDS[kind](blank, config), config.output_kb << 10), config.pool)
+
+    def start() -> Link:
+        return Link(_BACKENDS[kind](blank, config), config.output_kb << 10)
+
+    pool = SandboxPool(start, config.pool, supervised=verdict)
     atexit.register(pool.close)
     _pools.append(pool)
     return pool

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import RPC_GRACE_S, Link
 from gumshoe.errors import SandboxClosed, SandboxError
 
@@ -27,18 +28,30 @@ CLEAN_S = 10.0
 
 
 class WarmLink:
-    """A link to a blank sandbox, and what it looked like at its start."""
+    """A link to a blank sandbox, and what it looked like at its start.
 
-    def __init__(self, link: Link) -> None:
+    With `supervised`, the verifier's supervisor is started in it for the next use.
+    """
+
+    def __init__(self, link: Link, supervised: bool) -> None:
         self.link = link
+        self._supervised = supervised
         self._scratch = list(link.scratch)
         self._blank = self._state()
+        self._start_supervisor()
 
     def reset(self) -> bool:
         """Clears the sandbox; False where it is not as it was at the start. Raises SandboxError and OSError."""
         self.link.ask("clear", RPC_GRACE_S, folders=self._scratch)
         self.link.configure()
-        return self._is_blank()
+        blank = self._is_blank()
+        if blank:
+            self._start_supervisor()
+        return blank
+
+    def _start_supervisor(self) -> None:
+        if self._supervised:
+            self.link.supervisor = WardenSandbox(self.link).start_supervisor().name
 
     def _is_blank(self) -> bool:
         """Whether it is as it was at the start. A killed process is listed until it is reaped, which takes a moment."""
@@ -57,7 +70,7 @@ class Lease:
     """One episode's use of a warm sandbox: what a `Link` is to a sandbox of one's own.
 
     Attributes:
-        backend, isolated, facts: as those of a `Link`.
+        backend, isolated, facts, supervisor: as those of a `Link`.
         closed: whether the lease has ended.
         warm: the sandbox that is used.
     """
@@ -68,6 +81,7 @@ class Lease:
         self.backend = warm.link.backend
         self.isolated = warm.link.isolated
         self.facts = warm.link.facts
+        self.supervisor, warm.link.supervisor = warm.link.supervisor, None
         self.closed = False
 
     def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
@@ -97,10 +111,12 @@ class SandboxPool:
     Args:
         start: starts a blank sandbox.
         size: how many are kept alive.
+        supervised: they are for the verifier, and its supervisor waits in each.
     """
 
-    def __init__(self, start: Callable[[], Link], size: int) -> None:
+    def __init__(self, start: Callable[[], Link], size: int, *, supervised: bool = False) -> None:
         self._start = start
+        self._supervised = supervised
         self._size = size
         self._lock = threading.Lock()
         self._cleaned = threading.Condition(self._lock)
@@ -123,7 +139,7 @@ class SandboxPool:
             self._leased += 1
             self._order()
         try:
-            return Lease(warm or WarmLink(self._start()), self._take_back)
+            return Lease(warm or WarmLink(self._start(), self._supervised), self._take_back)
         except BaseException:
             with self._lock:
                 self._leased -= 1
@@ -180,7 +196,7 @@ class SandboxPool:
 
     def _make_ready(self) -> None:
         try:
-            warm = WarmLink(self._start())
+            warm = WarmLink(self._start(), self._supervised)
         except BaseException:
             with self._lock:
                 self._starting -= 1

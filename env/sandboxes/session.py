@@ -20,10 +20,13 @@ class WardenSession:
     """See `protocols.Session`. Use `WardenSandbox.open_session` to make one.
 
     The terminal does not echo, and a line printed ends in a plain newline.
+
+    Attributes:
+        name: what the warden calls it.
     """
 
     def __init__(self, name: str, link: WardenConnection) -> None:
-        self._name = name
+        self.name = name
         self._link = link
         self._closed = False
 
@@ -66,7 +69,7 @@ class WardenSession:
         if self._closed:
             raise SandboxClosed("the session has been closed")
         try:
-            return self._link.ask(op, wait + RPC_GRACE_S, session=self._name, **arguments)
+            return self._link.ask(op, wait + RPC_GRACE_S, session=self.name, **arguments)
         except OSError as error:
             raise SandboxError(f"the session failed: {error.strerror}") from None
 

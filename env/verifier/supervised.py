@@ -17,7 +17,6 @@ from gumshoe.records import ExecResult, Task
 
 __all__ = ["SupervisedTests"]
 
-SUPERVISOR = "gumshoe_supervisor.py"
 LOAD_S, GRACE_S = 120.0, 60.0
 
 
@@ -33,15 +32,15 @@ class SupervisedTests:
     def __init__(self, sandbox: WardenSandbox, task: Task, output_bytes: int) -> None:
         self._sandbox = sandbox
         self._task = task
-        sandbox.prepare_support()
         started = launch(task.entrypoint, sandbox.support)
         self._direct = started.direct
-        self._session = sandbox.open_session([sandbox.python, "-I", "-S", posixpath.join(sandbox.support, SUPERVISOR)])
+        self._session = sandbox.start_supervisor()
         request: dict[str, JsonValue] = {
             "argv": list(started.argv),
             "support": sandbox.support,
             "output": output_bytes,
             "root": sandbox.root,
+            "environment": dict(sandbox.environment),
             "direct": started.direct,
             "folder": posixpath.join(posixpath.dirname(sandbox.support), f"verdict-{secrets.token_hex(8)}"),
         }

@@ -4,7 +4,8 @@ Standard library only, Python 3.6 and later. It is asked twice over the control 
 `gumshoe_channel`). The first request comes before the patch is there:
 
     {"argv": [...], "support": folder, "output": bytes to keep, "root": folder of the repository,
-     "direct": whether argv is a `gumshoe_verdict` process, "folder": a folder to make for the answer}
+     "environment": variables of the tests, "direct": whether argv is a `gumshoe_verdict` process,
+     "folder": a folder to make for the answer}
 
 The tests' process is started, loads the test runner from outside of the repository and waits; `{"loaded": bool}`
 follows. Where that did not succeed, the process is started afresh later. The second request has the tests run:
@@ -143,7 +144,8 @@ class Tests:
             null = os.open(os.devnull, os.O_RDONLY)
             for source, target in ((null, 0), (out_end, 1), (out_end, 2)):
                 os.dup2(source, target)
-            environment = dict(os.environ)
+            os.chdir(self.request["root"])
+            environment = dict(self.request["environment"])
             environment.setdefault("PYTHONHASHSEED", "0")
             if theirs is None:
                 environment[VARIABLE] = self.path

@@ -30,10 +30,11 @@ def start(request: pytest.FixtureRequest, task: Task) -> Start:
     config = SandboxConfig(kind=request.param, disk_mb=64)
 
     def start_one() -> Link:
-        if request.param == "docker":
+        if request.param in ("docker", "podman"):
             from gumshoe.env.sandboxes.docker import DockerBackend
+            from gumshoe.env.sandboxes.engine import ENGINES
 
-            return Link(DockerBackend(task, config), 1 << 18)
+            return Link(DockerBackend(task, config, ENGINES[request.param]), 1 << 18)
         from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 
         return Link(BubblewrapBackend(config, "/workspace"), 1 << 18)
