@@ -212,6 +212,11 @@ class EvalConfig(Config):
     harness: HarnessConfig | None = Field(
         default=None, description="grade with the official SWE-bench harness as well; null: do not"
     )
+    repositories: str | None = Field(
+        default=None,
+        description="folder of bare git repositories (owner/name.git) to read the files of tasks in images from, at "
+        "the base commit; null: read them in the image",
+    )
     metrics: tuple[str, ...] = Field(
         default=(), description="metrics of your own: names that packages announce, or paths package.module:attribute"
     )

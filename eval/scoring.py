@@ -46,7 +46,8 @@ def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str
     """Every episode, scored, by arm and by task and sample."""
     episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
     config, pairs = run.config, run.pairs
-    fetched = fetch_sources(run.tasks, episodes, config.sandbox, run.out / "sources.jsonl", run.control, config.workers)
+    path = run.out / "sources.jsonl"
+    fetched = fetch_sources(run.tasks, episodes, config.sandbox, path, run.control, config.workers, run.repositories)
     sources = Sources((task for task, _ in run.tasks), fetched)
     scorers = {
         name: [*make_scorers(sources, of_arm.ranked), *load_scorers(config.metrics)] for name, of_arm in packs.items()

@@ -11,6 +11,7 @@ from gumshoe.collect.control import Control
 from gumshoe.collect.environments import InProcess, MakeFactory
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.scorers.ranking import Ranked
+from gumshoe.eval.scorers.repositories import Repositories
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
@@ -49,6 +50,11 @@ class EvalRun:
     @property
     def out(self) -> Path:
         return Path(self.config.out)
+
+    @property
+    def repositories(self) -> Repositories | None:
+        """Where the files of tasks in images can be read without one."""
+        return None if self.config.repositories is None else Repositories(Path(self.config.repositories))
 
     @property
     def pairs(self) -> Mapping[str, Pair]:

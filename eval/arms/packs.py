@@ -18,7 +18,7 @@ from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.explorers import FORMATS, Answer, NameLookup
 from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.scorers.fetch import fetch_sources
+from gumshoe.eval.scorers.fetch import check_sources, fetch_sources
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.work.cache import JsonlCache, digest
 from gumshoe.eval.work.parallel import run_parallel
@@ -91,12 +91,14 @@ class AnswerPacks:
 
         Raises:
             DatasetError: the file cannot be read, or a line of it is no answer.
+            TaskError: a task has neither its image here nor a repository with its base commit.
             SandboxError: the files of a task in an image cannot be read, which names of functions are looked up in.
         """
         given = self._read()
+        check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
         rough = [self._episode(task, self._answer(given, task, Sources([]))) for task, _ in run.tasks]
         path, config = run.out / "answers.jsonl", run.config
-        fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers)
+        fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers, run.repositories)
         sources = Sources((task for task, _ in run.tasks), fetched)
         answers = {task.id: self._answer(given, task, sources) for task, _ in run.tasks}
         episodes = {(task.id, 0): self._episode(task, answers[task.id]) for task, _ in run.tasks}

@@ -8,14 +8,16 @@ from pathlib import Path
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.sandboxes.open import choose, open_sandbox
+from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.repositories import Repositories
 from gumshoe.eval.work.cache import JsonlCache, digest
 from gumshoe.eval.work.parallel import run_parallel
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
 
-__all__ = ["fetch_sources"]
+__all__ = ["check_sources", "fetch_sources"]
 
 Files = Mapping[str, str | None]
 
@@ -27,10 +29,14 @@ def fetch_sources(
     path: Path,
     control: Control,
     workers: int,
+    repositories: Repositories | None = None,
 ) -> dict[str, Files]:
     """By task id, the Python files that its gold patch or some pack names, for tasks that come as an image alone.
 
-    None stands for a file that is not there. What is known is kept in the file `path`. Raises SandboxError.
+    They are read from `repositories` where one of these has the task's base commit, else in a sandbox of the image.
+    None stands for a file that is not there. What is known is kept in the file `path`.
+
+    Raises SandboxError or TaskError: neither can be read.
     """
     wanted = {task.id: set(gold_lines(oracle.gold_patch)) for task, oracle in tasks if task.workspace.path is None}
     for trajectory in trajectories:
@@ -41,17 +47,41 @@ def fetch_sources(
     keys = {name: digest(name, sorted(paths)) for name, paths in wanted.items()}
 
     def read(task: Task) -> None:
-        opened = open_sandbox(task, sandbox, trusted=True)
-        try:
-            files = {name: _text(opened, name) for name in sorted(wanted[task.id]) if name.endswith(".py")}
-        finally:
-            opened.close()
+        names = [name for name in sorted(wanted[task.id]) if name.endswith(".py")]
+        if repositories is not None and repositories.find(task) is not None:
+            files = repositories.read(task, names)
+        else:
+            files = _from_image(task, sandbox, names)
         memo.keep(keys[task.id], {"task_id": task.id, "files": files})
 
     todo = [task for task, _ in tasks if task.id in wanted and memo.get(keys[task.id]) is None]
     run_parallel(todo, read, workers=workers, control=control)
     known = {name: memo.get(key) for name, key in keys.items()}
     return {name: facts["files"] for name, facts in known.items() if facts is not None}
+
+
+def _from_image(task: Task, sandbox: SandboxConfig, names: Sequence[str]) -> Files:
+    opened = open_sandbox(task, sandbox, trusted=True)
+    try:
+        return {name: _text(opened, name) for name in names}
+    finally:
+        opened.close()
+
+
+def check_sources(tasks: Iterable[Task], sandbox: SandboxConfig, repositories: Repositories | None) -> None:
+    """Raises TaskError where a task that comes as an image has neither the image nor a repository here."""
+    for task in tasks:
+        if task.workspace.path is not None or (repositories is not None and repositories.find(task) is not None):
+            continue
+        try:
+            choose(task, sandbox, trusted=True)
+        except GumshoeError as error:
+            lacks = (
+                "no repository in the folder `repositories` has its base commit"
+                if repositories
+                else ("the config names no folder of `repositories`")
+            )
+            raise TaskError(f"{task.id}: its files cannot be read: {error}; {lacks}") from None
 
 
 def _text(sandbox: Sandbox, path: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,18 @@ from made import PATCH, SOURCE, make_oracle, make_task
 
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
-from gumshoe.errors import DatasetError
+from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.arms.packs import AnswerPacks
 from gumshoe.eval.config import AnswerFormat, AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.fetch import check_sources
 from gumshoe.eval.scorers.ranking import Ranked
+from gumshoe.eval.scorers.repositories import Repositories
 from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
 
 TASK = "shop__cart-17"
@@ -184,3 +190,66 @@ def test_bad_answers_are_one_clear_line(
     with pytest.raises(DatasetError, match=said) as caught:
         read(tmp_path, task, kind, row)
     assert "\n" not in str(caught.value)
+
+
+# --- bare repositories --------------------------------------------------------------------------------------------
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    return subprocess.run(
+        ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def imaged(tmp_path: Path, task: Task) -> Task:
+    """The task in an image that nobody has; its files are in the first of two commits of repositories/shop/cart.git."""
+    work = tmp_path / "repo"
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "base")
+    base = git(work, "rev-parse", "HEAD")
+    (work / "cart.py").write_text("later = 1\n")
+    git(work, "commit", "-qam", "later")
+    (tmp_path / "repositories" / "shop").mkdir(parents=True)
+    git(tmp_path, "clone", "-q", "--bare", "repo", "repositories/shop/cart.git")
+    tags = {"project": "shop/cart", "base_commit": base}
+    return task.model_copy(update={"workspace": WorkspaceSpec(image="gumshoe.invalid/none"), "tags": tags})
+
+
+DOCS = {"instance_id": TASK, "docs": ["cart.py/Cart/total", "gone.py/f"]}
+
+
+def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "answers.jsonl").write_text(json.dumps(DOCS) + "\n")
+    arm = ArmConfig(name="theirs", answers=AnswersConfig(path=str(tmp_path / "answers.jsonl"), format="swerank"))
+    config = EvalConfig(
+        out=str(tmp_path / "out"),
+        tasks=TasksConfig(source="made"),
+        arms=(arm,),
+        repositories=str(tmp_path / "repositories"),
+    )
+    run = EvalRun(config, ((imaged, make_oracle(TASK, PATCH)),), Control())
+    arms = make_arms(config)
+    packs = {"theirs": arms[0].packs.collect(run, Hooks())}
+    assert places(packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
+    (result,) = make_results(arms, packs, {}, run)["theirs"]
+    assert (result.scores["function_acc@5"], result.scores["edited_function_precision"]) == (1, 1 / 2)
+    assert result.scores["function_recall"] == 1
+
+
+@pytest.mark.parametrize("tags", [{}, {"base_commit": "0" * 40}, {"project": "../shop/cart"}])
+def test_a_task_with_neither_repository_nor_image_is_refused(
+    tmp_path: Path, imaged: Task, tags: dict[str, str]
+) -> None:
+    other = imaged.model_copy(update={"tags": {**imaged.tags, **tags} if tags else {}})
+    repositories = Repositories(tmp_path / "repositories")
+    assert repositories.find(other) is None
+    with pytest.raises(TaskError, match=rf"{TASK}: its files cannot be read: .*; no repository in the folder"):
+        check_sources([other], SandboxConfig(), repositories)
+    with pytest.raises(TaskError, match="the config names no folder of `repositories`"):
+        read(tmp_path, imaged, "swerank", DOCS)
+    with pytest.raises(TaskError, match=r"no repository in .* has the commit"):
+        repositories.read(other, ["cart.py"])
