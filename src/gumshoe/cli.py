@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
     "mcp": ("gumshoe.eval.commands.mcp", "serve the sandboxed tools on a repository to coding agents (MCP)"),
+    "openenv": ("gumshoe.eval.commands.openenv", "serve the environment over OpenEnv's protocol, to train through"),
     "view": ("gumshoe.eval.commands.view", "look at traces, datasets and evaluations in a browser"),
 }
 
@@ -53,6 +54,7 @@ EXTRAS = {
     "anthropic": "anthropic",
     "matplotlib": "train",
     "mcp": "mcp",
+    "openenv": "openenv",
     "opentelemetry": "otel",
     "peft": "train",
     "ray": "ray",

@@ -44,3 +44,12 @@ def config(dataset: Path, tmp_path: Path) -> TrainConfig:
 def start() -> Path:
     """A tiny model with random weights, with the tokenizer of the dataset."""
     return tiny_model()
+
+
+@pytest.fixture(scope="session")
+def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A micro model that has learnt to call tools."""
+    from gumshoe.train.sft import train
+
+    out = tmp_path_factory.mktemp("caller") / "run"
+    return train(make_config(dataset, out, max_steps=30, learning_rate=1e-2)).model

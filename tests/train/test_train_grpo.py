@@ -106,17 +106,6 @@ def config(model: Path, out: Path, **changes: Any) -> GrpoConfig:
     return GrpoConfig.model_validate({**base, **changes})
 
 
-@pytest.fixture(scope="module")
-def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A micro model that has learnt to call tools."""
-    from micro_config import make_config
-
-    from gumshoe.train.sft import train
-
-    out = tmp_path_factory.mktemp("caller") / "run"
-    return train(make_config(dataset, out, max_steps=30, learning_rate=1e-2)).model
-
-
 def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

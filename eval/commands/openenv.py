@@ -1,0 +1,60 @@
+"""`gumshoe openenv SOURCE`: the environment over OpenEnv's protocol."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from gumshoe.config import apply_overrides, read_yaml, validate
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe openenv casebook                                   every task of a source, at http://127.0.0.1:8000
+  gumshoe openenv tasks/mine -p sandbox.pool=8 -p sessions=8 -p agent.kind=debug
+  gumshoe openenv casebook --host 0.0.0.0                    for other machines: the address needs the token
+  openenv validate --url http://127.0.0.1:8000               OpenEnv's own check
+
+docs/openenv.md shows how TRL trains through it, and how to deploy it as a container.
+"""
+PORT = 8000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EPILOG
+    parser.add_argument("source", metavar="SOURCE", help="task source, such as casebook or a folder of made bugs")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file: tasks, agent, sandbox, limits, weights")
+    parser.add_argument(
+        "-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override of the config"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--port", type=int, default=PORT, help="port; 0 takes a free one (default: %(default)s)")
+    parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until Ctrl-C. Raises GumshoeError."""
+    from gumshoe.env.sandboxes.open import close_pools
+    from gumshoe.eval.listening import Bearer, listen, serve, url_of
+    from gumshoe.eval.openenv import OpenEnvConfig, make_app
+    from gumshoe.eval.view.guard import is_loopback
+
+    data: dict[str, Any] = read_yaml(arguments.config) if arguments.config is not None else {"sandbox": {"pool": 4}}
+    data = {**data, "tasks": {**data.get("tasks", {}), "source": arguments.source}}
+    config = validate(OpenEnvConfig, apply_overrides(data, arguments.param), origin="gumshoe openenv")
+    app = make_app(config)
+    token = arguments.token or (None if is_loopback(arguments.host) else secrets.token_urlsafe(24))
+    try:
+        with listen(arguments.host, arguments.port) as listening:
+            print(f"OpenEnv at {url_of(listening)} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+            if token is not None and not arguments.token:
+                print(f"clients send the header Authorization: Bearer {token}", file=sys.stderr, flush=True)
+            serve(app if token is None else Bearer(app, token), listening)
+    finally:
+        close_pools()
+    return 0
