@@ -1,6 +1,6 @@
 """Unified diffs: written from file contents, parsed, applied to texts, folders and sandboxes, and reversed."""
 
-from gumshoe.env.diff.apply import apply_hunks, apply_patch, apply_to_folder
+from gumshoe.env.diff.apply import apply_hunks, apply_patch, apply_to_folder, relocate
 from gumshoe.env.diff.make import make_patch
 from gumshoe.env.diff.parse import drop_files, gold_lines, parse_patch, split_lines
 from gumshoe.env.diff.reverse import reverse_patch
@@ -16,6 +16,7 @@ __all__ = [
     "make_patch",
     "parse_patch",
     "patched_texts",
+    "relocate",
     "reverse_patch",
     "split_lines",
     "write_texts",

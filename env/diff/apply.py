@@ -6,7 +6,9 @@ drifted is a broken task, and guessing where it belongs would hide that.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from gumshoe.env.diff.parse import FilePatch, parse_patch, split_lines
 from gumshoe.errors import TaskError
 from gumshoe.storage import write_atomic
 
-__all__ = ["apply_hunks", "apply_patch", "apply_to_folder", "source_paths"]
+__all__ = ["apply_hunks", "apply_patch", "apply_to_folder", "relocate", "source_paths"]
 
 
 def source_paths(patch: str) -> list[str]:
@@ -107,6 +109,30 @@ def apply_hunks(file: FilePatch, text: str) -> str:
         result += lines[done:start] + new
         done = start + len(old)
     return "".join(result + lines[done:])
+
+
+def relocate(file: FilePatch, text: str) -> FilePatch:
+    """The patch of a text file with each hunk at the nearest place of `text` that it fits, as `patch` accepts offsets.
+
+    A hunk that fits nowhere stays where it is. A gold patch may come from a commit some lines away.
+    """
+    lines = split_lines(text)
+    hunks = [copy.deepcopy(hunk) for hunk in file.hunks]
+    for hunk in hunks:
+        offset = _offset(hunk, lines)
+        hunk.source_start += offset
+        hunk.target_start += offset
+        for line in hunk:
+            line.source_line_no = line.source_line_no and line.source_line_no + offset
+            line.target_line_no = line.target_line_no and line.target_line_no + offset
+    return replace(file, hunks=hunks)
+
+
+def _offset(hunk: Hunk, lines: list[str]) -> int:
+    old = _side(hunk, "-")
+    start = hunk.source_start - (hunk.source_length > 0)
+    fitting = (at - start for at in range(len(lines) - len(old) + 1) if old and lines[at : at + len(old)] == old)
+    return min(fitting, key=abs, default=0)
 
 
 def _side(hunk: Hunk, sign: str) -> list[str]:

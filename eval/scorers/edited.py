@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from unidiff.patch import Hunk, Line
 
-from gumshoe.env.diff import apply_hunks, parse_patch
+from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
 from gumshoe.tools.spans import Span, spans
 
@@ -38,6 +38,7 @@ def edited_functions(patch: str, read: Callable[[str], str | None]) -> tuple[str
         before = read(file.source)
         if before is None:
             return None
+        file = relocate(file, before)
         try:
             old, new = _Code.parse(before), _Code.parse(apply_hunks(file, before))
         except TaskError:

@@ -65,6 +65,12 @@ def test_functions_that_a_patch_edits(edits: list[tuple[str, str]], functions: l
     assert edited(change(*edits)) == tuple(functions)
 
 
+@pytest.mark.parametrize("drift", ["import os\n" * 7, "X = 1\n"])
+def test_a_patch_from_a_commit_some_lines_away_is_followed(drift: str) -> None:
+    patch = change(("return LIMIT", "return LIMIT + 1"), ("return 0", "return 1"))
+    assert edited(patch, drift + SOURCE) == (SIZE, LAST)
+
+
 def test_a_patch_that_cannot_be_followed_is_unscored() -> None:
     patch = change(("tax = 1", "tax = 2"))
     assert edited_functions(patch, lambda path: None) is None

@@ -170,7 +170,7 @@ function lab(hex: string, vision: number[][]): number[] {
 describe('measures', () => {
   test('shares are percentages, amounts are not', () => {
     expect([measured('line_recall', 0.25), measured('first_debugger', 3.88), measured('brier', 0.014)]).toEqual(['25%', '3.88', '0.01'])
-    expect(['solver_tokens', 'first_rank', 'steps'].every((name) => UNBOUNDED.test(name))).toBe(true)
+    expect(['solver_tokens', 'first_rank', 'steps', 'files_named'].every((name) => UNBOUNDED.test(name))).toBe(true)
     expect([measured('tokens', 6348.88), measured('tokens', 99.5), measured('tokens', 12_345)]).toEqual(['6,349', '99.5', '12.3k'])
   })
 })
