@@ -84,7 +84,10 @@ class AgentConfig(Config):
         description="debug: all tools; rewrite: no debugger; debug_5: debugger after five rewrites; "
         "seeker: information tools and report; react: all tools, described and called in plain text",
     )
-    tools: tuple[str, ...] | None = Field(default=None, description="tools instead of the kind's own; null: the kind's")
+    tools: tuple[str, ...] | None = Field(
+        default=None,
+        description="tools instead of the kind's own; null: the kind's; mcp:COMMAND: those of an MCP server",
+    )
     prompt: str | None = Field(
         default=None, description="path of a Jinja template instead of the bundled system prompt"
     )

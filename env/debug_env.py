@@ -28,6 +28,7 @@ from gumshoe.errors import SandboxError, TaskError, ToolFailure
 from gumshoe.protocols import Sandbox, TestRun, Tool
 from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, ToolCall
 from gumshoe.tools import make_tools
+from gumshoe.tools.mcp_tools import ToolServer, is_tool_server
 from gumshoe.tools.toolbox import Toolbox
 
 __all__ = ["DEFAULT_TOOLS", "DebugEnv"]
@@ -58,7 +59,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     Args:
         task: what to debug.
         oracle: names the tests that decide; without it, those of the original repository do.
-        tools: the tools in use, or their names; default `DEFAULT_TOOLS`.
+        tools: the tools in use, or their names; default `DEFAULT_TOOLS`. The tools of an MCP server (`mcp:COMMAND`)
+            come after the others, and into `action_space` with the first `reset`.
         sandbox: which sandbox, and its limits.
         trusted: the actions come from a built-in script or a person. The `local` backend takes only these, and only on
             built-in tasks, unless the config says `unsafe` (see SandboxConfig).
@@ -83,8 +85,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.eval_on_submit = eval_on_submit
         self._oracle = oracle
         self.render_mode = render_mode
-        self._tools = _as_tools(DEFAULT_TOOLS if tools is None else tools)
-        self.toolbox = Toolbox(self._tools)
+        self.toolbox = _make_toolbox(DEFAULT_TOOLS if tools is None else tools)
         self.action_space = action_space(self._tools)
         self.observation_space = observation_space(MAX_TEXT)
         self._config = sandbox or SandboxConfig()
@@ -120,7 +121,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         Raises:
             SandboxError: the sandbox cannot be started.
             TaskError: the task's repository is missing or its setup fails.
-            ConfigError: the sandbox does not take this policy.
+            ConfigError: the sandbox does not take this policy, or an MCP server does not start.
         """
         super().reset(seed=seed)
         del options
@@ -130,6 +131,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._sandbox = sandbox
         self._workspace = Workspace(self.task, sandbox)
         self.toolbox.on_reset(self._workspace)
+        self.action_space = action_space(self._tools)
         self._started = time.monotonic()
         return self._answer(Observation(tool="reset", text=self.task.problem_statement))
 
@@ -212,6 +214,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Ends the episode and removes the sandbox. Idempotent."""
         self._release()
 
+    @property
+    def _tools(self) -> list[Tool]:
+        return list(self.toolbox.tools.values())
+
     def _call(self, action: ToolCall | ToolAction) -> Observation:
         try:
             call = tool_call(action, self._tools, f"call_{next(self._ids)}")
@@ -284,6 +290,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
             sandbox.close()
 
 
-def _as_tools(tools: Sequence[Tool | str]) -> list[Tool]:
-    """Names looked up, tools as they are, in the order given."""
-    return [make_tools([tool])[0] if isinstance(tool, str) else tool for tool in tools]
+def _make_toolbox(tools: Sequence[Tool | str]) -> Toolbox:
+    """Names looked up, tools as they are, in the order given, then the servers."""
+    servers = [ToolServer(tool) for tool in tools if isinstance(tool, str) and is_tool_server(tool)]
+    others = [tool for tool in tools if not (isinstance(tool, str) and is_tool_server(tool))]
+    return Toolbox([make_tools([tool])[0] if isinstance(tool, str) else tool for tool in others], servers)

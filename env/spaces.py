@@ -44,8 +44,8 @@ def observation_space(max_text: int) -> spaces.Dict:
 
 
 def action_space(tools: Sequence[Tool]) -> spaces.OneOf[Any]:
-    """One space a tool, in order, each a `Dict` with one entry a parameter."""
-    return spaces.OneOf([_arguments_space(tool.parameters) for tool in tools])
+    """One space a tool, in order, each a `Dict` with one entry a parameter; a single empty one without tools."""
+    return spaces.OneOf([_arguments_space(tool.parameters) for tool in tools] or [spaces.Dict({})])
 
 
 def tool_call(action: ToolCall | ToolAction, tools: Sequence[Tool], call_id: str) -> ToolCall:
@@ -66,13 +66,18 @@ def tool_call(action: ToolCall | ToolAction, tools: Sequence[Tool], call_id: str
 
 
 def _arguments_space(schema: Mapping[str, Any]) -> spaces.Dict:
-    properties: Mapping[str, Any] = schema.get("properties") or {}
-    return spaces.Dict({name: _value_space(part) for name, part in properties.items()})
+    properties: Mapping[str, Any] = _object(schema.get("properties"))
+    return spaces.Dict({name: _value_space(_object(part)) for name, part in properties.items()})
+
+
+def _object(found: Any) -> Mapping[str, Any]:
+    """A part of a schema; the schemas of MCP servers may hold `true` and other things that say nothing."""
+    return found if isinstance(found, Mapping) else {}
 
 
 def _value_space(schema: Mapping[str, Any]) -> spaces.Space[Any]:
     """The space of one JSON schema. Numbers are bounded so that a sample is a plausible line or count."""
-    if "enum" in schema:
+    if schema.get("enum"):
         return _Choice(list(schema["enum"]))
     kind = schema.get("type")
     kinds = [kind] if isinstance(kind, str) else [part for part in kind or [] if part != "null"]
@@ -84,7 +89,7 @@ def _value_space(schema: Mapping[str, Any]) -> spaces.Space[Any]:
         case "boolean":
             return spaces.Discrete(2)
         case "array":
-            return spaces.Sequence(_value_space(schema.get("items") or {}))
+            return spaces.Sequence(_value_space(_object(schema.get("items"))))
         case "object":
             return _arguments_space(schema)
         case _:

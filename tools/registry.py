@@ -9,6 +9,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.plugins import TOOLS, announced, load_named
 from gumshoe.protocols import Tool
 from gumshoe.tools.base import FunctionTool
+from gumshoe.tools.mcp_tools import is_tool_server
 
 __all__ = ["BUILTIN", "make_tools", "tool_names"]
 
@@ -52,6 +53,8 @@ def make_tools(names: Iterable[str]) -> list[Tool]:
 
 
 def _make(name: str) -> Tool:
+    if is_tool_server(name):
+        raise ConfigError(f"{name!r} cannot be used here: the tools of a server are known in an episode only")
     found = load_named(name, "tool", {**announced(TOOLS), **BUILTIN})
     if isinstance(found, type):
         found = found()

@@ -6,10 +6,11 @@ import difflib
 import time
 from collections.abc import Sequence
 
-from gumshoe.errors import ToolFailure
+from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import TestRun, Tool, Workspace
 from gumshoe.records import Edit, Failure, Observation, ToolCall, ToolSchema
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.mcp_tools import ToolServer
 from gumshoe.tools.text import clean, clean_json, cut
 
 __all__ = ["TEXT_LIMIT", "Toolbox"]
@@ -23,10 +24,15 @@ class Toolbox:
 
     Args:
         tools: with distinct names.
+        servers: MCP servers, whose tools are there from the first episode on.
         text_limit: characters an observation's text may have.
     """
 
-    def __init__(self, tools: Sequence[Tool], *, text_limit: int = TEXT_LIMIT) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], servers: Sequence[ToolServer] = (), *, text_limit: int = TEXT_LIMIT
+    ) -> None:
+        self._own = tuple(tools)
+        self._servers = tuple(servers)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
         if len(self.tools) != len(tools):
             raise ValueError("two tools of one toolbox have the same name")
@@ -88,7 +94,17 @@ class Toolbox:
         return frozenset[int]().union(*(tool.marks(path) for tool in self._base_tools()))
 
     def on_reset(self, workspace: Workspace) -> None:
-        """Tells every tool that a new episode begins."""
+        """Tells every tool that a new episode begins, and starts the servers anew.
+
+        Raises:
+            ConfigError: a server does not start, or has a tool whose name is taken.
+        """
+        self.tools = {tool.name: tool for tool in self._own}
+        for server in self._servers:
+            for tool in server.start(workspace):
+                if tool.name in self.tools:
+                    raise ConfigError(f"tools: {server.entry!r} has a tool {tool.name!r}, which another tool is called")
+                self.tools[tool.name] = tool
         for tool in self.tools.values():
             tool.on_reset(workspace)
 
@@ -103,9 +119,9 @@ class Toolbox:
             tool.on_eval(run, workspace)
 
     def close(self) -> None:
-        """Closes every tool. Idempotent."""
-        for tool in self.tools.values():
-            tool.close()
+        """Closes every tool and server. Idempotent."""
+        for each in (*self.tools.values(), *self._servers):
+            each.close()
 
     def _base_tools(self) -> list[BaseTool]:
         return [tool for tool in self.tools.values() if isinstance(tool, BaseTool)]

@@ -47,7 +47,6 @@ class Game:
         # The tools are the environment's own; a person is shown them, not a prompt.
         self._episode = Episode(EpisodeSpec(env.task), make_agent(AgentConfig()), lambda _: LocalEnvironment(env))
         self._console = console
-        self._schemas = tuple(_code_last(schema) for schema in env.toolbox.schemas)
         self._mode = ""
         self._calls = 0
         self._paths: list[str] | None = None
@@ -73,6 +72,10 @@ class Game:
     def suggest(self, line: str) -> Iterator[Suggestion]:
         """What can stand at the end of a line."""
         return suggestions(line, self._schemas, WORDS, self._list_paths)
+
+    @property
+    def _schemas(self) -> tuple[ToolSchema, ...]:
+        return tuple(_code_last(schema) for schema in self._env.toolbox.schemas)
 
     @property
     def _prefix(self) -> str:
