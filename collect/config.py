@@ -81,8 +81,8 @@ class AgentConfig(Config):
 
     kind: Literal["debug", "rewrite", "debug_5", "seeker", "react"] = Field(
         default="debug",
-        description="debug: all tools; rewrite: no debugger; debug_5: debugger after five rewrites; "
-        "seeker: information tools and report; react: all tools, described and called in plain text",
+        description="debug: to look, debug and edit; rewrite: no debugger; debug_5: debugger after five rewrites; "
+        "seeker: information tools and report; react: those of debug, described and called in plain text",
     )
     tools: tuple[str, ...] | None = Field(
         default=None,

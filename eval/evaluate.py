@@ -21,6 +21,7 @@ from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grading.flaky import find_flaky
 from gumshoe.eval.results.losses import read_losses
 from gumshoe.eval.results.records import ALL, FlakyTask, Result, Summary
+from gumshoe.eval.scorers.plugins import load_scorers
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.eval.swebench.official import check_harness, grade_officially, with_official, write_all_predictions
@@ -61,6 +62,7 @@ def evaluate(
         GumshoeError: a config, task, model or server is wrong, or every attempt fails.
     """
     arms = make_arms(config)
+    load_scorers(config.metrics)  # A metric that is wrong is refused before anything is played.
     losses = read_losses(config)
     rows = check_harness(config) if config.harness is not None else []
     tasks = choose_tasks(config, say)

@@ -114,6 +114,15 @@ def test_a_tool_beside_the_config_is_found_from_anywhere(examples: Path) -> None
     assert len(trajectories(examples)) == 2
 
 
+def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path) -> None:
+    config = write_config(examples, policy={"kind": "teacher"}, agent={"tools": ["my_tols:wc", "submit"]})
+    argv = [Path(sys.executable).with_name("gumshoe"), "collect", str(config)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert "No module named 'my_tols'" in done.stderr
+    assert not (examples / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -165,12 +174,17 @@ def test_a_sandbox_of_ones_own_runs_programs(examples: Path, monkeypatch: pytest
         ("no_such:thing", "metric 'no_such:thing' cannot be imported"),
         ("my_source:load", "is not a metric"),
         ("nonsense", "unknown metric 'nonsense'"),
+        ("taken:Steps", "metric 'steps' is one of Gumshoe's own"),
     ],
 )
-def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str) -> None:
+def test_what_is_no_metric_is_refused(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, metric: str, expected: str
+) -> None:
     from gumshoe.errors import ConfigError
     from gumshoe.eval.scorers.plugins import load_scorers
 
-    del examples
+    code = "class Steps:\n    name = 'steps'\n    def score(self, trajectory, oracle): ...\n"
+    (examples / "taken.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(examples)
     with pytest.raises(ConfigError, match=expected):
         load_scorers([metric])

@@ -20,8 +20,10 @@ OUT = "/logs/verifier"
 GRACE_S = 60
 OUTPUT_BYTES = 1 << 20
 WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
-ALWAYS = {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
-ALWAYS |= {"pyproject.toml", "sitecustomize.py", "usercustomize.py"}
+ALWAYS = frozenset([
+    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
+    "sitecustomize.py", "usercustomize.py",
+])  # fmt: skip
 MODULE = re.compile(r"(\w+?)(\.cpython-[\w-]+|\.abi3)?(\.\w+)?")
 
 

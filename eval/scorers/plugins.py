@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gumshoe.errors import ConfigError
+from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.sources import Sources
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 
@@ -21,9 +23,12 @@ def load_scorers(names: Iterable[str]) -> list[Scorer]:
     Raises:
         ConfigError: a name is unknown or cannot be imported, is no scorer, or its metric already exists.
     """
+    own = {scorer.name for scorer in make_scorers(Sources((), {}))}
     scorers: dict[str, Scorer] = {}
     for name in names:
         scorer = _load(name)
+        if scorer.name in own:
+            raise ConfigError(f"metric {scorer.name!r} is one of Gumshoe's own: give {name!r} another name")
         if scorer.name in scorers:
             raise ConfigError(f"metric {scorer.name!r} is listed twice: list each metric once")
         scorers[scorer.name] = scorer

@@ -89,7 +89,7 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
         host.patch()
     for _ in range(2):
         info = host.reset(
-            task, ("view", "rewrite", "submit"), SandboxConfig(kind="local", unsafe=True, pool=4), True, oracle, 1
+            task, ("view", "rewrite", "submit"), SandboxConfig(kind="local", unsafe=True, pool=4), True, oracle, True, 1
         )
         assert set(info.decisions) == {"view", "rewrite", "submit"}
         assert info.sandbox == "local"

@@ -41,7 +41,8 @@ class Watch:
     def __init__(self, packages):
         self._packages = packages
         self._known = {}
-        self._changed = self._builtins = None
+        self._changed = lambda name: False
+        self._builtins = {}
         self._note()
 
     def begin(self, changed):

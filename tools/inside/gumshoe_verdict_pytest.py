@@ -200,7 +200,7 @@ class FailingItem(pytest.Item):
     def runtest(self):
         raise AssertionError("this test must fail")
 
-    def repr_failure(self, excinfo, *rest):
+    def repr_failure(self, excinfo, style=None):
         """Nobody reads it."""
         return str(excinfo.value)
 
