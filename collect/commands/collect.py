@@ -24,6 +24,7 @@ from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
 from gumshoe.config import load_config
 from gumshoe.protocols import Policy
 from gumshoe.tools import make_tools
+from gumshoe.tools.mcp_tools import is_tool_server
 
 __all__ = ["collect", "configure", "run"]
 
@@ -101,7 +102,7 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
     episodes = plan_episodes(config, run_identity(config))
     if not path.exists():
         check_policy(config.policy)
-        make_tools(config.agent.tools or ())
+        make_tools(name for name in config.agent.tools or () if not is_tool_server(name))
     with RunFolder(path, config, again) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))
         control = Control(config.budget)
