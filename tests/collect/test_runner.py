@@ -231,7 +231,7 @@ def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: py
     def ended(made: CollectConfig) -> tuple[int, str]:
         file = tmp_path / "c.yaml"
         file.write_text(yaml.safe_dump(made.model_dump(mode="json")))
-        code = run(argparse.Namespace(config=file, param=[], verbose=0, step=False, fail_on_error=None))
+        code = run(argparse.Namespace(config=file, param=[], verbose=0, step=False, fail_on_error=None, again=None))
         return code, capsys.readouterr().out
 
     with provider(SUBMIT) as server:

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,12 @@ pytestmark = pytest.mark.needs("bubblewrap")
 OPTIONS = ("-p", "sandbox.kind=bubblewrap")
 TOOLS = ["listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "investigate"]
 LIMIT_S = 60.0
+
+
+def run_alone(task: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    """Runs a coroutine in a thread of its own: browser tests of the same process leave a loop running in theirs."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, task, *arguments).result()
 
 
 @pytest.fixture
@@ -137,7 +144,7 @@ def test_an_agent_debugs_a_bug_to_its_failing_frame_and_nothing_is_left(ledger: 
             assert pack.locations[0].path in text_of(found)
             seen.update(descendants(os.getpid()))
 
-    anyio.run(debug)
+    run_alone(debug)
     assert len(seen) > 2
     assert all_gone(seen)
     assert list((ledger.parent / "temporary").iterdir()) == []
@@ -160,7 +167,7 @@ def test_edits_of_the_files_are_seen_by_the_next_call_and_breakpoints_follow(led
             (ledger / "notes.txt").unlink()
             assert "notes.txt" not in text_of(await session.call_tool("listdir", {}))
 
-    anyio.run(debug)
+    run_alone(debug)
 
 
 def test_a_wrong_call_says_what_the_right_one_is(ledger: Path) -> None:
@@ -173,7 +180,7 @@ def test_a_wrong_call_says_what_the_right_one_is(ledger: Path) -> None:
             unknown = await session.call_tool("reboot", {})
             assert "no tool 'reboot'" in text_of(unknown)
 
-    anyio.run(call)
+    run_alone(call)
 
 
 def test_a_model_investigates_and_its_report_is_the_answer(ledger: Path) -> None:
@@ -189,7 +196,7 @@ def test_a_model_investigates_and_its_report_is_the_answer(ledger: Path) -> None
             assert data_of(found)["hypothesis"] == "the decimals of the wrong currency"
 
     with provider(chat("I run the tests.", [("eval", {})]), chat("I report.", [("report", report)])) as model:
-        anyio.run(investigate, model.url)
+        run_alone(investigate, model.url)
     assert model.requests[0]["messages"][1]["content"] == "yen are wrong"
     assert "2 failed" in json.dumps(model.requests[1]["messages"][-1])
 
@@ -204,7 +211,7 @@ def test_an_investigation_without_a_result_is_an_error(ledger: Path) -> None:
             assert found.isError
             assert "nothing was found" in text_of(found)
 
-    anyio.run(investigate)
+    run_alone(investigate)
 
 
 def test_a_cancelled_call_ends_its_program_and_the_next_one_works(ledger: Path) -> None:
@@ -229,7 +236,7 @@ def test_a_cancelled_call_ends_its_program_and_the_next_one_works(ledger: Path) 
         with pytest.raises(McpError, match="Request cancelled"):
             await session.call_tool("eval", {})
 
-    anyio.run(cancel)
+    run_alone(cancel)
 
 
 @contextmanager
@@ -263,7 +270,7 @@ def test_clients_over_http_have_sandboxes_of_their_own_that_go_with_them(ledger:
             assert "EUR" in text_of(again)
 
     with http_server(ledger) as (server, url):
-        anyio.run(debug, url, server.pid)
+        run_alone(debug, url, server.pid)
         assert len(seen) > 2
         # The sessions have ended: their sandboxes are gone while the server is still there.
         assert all_gone(seen - {server.pid})
@@ -292,7 +299,7 @@ def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
             return descendants(server.pid)
 
     with http_server(ledger) as (server, url):
-        left = anyio.run(begin, url, server)
+        left = run_alone(begin, url, server)
         server.send_signal(signal.SIGKILL)
     assert all_gone(left)
 
