@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tarfile
@@ -107,33 +108,51 @@ def lay(root, spec):
     return taken
 
 
-def run(root, spec, taken):
-    """The supervisor's report on one run of the tests, or None."""
-    request = {
-        "argv": [word.replace("{support}", HERE) for word in spec["argv"]],
-        "support": HERE,
-        "timeout_s": spec["timeout_s"],
-        "output": OUTPUT_BYTES,
-        "options": {"root": root, "changed": taken},
-        "direct": spec["direct"],
-        "folder": os.path.join(tempfile.mkdtemp(), "verdict"),
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", os.path.join(HERE, "gumshoe_supervisor.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=root,
-    )
-    try:
-        printed = process.communicate(json.dumps(request).encode("utf-8"), timeout=spec["timeout_s"] + GRACE_S)[0]
-        answer = json.loads(printed.decode("utf-8"))
-        with open(answer["report"], "rb") as stream:
-            data = stream.read()
-        if hashlib.sha256(data).hexdigest() == answer["sha256"]:
-            return json.loads(data.decode("utf-8"))
-    except (subprocess.TimeoutExpired, ValueError, KeyError, OSError):
-        process.kill()
-    return None
+class Supervisor:
+    """The process that runs the tests. It starts before anything of the agent's is there, and loads the test runner."""
+
+    def __init__(self, root, spec):
+        self._timeout_s = spec["timeout_s"]
+        connection, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", os.path.join(HERE, "gumshoe_supervisor.py")],
+            stdin=subprocess.DEVNULL,
+            cwd=root,
+            env=dict(os.environ, GUMSHOE_CONTROL=str(theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        connection.settimeout(self._timeout_s + GRACE_S)
+        self._stream = connection.makefile("rwb")
+        self._loaded = self._ask({
+            "argv": [word.replace("{support}", HERE) for word in spec["argv"]],
+            "support": HERE,
+            "output": OUTPUT_BYTES,
+            "root": root,
+            "environment": dict(os.environ),
+            "direct": spec["direct"],
+            "folder": os.path.join(tempfile.mkdtemp(), "verdict"),
+        })  # fmt: skip
+
+    def run(self, taken):
+        """The report on one run of the tests, or None."""
+        try:
+            answer = self._ask({"changed": taken, "timeout_s": self._timeout_s}) if "loaded" in self._loaded else {}
+            with open(answer["report"], "rb") as stream:
+                data = stream.read()
+            if hashlib.sha256(data).hexdigest() == answer["sha256"]:
+                return json.loads(data.decode("utf-8"))
+        except (ValueError, KeyError, OSError):
+            self._process.kill()
+        return None
+
+    def _ask(self, message):
+        try:
+            self._stream.write(json.dumps(message).encode("utf-8") + b"\n")
+            self._stream.flush()
+            return json.loads(self._stream.readline().decode("utf-8"))
+        except (ValueError, OSError):
+            return {}
 
 
 def problems_of(report, direct):
@@ -197,8 +216,9 @@ def main():
     os.chdir(root)
     os.makedirs(OUT, exist_ok=True)
     if os.path.isfile(ARCHIVE):
+        supervisor = Supervisor(root, spec)
         taken = lay(root, spec)
-        problems, outcomes = problems_of(run(root, spec, taken), spec["direct"])
+        problems, outcomes = problems_of(supervisor.run(taken), spec["direct"])
     else:
         taken, problems, outcomes = [], ["the agent's repository was not collected"], {}
     fails = list(failing(spec["fail_to_pass"], outcomes, True))
