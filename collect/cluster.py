@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import ray
@@ -23,11 +24,17 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from gumshoe import __version__
 from gumshoe.collect.config import RayConfig
-from gumshoe.collect.environments import Environment, EnvironmentInfo, InProcess, MakeFactory, StepResult
-from gumshoe.env.config import SandboxConfig
+from gumshoe.collect.environments import (
+    Environment,
+    EnvironmentInfo,
+    EnvironmentSpec,
+    InProcess,
+    MakeFactory,
+    StepResult,
+)
 from gumshoe.env.verifier import Grade
 from gumshoe.errors import ConfigError, SandboxError
-from gumshoe.records import Oracle, Task, ToolCall
+from gumshoe.records import ToolCall
 
 __all__ = ["RayFactory", "ray_factories"]
 
@@ -97,23 +104,12 @@ class Host:
         """Which gumshoe the node has."""
         return __version__
 
-    def reset(
-        self,
-        task: Task,
-        tools: Sequence[str],
-        sandbox: SandboxConfig,
-        trusted: bool,
-        oracle: Oracle | None,
-        eval_on_submit: bool,
-        seed: int,
-    ) -> EnvironmentInfo:
+    def reset(self, spec: EnvironmentSpec, seed: int) -> EnvironmentInfo:
         """Begins an episode; an earlier one that was left behind is closed. The oracle enters no sandbox."""
         self.close()
         # One episode at a time needs one warm sandbox.
-        warm = sandbox.model_copy(update={"pool": min(sandbox.pool, 1)})
-        self._environment = InProcess().environment(
-            task, tools, warm, trusted=trusted, oracle=oracle, eval_on_submit=eval_on_submit
-        )
+        warm = spec.sandbox.model_copy(update={"pool": min(spec.sandbox.pool, 1)})
+        self._environment = InProcess().environment(replace(spec, sandbox=warm))
         info = self._environment.reset(seed)
         self._backends.add(info.sandbox)
         return info
@@ -196,18 +192,9 @@ class RayFactory:
         done, _ = ray.wait([self._version], timeout=POLL_S)
         return bool(done) and self._started()
 
-    def environment(
-        self,
-        task: Task,
-        tools: Sequence[str],
-        sandbox: SandboxConfig,
-        *,
-        trusted: bool,
-        oracle: Oracle | None = None,
-        eval_on_submit: bool = True,
-    ) -> Environment:
+    def environment(self, spec: EnvironmentSpec) -> Environment:
         """The environment of one episode, on the host's node."""
-        return RemoteEnvironment(self, (task, tuple(tools), sandbox, trusted, oracle, eval_on_submit))
+        return RemoteEnvironment(self, spec)
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the host and waits for its answer. Raises SandboxError where it is lost."""
@@ -253,15 +240,13 @@ class RayFactory:
 class RemoteEnvironment:
     """An environment on a factory's host."""
 
-    def __init__(
-        self, factory: RayFactory, arguments: tuple[Task, tuple[str, ...], SandboxConfig, bool, Oracle | None, bool]
-    ) -> None:
+    def __init__(self, factory: RayFactory, spec: EnvironmentSpec) -> None:
         self._factory = factory
-        self._arguments = arguments
+        self._spec = spec
 
     def reset(self, seed: int) -> EnvironmentInfo:
         """Starts the sandbox on the node."""
-        return self._factory.call("reset", *self._arguments, seed)
+        return self._factory.call("reset", self._spec, seed)
 
     def step(self, call: ToolCall) -> StepResult:
         """Carries out one call on the node."""

@@ -6,7 +6,7 @@ environment, that is the sandbox and the tools in it, may be on another machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,11 +22,28 @@ __all__ = [
     "Environment",
     "EnvironmentFactory",
     "EnvironmentInfo",
+    "EnvironmentSpec",
     "InProcess",
     "LocalEnvironment",
     "MakeFactory",
     "StepResult",
 ]
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """What the environment of one episode is made from.
+
+    The oracle is for the verifier, which `submit` asks with `eval_on_submit`; it enters no sandbox. `trusted` as in
+    `open_sandbox`.
+    """
+
+    task: Task
+    tools: tuple[str, ...]
+    sandbox: SandboxConfig
+    trusted: bool
+    oracle: Oracle | None = None
+    eval_on_submit: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,19 +108,8 @@ class EnvironmentFactory(Protocol):
         """Whether an episode can begin; may wait a moment. Raises GumshoeError where none ever can."""
         ...
 
-    def environment(
-        self,
-        task: Task,
-        tools: Sequence[str],
-        sandbox: SandboxConfig,
-        *,
-        trusted: bool,
-        oracle: Oracle | None = None,
-        eval_on_submit: bool = True,
-    ) -> Environment:
-        """The environment of one episode; nothing is started before its `reset`. The oracle is for the verifier, which
-        `submit` asks with `eval_on_submit`.
-        """
+    def environment(self, spec: EnvironmentSpec) -> Environment:
+        """The environment of one episode; nothing is started before its `reset`."""
         ...
 
     def close(self) -> None:
@@ -121,19 +127,17 @@ class InProcess:
         """Always."""
         return True
 
-    def environment(
-        self,
-        task: Task,
-        tools: Sequence[str],
-        sandbox: SandboxConfig,
-        *,
-        trusted: bool,
-        oracle: Oracle | None = None,
-        eval_on_submit: bool = True,
-    ) -> Environment:
+    def environment(self, spec: EnvironmentSpec) -> Environment:
         """An environment in this process."""
         return LocalEnvironment(
-            DebugEnv(task, oracle=oracle, tools=tools, sandbox=sandbox, trusted=trusted, eval_on_submit=eval_on_submit)
+            DebugEnv(
+                spec.task,
+                oracle=spec.oracle,
+                tools=spec.tools,
+                sandbox=spec.sandbox,
+                trusted=spec.trusted,
+                eval_on_submit=spec.eval_on_submit,
+            )
         )
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from gumshoe.collect.agent import Agent
 from gumshoe.collect.cancellation import run_cancellable
 from gumshoe.collect.config import LimitsConfig
 from gumshoe.collect.control import Control
-from gumshoe.collect.environments import Environment, EnvironmentFactory, InProcess, StepResult
+from gumshoe.collect.environments import Environment, EnvironmentFactory, EnvironmentSpec, InProcess, StepResult
 from gumshoe.collect.episode import Episode, Request
 from gumshoe.collect.finish import finished_trajectory
 from gumshoe.collect.journal import Journal
@@ -59,12 +59,7 @@ class Rollout:
             spec,
             agent,
             lambda task: self._factory.environment(
-                task,
-                agent.tools,
-                sandbox,
-                trusted=policy.trusted,
-                oracle=spec.oracle,
-                eval_on_submit=spec.eval_on_submit,
+                EnvironmentSpec(task, agent.tools, sandbox, policy.trusted, spec.oracle, spec.eval_on_submit)
             ),
             limits=limits,
             perform=self._perform,

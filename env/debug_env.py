@@ -27,9 +27,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
 from gumshoe.protocols import Sandbox, TestRun, Tool
 from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, ToolCall
-from gumshoe.tools import make_tools
-from gumshoe.tools.mcp_tools import ToolServer, is_tool_server
-from gumshoe.tools.toolbox import Toolbox
+from gumshoe.tools.registry import make_toolbox
 
 __all__ = ["DEFAULT_TOOLS", "DebugEnv"]
 
@@ -85,7 +83,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.eval_on_submit = eval_on_submit
         self._oracle = oracle
         self.render_mode = render_mode
-        self.toolbox = _make_toolbox(DEFAULT_TOOLS if tools is None else tools)
+        self.toolbox = make_toolbox(DEFAULT_TOOLS if tools is None else tools)
         self.action_space = action_space(self._tools)
         self.observation_space = observation_space(MAX_TEXT)
         self._config = sandbox or SandboxConfig()
@@ -288,10 +286,3 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.toolbox.close()
         if sandbox is not None:
             sandbox.close()
-
-
-def _make_toolbox(tools: Sequence[Tool | str]) -> Toolbox:
-    """Names looked up, tools as they are, in the order given, then the servers."""
-    servers = [ToolServer(tool) for tool in tools if isinstance(tool, str) and is_tool_server(tool)]
-    others = [tool for tool in tools if not (isinstance(tool, str) and is_tool_server(tool))]
-    return Toolbox([make_tools([tool])[0] if isinstance(tool, str) else tool for tool in others], servers)

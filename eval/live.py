@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.chat import as_template_chat, read_turn
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
-from gumshoe.collect.environments import InProcess
+from gumshoe.collect.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode import Episode
 from gumshoe.collect.grounding import grounded_share, observation_texts
 from gumshoe.collect.spec import EpisodeSpec
@@ -89,7 +89,7 @@ class LiveArena:
             EpisodeSpec(found, oracle),
             self.agent,
             lambda limited: InProcess().environment(
-                limited, self.agent.tools, self.config.sandbox, trusted=False, oracle=oracle
+                EnvironmentSpec(limited, self.agent.tools, self.config.sandbox, trusted=False, oracle=oracle)
             ),
             limits=self.config.limits,
         )

@@ -42,6 +42,7 @@ def summarize(
     """The numbers of an evaluation; equal results give an equal summary."""
     shown = [arm for arm in arms if arm.name in by_arm]
     seeking = {arm.name: by_arm[arm.name] for arm in shown if arm.packs.policy is not None}
+    own = [scorer.name for scorer in load_scorers(config.metrics)]
     return Summary(
         title=config.title,
         config_hash=config_hash(config),
@@ -51,7 +52,7 @@ def summarize(
         solver=next((arm.solver.name for arm in arms if arm.solver is not None and arm.solver.name), ""),
         baseline=next((name for arm in shown for name in arm.against[:1]), ""),
         losses=losses,
-        arms=tuple(_arm(config, arm, packs[arm.name], by_arm[arm.name]) for arm in shown),
+        arms=tuple(_arm(config, own, arm, packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
             *compare_all(seeking, _baseline(config), seed=config.seed, resamples=config.resamples),
             *_outcome_comparisons(config, shown, by_arm),
@@ -77,7 +78,9 @@ def seconds_per_resolved(config: EvalConfig, results: Sequence[Result]) -> dict[
     return per_resolved(results, SPENT_TIME, seed=config.seed, resamples=config.resamples)
 
 
-def _arm(config: EvalConfig, arm: Arm, packs: Packs, results: Sequence[Result]) -> ArmSummary:
+def _arm(
+    config: EvalConfig, own_metrics: Sequence[str], arm: Arm, packs: Packs, results: Sequence[Result]
+) -> ArmSummary:
     curve = calibration_of(results)
     policy = arm.packs.policy
     solver = arm.solver.name if arm.solver is not None else ""
@@ -89,16 +92,12 @@ def _arm(config: EvalConfig, arm: Arm, packs: Packs, results: Sequence[Result]) 
         model=arm.model,
         episodes=len(results) if policy is not None else sum(bool(one.solver) for one in results),
         failed=packs.failed,
-        groups=measures(results, _own_metrics(config), seed=config.seed, resamples=config.resamples),
+        groups=measures(results, own_metrics, seed=config.seed, resamples=config.resamples),
         per_resolved=per_resolved(results, seed=config.seed, resamples=config.resamples),
         tools=calls_by_tool(results),
         calibration=curve,
         calibration_error=expected_error([Bin(**point.model_dump()) for point in curve]),
     )
-
-
-def _own_metrics(config: EvalConfig) -> list[str]:
-    return [scorer.name for scorer in load_scorers(config.metrics)]
 
 
 def _outcome_comparisons(config: EvalConfig, arms: Sequence[Arm], by_arm: ByArm) -> list[Comparison]:

@@ -9,9 +9,10 @@ from gumshoe.errors import ConfigError
 from gumshoe.plugins import TOOLS, announced, load_named
 from gumshoe.protocols import Tool
 from gumshoe.tools.base import FunctionTool
-from gumshoe.tools.mcp_tools import is_tool_server
+from gumshoe.tools.mcp_tools import ToolServer, is_tool_server
+from gumshoe.tools.toolbox import Toolbox
 
-__all__ = ["BUILTIN", "make_tools", "tool_names"]
+__all__ = ["BUILTIN", "make_toolbox", "make_tools", "tool_names"]
 
 BUILTIN: dict[str, str] = {
     "listdir": "gumshoe.tools.listdir:ListDir",
@@ -50,6 +51,18 @@ def make_tools(names: Iterable[str]) -> list[Tool]:
             raise ConfigError(f"tool {made.name!r} is listed twice: list each tool once")
         tools[made.name] = made
     return list(tools.values())
+
+
+def make_toolbox(tools: Iterable[Tool | str]) -> Toolbox:
+    """A toolbox of tools by name, tools as they are, in the order given, then those of servers.
+
+    Raises:
+        ConfigError: as `make_tools`; or an entry names no command of a server.
+    """
+    entries = list(tools)
+    servers = [ToolServer(entry) for entry in entries if isinstance(entry, str) and is_tool_server(entry)]
+    others = [entry for entry in entries if not (isinstance(entry, str) and is_tool_server(entry))]
+    return Toolbox([make_tools([entry])[0] if isinstance(entry, str) else entry for entry in others], servers)
 
 
 def _make(name: str) -> Tool:

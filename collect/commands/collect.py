@@ -23,8 +23,7 @@ from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
 from gumshoe.config import load_config
 from gumshoe.protocols import Policy
-from gumshoe.tools import make_tools
-from gumshoe.tools.mcp_tools import is_tool_server
+from gumshoe.tools.registry import make_toolbox
 
 __all__ = ["collect", "configure", "run"]
 
@@ -102,7 +101,7 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
     episodes = plan_episodes(config, run_identity(config))
     if not path.exists():
         check_policy(config.policy)
-        make_tools(name for name in config.agent.tools or () if not is_tool_server(name))
+        make_toolbox(config.agent.tools or ())
     with RunFolder(path, config, again) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))
         control = Control(config.budget)

@@ -11,10 +11,10 @@ from typing import Any
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.llm import with_llm
+from gumshoe.collect.repository_arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.config import apply_overrides, validate
 from gumshoe.env.diff import apply_to_folder
-from gumshoe.env.environments import environment_of
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
@@ -38,20 +38,7 @@ files change only with --apply. Exit code 1: the tests still fail; the patch is 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
-    parser.add_argument(
-        "--entrypoint",
-        default="python -m pytest -q",
-        metavar="COMMAND",
-        help="command that fails (default: %(default)s)",
-    )
-    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
-    parser.add_argument(
-        "--setup", action="append", default=[], metavar="COMMAND", help="setup command to run in the sandbox"
-    )
-    parser.add_argument(
-        "--environment", metavar="NAME", help="environment created by gumshoe harvest: its name, or the set"
-    )
+    add_repository_arguments(parser, entrypoint="command that fails")
     parser.add_argument("--problem", default="", metavar="TEXT", help="description of the problem for the agent")
     parser.add_argument("--model", metavar="NAME", help="entry of llm.yaml, a model of the endpoint, or human")
     parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
@@ -111,16 +98,11 @@ def _passing_tests(config: CollectConfig) -> str | None:
 
 def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
     """The run of one episode. Raises ConfigError."""
-    options: dict[str, Any] = {"path": str(arguments.path), "entrypoint": arguments.entrypoint}
-    given = {
-        "debug_entrypoint": arguments.debug_entrypoint,
-        "setup": arguments.setup,
-        "problem_statement": arguments.problem,
-        "environment": arguments.environment and environment_of(arguments.environment),
-    }
-    options.update({name: value for name, value in given.items() if value})
-    named = {"model": arguments.model, "base_url": arguments.endpoint}
-    policy = {"kind": "openai", **{name: value for name, value in named.items() if value is not None}}
+    # An empty command is for the task source to refuse.
+    options = {**repository_options(arguments), "path": str(arguments.path), "entrypoint": arguments.entrypoint}
+    if arguments.problem:
+        options["problem_statement"] = arguments.problem
+    policy = {"kind": "openai", **policy_of(arguments)}
     data = {"out": str(out), "workers": 1, "tasks": {"source": "local", "options": options}, "policy": policy}
     data = apply_overrides(data, arguments.param)
     if data["policy"] == {"kind": "openai"}:

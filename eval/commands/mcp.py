@@ -10,8 +10,8 @@ from typing import Any
 
 from gumshoe.collect.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
+from gumshoe.collect.repository_arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.config import apply_overrides, read_yaml, validate
-from gumshoe.env.environments import environment_of
 from gumshoe.errors import TaskError
 from gumshoe.eval.mcp.config import McpConfig
 
@@ -35,20 +35,7 @@ PORT = 7118
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
-    parser.add_argument(
-        "--entrypoint",
-        default="python -m pytest -q",
-        metavar="COMMAND",
-        help="command that runs the tests (default: %(default)s)",
-    )
-    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
-    parser.add_argument(
-        "--setup", action="append", default=[], metavar="COMMAND", help="setup command to run in the sandbox"
-    )
-    parser.add_argument(
-        "--environment", metavar="NAME", help="environment created by gumshoe harvest: its name, or the set"
-    )
+    add_repository_arguments(parser, entrypoint="command that runs the tests")
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file: tools, policy, agent, limits, sandbox")
     parser.add_argument("--model", metavar="NAME", help="who investigates: entry of llm.yaml, or model of the endpoint")
     parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
@@ -71,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_policy(config.policy)
     if not arguments.path.is_dir():
         raise TaskError(f"no folder {arguments.path}: give the folder of a repository")
-    server = make_server(Repository(arguments.path.resolve(), _options(arguments)), config)
+    server = make_server(Repository(arguments.path.resolve(), repository_options(arguments)), config)
     try:
         if arguments.http:
             _serve_http(server, config, arguments)
@@ -98,21 +85,9 @@ def _serve_http(server: Any, config: McpConfig, arguments: argparse.Namespace) -
         serve(app, listening)
 
 
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of the task source `local` for the folder."""
-    given = {
-        "entrypoint": arguments.entrypoint,
-        "debug_entrypoint": arguments.debug_entrypoint,
-        "setup": arguments.setup,
-        "environment": arguments.environment and environment_of(arguments.environment),
-    }
-    return {name: value for name, value in given.items() if value}
-
-
 def _config(arguments: argparse.Namespace) -> McpConfig:
     data = read_yaml(arguments.config) if arguments.config is not None else {}
-    named = {"model": arguments.model, "base_url": arguments.endpoint}
-    policy = {name: value for name, value in named.items() if value is not None}
+    policy = policy_of(arguments)
     if policy:
         data = {**data, "policy": {"kind": "openai", **policy}}
     config = validate(McpConfig, apply_overrides(data, arguments.param), origin="gumshoe mcp")

@@ -9,7 +9,7 @@ from pathlib import Path
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.control import Control
-from gumshoe.collect.environments import InProcess
+from gumshoe.collect.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode import NOT_RUN, Episode
 from gumshoe.collect.grounding import is_grounded, observation_texts
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
@@ -81,7 +81,7 @@ def replayed_share(task: Task, tools: Sequence[str], trajectory: Trajectory, san
     episode = Episode(
         EpisodeSpec(unlimited, seed=trajectory.provenance.seed),
         make_agent(AgentConfig(tools=tuple(tools), nudges=10**9)),
-        lambda task: InProcess().environment(task, tools, sandbox, trusted=trusted),
+        lambda task: InProcess().environment(EnvironmentSpec(task, tuple(tools), sandbox, trusted)),
     )
     try:
         for step in trajectory.steps[: last + 1]:

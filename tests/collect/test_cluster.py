@@ -15,6 +15,7 @@ from ray_cluster import two_nodes
 from small_tasks import make_task
 
 from gumshoe.collect.cluster import Host
+from gumshoe.collect.environments import EnvironmentSpec
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import SandboxError
@@ -88,9 +89,8 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="no episode in progress"):
         host.patch()
     for _ in range(2):
-        info = host.reset(
-            task, ("view", "rewrite", "submit"), SandboxConfig(kind="local", unsafe=True, pool=4), True, oracle, True, 1
-        )
+        sandbox = SandboxConfig(kind="local", unsafe=True, pool=4)
+        info = host.reset(EnvironmentSpec(task, ("view", "rewrite", "submit"), sandbox, True, oracle), 1)
         assert set(info.decisions) == {"view", "rewrite", "submit"}
         assert info.sandbox == "local"
         assert host.patch() == ""

@@ -1,0 +1,46 @@
+"""The command-line arguments of commands that work on a repository on disk: debug and mcp."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.environments import environment_of
+
+__all__ = ["add_repository_arguments", "policy_of", "repository_options"]
+
+
+def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str) -> None:
+    """Adds the folder and how its tests run; `entrypoint` says what that command is for."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
+    parser.add_argument(
+        "--entrypoint",
+        default="python -m pytest -q",
+        metavar="COMMAND",
+        help=f"{entrypoint} (default: %(default)s)",
+    )
+    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
+    parser.add_argument(
+        "--setup", action="append", default=[], metavar="COMMAND", help="setup command to run in the sandbox"
+    )
+    parser.add_argument(
+        "--environment", metavar="NAME", help="environment created by gumshoe harvest: its name, or the set"
+    )
+
+
+def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of the task source `local`, but for the path. Raises TaskError for an unknown environment."""
+    given = {
+        "entrypoint": arguments.entrypoint,
+        "debug_entrypoint": arguments.debug_entrypoint,
+        "setup": arguments.setup,
+        "environment": arguments.environment and environment_of(arguments.environment),
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def policy_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What --model and --endpoint say of the policy; empty where they say nothing."""
+    named = {"model": arguments.model, "base_url": arguments.endpoint}
+    return {name: value for name, value in named.items() if value is not None}
