@@ -21,6 +21,8 @@ install_engine() {
 
 launch() { # extra daemon flags...
   rm -f "$PID_FILE"
+  # From a folder that stays: what a daemon starts may not start in one that has been removed.
+  cd /
   setsid nohup dockerd --host "unix://$SOCKET" --pidfile "$PID_FILE" --iptables=false --ip6tables=false --bridge=none \
     --log-level warn "$@" >>"$LOG_FILE" 2>&1 </dev/null &
   local launched=$!

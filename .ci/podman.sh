@@ -28,7 +28,7 @@ start() {
     return
   fi
   # crun refuses machines whose cgroups are a mixture of both versions; runc takes them.
-  # From a folder that stays: its helpers do not start in one that has been removed.
+  # From a folder that stays: what it starts does not start in one that has been removed.
   cd /
   setsid nohup podman --runtime runc system service --time 0 "unix://$SOCKET" >>"$LOG_FILE" 2>&1 </dev/null &
   echo $! >"$PID_FILE"
