@@ -135,11 +135,10 @@ ALL_METRICS = (SOLVED, OFFICIAL, *METRICS, *PRECISION, *CONDUCT, *ACC, *EDITED, 
 
 @dataclass(frozen=True)
 class Cell:
-    """A measure as text: the mean, its interval, and the share that a bar shows (None: no bar)."""
+    """A measure as text: the mean and its interval."""
 
     value: str
     interval: str
-    share: float | None
 
 
 def own_metrics(summary: Summary) -> list[Metric]:
@@ -161,13 +160,13 @@ def percent(value: float | None) -> str:
 def write_cell(found: Measured, metric: Metric) -> Cell:
     """A measure as text."""
     if found.value is None:
-        return Cell(UNKNOWN, "", None)
+        return Cell(UNKNOWN, "")
     low, high = found.low or 0.0, found.high
     if metric.share:
-        return Cell(percent(found.value), f"{low * 100:.0f} to {(high or 0.0) * 100:.0f}", found.value)
+        return Cell(percent(found.value), f"{low * 100:.0f} to {(high or 0.0) * 100:.0f}")
     digits = 0 if found.value >= 100 else 1 if found.value >= 10 else 2 if found.value >= 0.1 else 4
     upper = ", no upper bound" if high is None else f" to {high:,.{digits}f}"
-    return Cell(f"{found.value:,.{digits}f}", f"{low:,.{digits}f}{upper}", None)
+    return Cell(f"{found.value:,.{digits}f}", f"{low:,.{digits}f}{upper}")
 
 
 def measured(arm: ArmSummary, group: str, metric: str) -> Measured:

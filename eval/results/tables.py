@@ -1,4 +1,4 @@
-"""The arms side by side, for the page and the terminal alike."""
+"""The arms side by side, as the terminal shows them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gumshoe.eval.results.metrics import (
     shown_groups,
     write_cell,
 )
-from gumshoe.eval.results.records import ALL, ArmSummary, Comparison, Measured, Summary
+from gumshoe.eval.results.records import ALL, ArmSummary, Comparison, Summary
 
-__all__ = ["Seconds", "Table", "TableRow", "peer_tables", "repair_tables", "seeker_tables", "seekers"]
+__all__ = ["Table", "TableRow", "peer_tables", "repair_tables", "seeker_tables", "seekers"]
 
 UPLIFT = Metric("uplift", "Uplift", "percentage points that the arm adds to the solver alone, task by task")
 TEST = Metric("p", "p", "exact McNemar test of that difference", share=False)
@@ -33,11 +33,7 @@ SPENDINGS = (
     Metric("solver_tokens", "Solver tokens", "tokens of the solver for one fixed bug", share=False),
     Metric("cost", "Seeker dollars", "dollars of the seeker for one fixed bug", share=False),
     Metric("solver_cost", "Solver dollars", "dollars of the solver for one fixed bug", share=False),
-    Metric("seconds", "Seeker seconds", "seconds of the seeker for one fixed bug", share=False),
-    Metric("solver_seconds", "Solver seconds", "seconds of the solver for one fixed bug", share=False),
 )
-Seconds = dict[str, dict[str, dict[str, Measured]]]
-"""What one resolved task has cost in seconds, by arm, group and who spent them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,6 @@ class TableRow:
     """One arm in a table; the cells in the order of the table's metrics."""
 
     label: str
-    colour: int
     cells: tuple[Cell, ...]
 
 
@@ -59,9 +54,9 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-def seekers(summary: Summary) -> list[tuple[int, ArmSummary]]:
-    """The arms that played episodes of their own, each with the number of its colour."""
-    return [(number, arm) for number, arm in enumerate(summary.arms) if arm.seeks]
+def seekers(summary: Summary) -> list[ArmSummary]:
+    """The arms that played episodes of their own."""
+    return [arm for arm in summary.arms if arm.seeks]
 
 
 def seeker_tables(summary: Summary, metrics: Sequence[Metric] = METRICS) -> list[Table]:
@@ -71,7 +66,7 @@ def seeker_tables(summary: Summary, metrics: Sequence[Metric] = METRICS) -> list
     known = tuple(
         metric
         for metric in metrics
-        if metric.name != "replayed" or any(measured(arm, ALL, metric.name).count for _, arm in arms)
+        if metric.name != "replayed" or any(measured(arm, ALL, metric.name).count for arm in arms)
     )
     return [_table(summary, group, known, arms) for group in groups]
 
@@ -85,27 +80,23 @@ def peer_tables(summary: Summary) -> list[Table]:
     return [
         _table(summary, ALL, metrics, arms)
         for metrics in (ACC, F1, BUDGET)
-        if any(measured(arm, ALL, metrics[0].name).count for _, arm in arms)
+        if any(measured(arm, ALL, metrics[0].name).count for arm in arms)
     ]
 
 
-def repair_tables(summary: Summary, seconds: Seconds | None = None) -> list[Table]:
+def repair_tables(summary: Summary) -> list[Table]:
     """What became of the bugs with each arm's pack, and what that has cost; a table a split, none without a solver."""
-    arms = [(number, arm) for number, arm in enumerate(summary.arms) if measured(arm, ALL, "solved").count]
+    arms = [arm for arm in summary.arms if measured(arm, ALL, "solved").count]
     if not arms:
         return []
-    passes = sorted({name for _, arm in arms for name in arm.groups[ALL] if name.startswith("pass@")}, key=_k)
+    passes = sorted({name for arm in arms for name in arm.groups[ALL] if name.startswith("pass@")}, key=_k)
     optional = [OFFICIAL, *(Metric(name, name, f"at least one of {_k(name)} samples is right") for name in passes[-1:])]
-    return [_repair_table(summary, group, arms, optional, seconds or {}) for group in shown_groups(summary)]
+    return [_repair_table(summary, group, arms, optional) for group in shown_groups(summary)]
 
 
-def _repair_table(
-    summary: Summary, group: str, arms: Sequence[tuple[int, ArmSummary]], optional: Sequence[Metric], seconds: Seconds
-) -> Table:
-    shown = [SOLVED, *(metric for metric in optional if any(measured(arm, ALL, metric.name).count for _, arm in arms))]
-    spent = {
-        arm.name: {**arm.per_resolved.get(group, {}), **seconds.get(arm.name, {}).get(group, {})} for _, arm in arms
-    }
+def _repair_table(summary: Summary, group: str, arms: Sequence[ArmSummary], optional: Sequence[Metric]) -> Table:
+    shown = [SOLVED, *(metric for metric in optional if any(measured(arm, ALL, metric.name).count for arm in arms))]
+    spent = {arm.name: arm.per_resolved.get(group, {}) for arm in arms}
     paid = [metric for metric in SPENDINGS if any(metric.name in of_arm for of_arm in spent.values())]
     uplift = {
         one.arm: one
@@ -115,33 +106,30 @@ def _repair_table(
     rows = tuple(
         TableRow(
             arm.title,
-            number,
             (
                 *(cell_of(arm, group, metric) for metric in shown),
                 *_uplift_cells(uplift.get(arm.name)),
                 *(write_cell(spent[arm.name].get(metric.name, UNMEASURED), metric) for metric in paid),
             ),
         )
-        for number, arm in arms
+        for arm in arms
     )
     return Table(named(group), summary.tasks.get(group, 0), (*shown, UPLIFT, TEST, *paid), rows)
 
 
 def _uplift_cells(found: Comparison | None) -> tuple[Cell, Cell]:
     if found is None or found.difference.value is None:
-        return Cell(UNKNOWN, "", None), Cell(UNKNOWN, "", None)
+        return Cell(UNKNOWN, ""), Cell(UNKNOWN, "")
     low, high = found.difference.low or 0.0, found.difference.high or 0.0
     p = UNKNOWN if found.mcnemar_p is None else f"{found.mcnemar_p:.3g}"
     return (
-        Cell(f"{found.difference.value * 100:+.0f}", f"{low * 100:+.0f} to {high * 100:+.0f}", None),
-        Cell(p, f"{found.better} better, {found.worse} worse", None),
+        Cell(f"{found.difference.value * 100:+.0f}", f"{low * 100:+.0f} to {high * 100:+.0f}"),
+        Cell(p, f"{found.better} better, {found.worse} worse"),
     )
 
 
-def _table(summary: Summary, group: str, metrics: Sequence[Metric], arms: Sequence[tuple[int, ArmSummary]]) -> Table:
-    rows = tuple(
-        TableRow(arm.title, number, tuple(cell_of(arm, group, metric) for metric in metrics)) for number, arm in arms
-    )
+def _table(summary: Summary, group: str, metrics: Sequence[Metric], arms: Sequence[ArmSummary]) -> Table:
+    rows = tuple(TableRow(arm.title, tuple(cell_of(arm, group, metric) for metric in metrics)) for arm in arms)
     return Table(named(group), summary.tasks.get(group, 0), tuple(metrics), rows)
 
 
