@@ -106,7 +106,8 @@ class CommandConfig(Config):
     """A program that works on the repository in its sandbox, such as a command-line agent.
 
     In `argv` and `env`, {base_url} stands for the address under which the program reaches the endpoint; {problem_file},
-    {pack_file} and {trajectory} for paths; a word that is {problem} for the problem with the pack below it.
+    {pack_file}, {mcp_config} and {trajectory} for paths; {mcp_command} for the command of an MCP server with the pack;
+    a word that is {problem} for the problem with the pack below it.
     """
 
     argv: tuple[str, ...] = Field(min_length=1, description="the program and its arguments")

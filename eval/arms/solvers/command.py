@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, ToolFailure
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.arms.solvers.brief import with_pack
+from gumshoe.eval.arms.solvers.brief import pack_text, with_pack
 from gumshoe.eval.arms.solvers.sandboxed import Endpoint, Ran, run_with_endpoint
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Answer, Grader
@@ -27,14 +28,24 @@ from gumshoe.storage import append_line, open_append
 
 __all__ = ["CommandSolver"]
 
+SERVER = Path(__file__).parents[2] / "inside" / "pack_server.py"
 NO_ENTRY = "{}"
+NO_PACK = "There is no report on this problem."
+FILES = {
+    "problem_file": "problem.md",
+    "pack_file": "pack.json",
+    "pack_text": "pack.md",
+    "server": "pack_server.py",
+    "mcp_config": "mcp.json",
+    "trajectory": "record/trajectory.json",
+}
 
 
 class CommandSolver:
     """Runs a program on each attempt. What came of it is kept, so that a stopped evaluation resumes.
 
-    The program gets the problem, with the pack below it, as text and as files, and one way out of the sandbox: the
-    endpoint. Its own record of what it did is read where its format is known.
+    The program gets the problem, with the pack below it, as text and as files, the pack from an MCP server as well, and
+    one way out of the sandbox: the endpoint. Its own record of what it did is read where its format is known.
 
     Args:
         title: the arm's title.
@@ -98,13 +109,13 @@ class CommandSolver:
         sandbox = open_sandbox(attempt.task, settings, trusted=False)
         try:
             workspace = Workspace(attempt.task, sandbox)
-            files = _write_files(sandbox, attempt)
-            argv = [_filled(word, files) for word in config.argv]
-            env = {name: _filled(value, files) for name, value in config.env.items()}
+            given = _write_files(sandbox, attempt)
+            argv = [_filled(word, given) for word in config.argv]
+            env = {name: _filled(value, given) for name, value in config.env.items()}
             ran = run_with_endpoint(sandbox, argv, env, endpoint, timeout_s=config.timeout_s, control=run.control)
             self._check(ran, endpoint)
             patch = _patch(workspace)
-            trajectory = self._trajectory(sandbox, files["trajectory"], attempt, patch)
+            trajectory = self._trajectory(sandbox, given["trajectory"], attempt, patch)
         finally:
             sandbox.close()
             endpoint.close()
@@ -161,12 +172,20 @@ def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:
     folder = posixpath.join(posixpath.dirname(sandbox.support), "solver")
     told = with_pack(attempt.task, attempt.pack).problem_statement
     pack = "null" if attempt.pack is None else json.dumps(attempt.pack.model_dump(mode="json"), indent=1)
-    files = {"problem_file": "problem.md", "pack_file": "pack.json", "trajectory": "record/trajectory.json"}
-    texts = {"problem_file": told, "pack_file": pack, "trajectory": NO_ENTRY}
-    paths = {name: f"{folder}/{file}" for name, file in files.items()}
+    read = NO_PACK if attempt.pack is None else pack_text(attempt.pack)
+    paths = {name: f"{folder}/{file}" for name, file in FILES.items()}
+    server = [sandbox.python, paths["server"], paths["pack_file"], paths["pack_text"]]
+    texts = {
+        "problem_file": told,
+        "pack_file": pack,
+        "pack_text": read,
+        "server": SERVER.read_text(encoding="utf-8"),
+        "mcp_config": json.dumps({"mcpServers": {"gumshoe": {"command": server[0], "args": server[1:]}}}, indent=1),
+        "trajectory": NO_ENTRY,
+    }
     for name, path in paths.items():
         sandbox.write_file(path, texts[name].encode(), inside=False)
-    return {**paths, "problem": told}
+    return {**paths, "mcp_command": shlex.join(server), "problem": told}
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
