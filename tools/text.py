@@ -29,7 +29,7 @@ def cut_line(line: str, limit: int = 240) -> str:
 
 def clean(text: str) -> str:
     """`text` without lone surrogates, which neither UTF-8 nor JSON can carry."""
-    return _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def clean_json(value: JsonValue) -> JsonValue:

@@ -29,6 +29,7 @@ class Channel:
 
     def __init__(self, terminal: SpawnBase[bytes]) -> None:
         self._terminal = terminal
+        terminal.delayafterread = None  # It would sleep after every read.
         self._lock = threading.Lock()
         self._sending = threading.Lock()
 

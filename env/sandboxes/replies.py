@@ -11,7 +11,7 @@ import functools
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from gumshoe.errors import SandboxError
 
@@ -20,6 +20,10 @@ __all__ = ["Output", "check_reply", "text_of"]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 ExitCode = Annotated[int, Field(ge=0, lt=1 << 31)]
 Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
+
+
+Json = dict[str, Any]
+"""Came out of `json.loads`, so it holds nothing else than JSON; the tools read it with models of their own."""
 
 
 class _Reply(BaseModel):
@@ -43,8 +47,8 @@ class _Run(_Reply):
 
 class _Exchange(_Reply):
     output: Output
-    message: dict[str, JsonValue] | None
-    interim: list[dict[str, JsonValue]]
+    message: Json | None
+    interim: list[Json]
     timed_out: bool
     exit_code: ExitCode | None
 
@@ -82,7 +86,7 @@ _FORMS: Mapping[str, Any] = {
     "session_request": _Exchange,
     "session_wait_message": _Exchange,
     "session_poll": _Poll,
-    "inspect": dict[str, JsonValue],
+    "inspect": Json,
     "tampering": list[str],
 }
 

@@ -76,7 +76,7 @@ class WardenSession:
 
 def _reply(data: dict[str, Any]) -> SessionReply:
     text, truncated = text_of(data["output"])
-    return SessionReply(
+    return SessionReply.model_construct(  # `check_reply` has looked at all of it.
         output=text,
         message=data["message"],
         interim=tuple(data["interim"]),

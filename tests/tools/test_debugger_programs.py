@@ -114,3 +114,11 @@ def test_breakpoint_calls_in_a_test(start: Start, project: Path) -> None:
     reply = start(*PYTEST).do("c", "p x", "c")
     assert reply["results"][1]["output"] == "x = 3"
     assert reply["exit_code"] == 0
+
+
+def test_a_pwd_of_another_folder_does_not_make_its_files_the_workspaces(start: Start, project: Path) -> None:
+    """A step into the standard library goes on in the next line of the project."""
+    name = script(project, "import textwrap\ntextwrap.indent('a', ' ')\nprint('done')\n")
+    driver = start(name, PWD="/")
+    driver.do(f"b {name}:2", "c")
+    assert place(driver.do("s"))[1:3] == (name, 3)

@@ -18,12 +18,18 @@ SEARCH_LIMIT = 3000
 _open = io.open
 
 
+def _as_the_shell_says(root):
+    """The shell's name of the folder, with its links; `root` where PWD is another folder's."""
+    said = os.environ.get("PWD") or root
+    return said if os.path.realpath(said) == os.path.realpath(root) else root
+
+
 class Files:
     """Which files belong to the workspace, and where code is in them."""
 
     def __init__(self, root):
         self.root = root
-        self.roots = sorted({root, os.path.realpath(root), os.environ.get("PWD") or root}, key=len, reverse=True)
+        self.roots = sorted({root, os.path.realpath(root), _as_the_shell_says(root)}, key=len, reverse=True)
         self.own = os.path.dirname(os.path.realpath(__file__))
         self._names = {}
         self._lines = {}

@@ -1,6 +1,5 @@
 """Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
 
-import contextlib
 import dis
 import os
 import sys
@@ -47,7 +46,7 @@ class Debugger:
         self._turn = threading.RLock()
         self._raising = None
         self._at_prompt = False
-        self._seen = {}
+        self._seen = 0, {}
 
     # - tracing
 
@@ -245,6 +244,7 @@ class Debugger:
         with self._turn:
             sys.settrace(None)
             self.state, self.stop, self.plan = "stopped", stop, None
+            self._seen = 0, {}
             if self.results:
                 self.results[-1]["stop"] = stop.as_data()
             self.serve()
@@ -298,13 +298,14 @@ class Debugger:
         reply.update(self.extra)
         self.extra = {}
         self.request = None
-        self._seen = self._loaded_files()
+        if self._seen[0] != len(sys.modules):
+            self._seen = len(sys.modules), self._loaded_files()
         self.channel.send(reply)
 
     def _changed_files(self):
-        """Workspace modules whose files were changed while the program was stopped."""
-        now = self._loaded_files() if self.state == "stopped" else {}
-        return sorted(self.files.shown(path) for path, stamp in now.items() if self._seen.get(path, stamp) != stamp)
+        """Workspace modules whose files were changed since the program stopped."""
+        seen = self._seen[1] if self.state == "stopped" else {}
+        return sorted(self.files.shown(path) for path, stamp in seen.items() if _stamp(path) != stamp)
 
     def _loaded_files(self):
         """The files of the workspace's modules, with what changes when they do."""
@@ -312,9 +313,7 @@ class Debugger:
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and self.files.name(path):
-                with contextlib.suppress(OSError):
-                    status = _stat(path)
-                    found[path] = (status.st_mtime_ns, status.st_size)
+                found[path] = _stamp(path)
         return found
 
     def finish(self, exit_code):
@@ -323,6 +322,15 @@ class Debugger:
         self.results += [{"command": line, "output": "not run: the program has ended"} for line in self.queue]
         self.queue = []
         self.answer(exit_code)
+
+
+def _stamp(path):
+    """What changes when a file is written; None where there is no such file."""
+    try:
+        status = _stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _is_pause(frame):
