@@ -145,7 +145,32 @@ def test_the_bundled_template_marks_all_that_the_assistant_writes(start: Path) -
     assert len(trained) == 3
     text = renderer.decode(rendered.input_ids)
     assert text.count("<tool_response>\n[step ") == 2
-    assert all(f'"name": "{tool["function"]["name"]}"' in text for tool in TOOLS)
+    assert all(f"\n{tool['function']['name']}(" in text for tool in TOOLS)
+
+
+def test_the_bundled_template_shows_tools_as_signatures(start: Path) -> None:
+    place = {"type": "object", "properties": {"path": {"type": "string"}, "end": {"type": "integer"}}}
+    parameters = {
+        "items": {"type": "array", "items": {**place, "required": ["path"]}, "description": "where"},
+        "mode": {"enum": ["all", "one"], "default": "all"},
+    }
+    schema = {"type": "object", "properties": parameters, "required": ["items"]}
+    tools = [
+        {"type": "function", "function": {"name": "mark", "description": "Mark places.", "parameters": schema}},
+        {"type": "function", "function": {"name": "stop"}},
+    ]
+    tokenizer: Any = load_tokenizer(str(start), None)
+    text = tokenizer.apply_chat_template(
+        [{"role": "system", "content": "Look."}], chat_template=read_template("hermes"), tools=tools, tokenize=False
+    )
+    assert (
+        "<tools>\n"
+        'mark(items: [{path: string, end?: integer}], mode?: {"enum": ["all", "one"], "default": "all"} = "all"): '
+        "Mark places.\n"
+        "  items: where\n"
+        "stop()\n"
+        "</tools>\n"
+    ) in text
 
 
 def test_the_bundled_template_keeps_what_stands_in_front_as_a_conversation_grows(start: Path) -> None:
