@@ -130,6 +130,14 @@ class Host:
         """What the agent did to the harness."""
         return self._current().tampering()
 
+    def snapshot(self) -> str | None:
+        """Keeps the environment as it is, where it can."""
+        return self._current().snapshot()
+
+    def restore(self, snapshot: str) -> None:
+        """Puts the environment back."""
+        self._current().restore(snapshot)
+
     def give_up(self) -> None:
         """Ends the call that is under way; called beside it."""
         if self._environment is not None:
@@ -263,6 +271,14 @@ class RemoteEnvironment:
     def tampering(self) -> tuple[str, ...]:
         """What the agent did to the harness."""
         return self._factory.call("tampering")
+
+    def snapshot(self) -> str | None:
+        """Keeps the environment as it is, where it can."""
+        return self._factory.call("snapshot")
+
+    def restore(self, snapshot: str) -> None:
+        """Puts the environment back."""
+        self._factory.call("restore", snapshot)
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""

@@ -15,6 +15,7 @@ __all__ = [
     "AgentConfig",
     "AnthropicConfig",
     "ApiVersion",
+    "BranchConfig",
     "BudgetConfig",
     "CollectConfig",
     "CustomConfig",
@@ -74,6 +75,17 @@ class BudgetConfig(Config):
     tokens: int | None = Field(default=None, ge=1, description="tokens of all episodes, prompt and completion")
     cost_usd: float | None = Field(default=None, gt=0, description="cost of all episodes; needs policy.prices")
     wall_s: float | None = Field(default=None, gt=0, description="seconds since this process started")
+
+
+class BranchConfig(Config):
+    """At which decisions an episode branches. A task then has a tree of up to width ** depth episodes."""
+
+    at: Literal["seek", "edit", "verify", "report", "submit", "any"] = Field(
+        default="seek", description="kind of the decisions at which an episode branches; any: every turn"
+    )
+    width: int = Field(default=4, ge=2, le=64, description="decisions tried at each of them, the first one included")
+    depth: int = Field(default=1, ge=1, le=8, description="how many decisions on the way to an end branch")
+    skip: int = Field(default=0, ge=0, description="turns at the beginning that do not branch")
 
 
 class AgentConfig(Config):
@@ -286,6 +298,9 @@ class CollectConfig(Config):
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     budget: BudgetConfig = Field(default=BudgetConfig(), description="how much the whole run may use")
+    branch: BranchConfig | None = Field(
+        default=None, description="try several decisions at some turns and play each on to its end; null: no branching"
+    )
     eval_on_submit: bool = Field(
         default=True, description="verify each final patch in a fresh sandbox; false: resolved stays unknown"
     )

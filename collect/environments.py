@@ -92,6 +92,14 @@ class Environment(Protocol):
         """What the agent did to the harness in its own sandbox, as facts."""
         ...
 
+    def snapshot(self) -> str | None:
+        """Keeps the environment as it is; None where not all of it can be kept, such as a paused debugger."""
+        ...
+
+    def restore(self, snapshot: str) -> None:
+        """Puts the environment back."""
+        ...
+
     def give_up(self) -> None:
         """Ends the call that another thread waits for, so that `close` need not wait for it."""
         ...
@@ -193,6 +201,16 @@ class LocalEnvironment:
     def tampering(self) -> tuple[str, ...]:
         """What the agent did to the harness."""
         return self._inner.tampering()
+
+    def snapshot(self) -> str | None:
+        """Keeps the files; None where tools hold what is not in them."""
+        return None if self._inner.toolbox.stateful else self._inner.snapshot()
+
+    def restore(self, snapshot: str) -> None:
+        """Puts the files back, and the tools as they were: without anything of their own."""
+        self._inner.restore(snapshot)
+        if self._inner.toolbox.stateful:
+            self._inner.toolbox.on_reset(self._inner.workspace)
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""

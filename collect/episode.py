@@ -44,7 +44,7 @@ from gumshoe.records import (
     Usage,
 )
 
-__all__ = ["NOT_RUN", "Episode", "Request"]
+__all__ = ["NOT_RUN", "Episode", "EpisodeSnapshot", "Request"]
 
 NO_CALL = "You called no tool."
 NOT_RUN = "episode_over"
@@ -58,6 +58,20 @@ class Request:
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...]
+
+
+@dataclass(frozen=True)
+class EpisodeSnapshot:
+    """An episode as it stood before a turn, with the environment's own snapshot."""
+
+    environment: str
+    messages: tuple[Message, ...]
+    steps: tuple[Step, ...]
+    usage: Usage
+    used: Counter[str]
+    idle_turns: int
+    elided: int
+    elapsed_s: float
 
 
 class Episode:
@@ -143,10 +157,7 @@ class Episode:
         """
         assert self.stop is None, "the episode is over"
         offered = self.offered()
-        if self.agent.as_text and not completion.tool_calls:
-            completion = read_turn(
-                completion, prefix=f"call-{len(self.steps)}", offered={schema.name for schema in offered}
-            )
+        completion = self.read(completion)
         observations, reward = self._act(completion.tool_calls, offered)
         step = self._step(completion, observations, reward)
         self.messages += [completion.as_message(), *self._answers(completion, observations, offered)]
@@ -155,6 +166,53 @@ class Episode:
         self._idle_turns = 0 if completion.tool_calls else self._idle_turns + 1
         self.stop = self.stop or self._reached_limit()
         return step
+
+    def read(self, completion: Completion) -> Completion:
+        """The completion, with the calls that its text holds where the agent writes them there."""
+        if not self.agent.as_text or completion.tool_calls:
+            return completion
+        offered = {schema.name for schema in self.offered()}
+        return read_turn(completion, prefix=f"call-{len(self.steps)}", offered=offered)
+
+    def decision(self, completion: Completion) -> Decision | None:
+        """What a turn is for: the kind of the last tool called that exists; None where none was."""
+        known = self.info.decisions
+        kinds = [known[call.name] for call in self.read(completion).tool_calls if call.name in known]
+        return kinds[-1] if kinds else None
+
+    def snapshot(self) -> EpisodeSnapshot | None:
+        """Keeps the episode between a request and its answer; None where the environment cannot be put back whole.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        name = self.environment.snapshot()
+        if name is None:
+            return None
+        return EpisodeSnapshot(
+            environment=name,
+            messages=tuple(self.messages),
+            steps=tuple(self.steps),
+            usage=self.usage,
+            used=self._used.copy(),
+            idle_turns=self._idle_turns,
+            elided=self._elided,
+            elapsed_s=time.monotonic() - self._started,
+        )
+
+    def restore(self, kept: EpisodeSnapshot, spec: EpisodeSpec) -> None:
+        """Goes back to a snapshot, and on from there as another episode of the same task: that of `spec`.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        self.environment.restore(kept.environment)
+        self.spec = spec
+        self.messages, self.steps = list(kept.messages), list(kept.steps)
+        self.usage, self._used = kept.usage, kept.used.copy()
+        self._idle_turns, self._elided = kept.idle_turns, kept.elided
+        self._started = time.monotonic() - kept.elapsed_s
+        self.stop, self.reward, self.grade, self.context_pack = None, 0.0, None, None
 
     def answers(self) -> tuple[Message, ...]:
         """The messages that answered the last turn: one for each call, or a nudge."""
@@ -212,7 +270,7 @@ class Episode:
         return Step(
             index=len(self.steps),
             message_index=len(self.messages),
-            decision=self._kind(completion.tool_calls),
+            decision=self.decision(completion),
             stated=stated.decision,
             rationale=stated.rationale,
             confidence=stated.confidence,
@@ -223,12 +281,6 @@ class Episode:
             started_at=self._asked - self._started,
             duration_s=time.monotonic() - self._asked,
         )
-
-    def _kind(self, calls: Sequence[ToolCall]) -> Decision | None:
-        """The kind of the last tool called that exists; None where none was."""
-        known = self.info.decisions
-        kinds = [known[call.name] for call in calls if call.name in known]
-        return kinds[-1] if kinds else None
 
     def _reached_limit(self) -> StopReason | None:
         limits, usage = self.task.limits, self.usage

@@ -7,7 +7,10 @@ import platform
 
 from gumshoe import __version__
 from gumshoe.collect.episode import Episode
+from gumshoe.collect.overlap import lines_overlap
 from gumshoe.collect.spec import task_ref
+from gumshoe.collect.tree import REPORT_SCORE
+from gumshoe.env.diff import gold_lines
 from gumshoe.env.verifier import Grade, without_tests
 from gumshoe.protocols import Policy
 from gumshoe.records import PolicyInfo, Provenance, Score, Trajectory
@@ -39,10 +42,11 @@ def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
         stop=episode.stop,
         patch=patch,
         context_pack=episode.context_pack,
-        scores=_scores(episode, grade),
+        scores=(*_scores(episode, grade), *_report_scores(episode)),
         tampering=(*tampering, *(() if grade is None else grade.tampering)),
         usage=episode.usage,
         provenance=_provenance(episode),
+        branch=episode.spec.branch,
     )
 
 
@@ -77,6 +81,17 @@ def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
     # The names of hidden tests stay hidden.
     why = f": {grade.explanation}" if grade.explanation and episode.task.regime == "debug" else ""
     return (Score(name="resolved", value=float(grade.resolved), explanation=f"verified {when}, {grade.outcome}{why}"),)
+
+
+def _report_scores(episode: Episode) -> tuple[Score, ...]:
+    """How well the report names the lines that the gold patch touches, where that is wanted; 0 without a report."""
+    oracle = episode.spec.oracle
+    if not episode.spec.score_report or oracle is None or "report" not in episode.info.decisions:
+        return ()
+    pack = episode.context_pack
+    found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))
+    why = f"{found.shared} of {found.gold} lines, {found.named} named" if pack is not None else "no report"
+    return (Score(name=REPORT_SCORE, value=found.f1, explanation=why),)
 
 
 def _provenance(episode: Episode) -> Provenance:

@@ -40,8 +40,10 @@ class ProgressShow:
         console: Console | None = None,
     ) -> None:
         self._planned = planned
-        self._done = before
+        self._whole = before
         self._before = before
+        self._done = 0
+        self._branches = 0
         self._control = control
         self._resolved = 0
         self._scored = 0
@@ -65,10 +67,15 @@ class ProgressShow:
             self._live.stop()
 
     def done(self, trajectory: Trajectory) -> None:
-        """Counts a finished episode."""
+        """Counts a finished trajectory."""
         self._done += 1
+        self._branches += trajectory.branch is not None
         self._scored += trajectory.resolved is not None
         self._resolved += trajectory.resolved is True
+
+    def whole(self) -> None:
+        """Counts an episode that is finished with all that branches from it."""
+        self._whole += 1
 
     def tick(self) -> None:
         """Draws, or prints a line where that is due."""
@@ -80,13 +87,15 @@ class ProgressShow:
             self._console.print(self._stopping(), soft_wrap=True)
         if time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
-            self._console.print(f"{self._done}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
+            self._console.print(f"{self._whole}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
 
     def line(self) -> str:
         """The counts in one line."""
         elapsed = max(self._control.elapsed_s, 1e-9)
         spent = self._control.spent
-        parts = [f"{(self._done - self._before) / elapsed * 60:.1f} episodes/min"]
+        parts = [f"{self._done / elapsed * 60:.1f} episodes/min"]
+        if self._branches:
+            parts.append(f"{self._branches} branches")
         if self._scored:
             parts.append(f"{self._resolved} of {self._scored} resolved")
         if self._control.failures:
@@ -106,14 +115,14 @@ class ProgressShow:
 
     def _left(self) -> str:
         """The time left at the speed so far; nothing before there is a speed."""
-        now = self._done - self._before
+        now = self._whole - self._before
         if not now:
             return ""
-        seconds = round(self._control.elapsed_s / now * (self._planned - self._done))
+        seconds = round(self._control.elapsed_s / now * (self._planned - self._whole))
         return f", {seconds // 60} min {seconds % 60} s left"
 
     def _render(self) -> Group:
-        self._bar.update(self._task, completed=self._done)
+        self._bar.update(self._task, completed=self._whole)
         workers = sorted(self._control.doing.items())
         lines = [Text(f"  {worker}  {doing}", overflow="ellipsis", no_wrap=True) for worker, doing in workers]
         stopping = [Text(self._stopping())] if self._stopping() else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from gumshoe.collect.agent import Agent
+from gumshoe.collect.branching import OpenTree
 from gumshoe.collect.cancellation import run_cancellable
 from gumshoe.collect.config import LimitsConfig
 from gumshoe.collect.control import Control
@@ -34,6 +35,7 @@ class Rollout:
         journal: keeps completions before they are acted on, and gives back those of a killed process.
         control: says when to stop, counts what is used.
         worker: the worker's name, for progress.
+        tree: where the episode begins; default in a sandbox of its own, which is removed at its end.
     """
 
     def __init__(
@@ -48,22 +50,18 @@ class Rollout:
         journal: Journal | None = None,
         control: Control | None = None,
         worker: str = "worker",
+        tree: OpenTree | None = None,
     ) -> None:
+        self._spec = spec
+        self._agent = agent
+        self._limits = limits
+        self._tree = tree or OpenTree()
         self._policy = policy
         self._journal = journal
         self._control = control or Control()
         self._worker = worker
         self._factory = factory or InProcess()
         self._sandbox = sandbox
-        self._episode = Episode(
-            spec,
-            agent,
-            lambda task: self._factory.environment(
-                EnvironmentSpec(task, agent.tools, sandbox, policy.trusted, spec.oracle, spec.eval_on_submit)
-            ),
-            limits=limits,
-            perform=self._perform,
-        )
 
     def run(self) -> Trajectory:
         """Plays it to its end.
@@ -75,24 +73,41 @@ class Rollout:
             Interrupted: the run stops.
         """
         try:
-            while (request := self._episode.next_request()) is not None:
+            episode = self._tree.begin(self._spec, self._open)
+            while (request := episode.next_request()) is not None:
                 self._control.check()
-                self._turn(request)
-            return finished_trajectory(self._episode, self._policy)
-        finally:
-            self._episode.close()
+                self._turn(episode, request)
+            trajectory = finished_trajectory(episode, self._policy)
+            self._tree.finish(trajectory)
+            return trajectory
+        except BaseException:
+            self._tree.close()
+            raise
 
-    def _turn(self, request: Request) -> None:
+    def _open(self) -> Episode:
+        spec, agent, trusted = self._spec, self._agent, self._policy.trusted
+        return Episode(
+            spec,
+            agent,
+            lambda task: self._factory.environment(
+                EnvironmentSpec(task, agent.tools, self._sandbox, trusted, spec.oracle, spec.eval_on_submit)
+            ),
+            limits=self._limits,
+            perform=self._perform,
+        )
+
+    def _turn(self, episode: Episode, request: Request) -> None:
         try:
             completion = self._decide(request)
         except ContextOverflow:
-            self._episode.end(StopReason.CONTEXT_OVERFLOW)
+            episode.end(StopReason.CONTEXT_OVERFLOW)
             return
-        step = self._episode.accept(completion)
+        self._tree.before(episode, completion)
+        step = episode.accept(completion)
         if self._journal:
             self._journal.observe(step.observations)
         tools = ", ".join(call.name for call in step.tool_calls) or "nothing"
-        self._control.step(self._worker, f"{self._episode.task.id} step {len(self._episode.steps)}: {tools}")
+        self._control.step(self._worker, f"{episode.task.id} step {len(episode.steps)}: {tools}")
 
     def _decide(self, request: Request) -> Completion:
         """The completion that the journal holds, or a new one, which is on disk before it is acted on."""

@@ -10,11 +10,12 @@ import queue
 import random
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.collect.agent import make_agent
+from gumshoe.collect.branching import OpenTree
 from gumshoe.collect.config import CollectConfig, TasksConfig
 from gumshoe.collect.control import Control, Interrupted
 from gumshoe.collect.environments import EnvironmentFactory, InProcess, MakeFactory
@@ -23,6 +24,7 @@ from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder
+from gumshoe.collect.tree import is_whole, open_episodes
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.protocols import Policy
@@ -36,20 +38,27 @@ TICK_S = 0.25
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended: episodes finished in all, by this process, and still open; why it stopped early, if it did."""
+    """How a run ended: episodes planned, finished in all, finished by this process, and given up; why it stopped early,
+    if it did.
+
+    An episode that branches is finished when its whole tree is; `branches` counts the further episodes of trees, which
+    are in `now`, too.
+    """
 
     planned: int
     finished: int
     now: int
     gave_up: int
     stopped: str | None
+    branches: int = 0
 
 
 def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
     """The episodes of a run, in their order. Raises TaskError when the filters leave no task."""
     tasks = _chosen(config.tasks, config.seed)
+    branching = config.branch is not None
     return [
-        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run, config.eval_on_submit)
+        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run, config.eval_on_submit, branching)
         for sample in range(config.tasks.samples)
         for task, oracle in tasks
     ]
@@ -70,6 +79,7 @@ class Runner:
         on_done: called with each finished trajectory, one at a time.
         wrap: puts something around the policy of each episode.
         make_factory: makes each worker's environments; default in this process.
+        on_whole: called when an episode is finished with all that branches from it, one at a time.
     """
 
     def __init__(
@@ -80,11 +90,13 @@ class Runner:
         on_done: Callable[[Trajectory], None] = lambda _: None,
         wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
         make_factory: MakeFactory = InProcess,
+        on_whole: Callable[[], None] = lambda: None,
     ) -> None:
         self._config = config
         self._folder = folder
         self._control = control
         self._on_done = on_done
+        self._on_whole = on_whole
         self._wrap = wrap
         self._make_factory = make_factory
         self._agent = make_agent(config.agent)
@@ -126,22 +138,25 @@ class Runner:
         return self._result(episodes)
 
     def _result(self, episodes: Iterable[EpisodeSpec]) -> RunResult:
-        ids = [episode.id for episode in episodes]
-        finished = sum(name in self._folder.finished for name in ids)
-        gave_up = sum(
-            name not in self._folder.finished and self._folder.failed_attempts(name) >= self._config.attempts
-            for name in ids
-        )
+        trees = list(episodes)
+        open_ones = sum(self._wanted(episode) for episode in trees)
+        finished = sum(is_whole(episode, self._config.branch, self._folder.nodes) for episode in trees)
         stopped = None
-        if finished + gave_up < len(ids):
+        if open_ones:
             exhausted = self._control.exhausted
             stopped = f"the budget of {exhausted} is used up" if exhausted else "interrupted"
-        return RunResult(len(ids), finished, self._done, gave_up, stopped)
+        branches = sum(node is not None and node.branch is not None for node in self._folder.nodes.values())
+        return RunResult(len(trees), finished, self._done, len(trees) - open_ones - finished, stopped, branches)
 
     def _wanted(self, episode: EpisodeSpec) -> bool:
-        if episode.id in self._folder.finished:
-            return False
-        return self._folder.failed_attempts(episode.id) < self._config.attempts
+        return next(self._open_episodes(episode), None) is not None
+
+    def _open_episodes(self, root: EpisodeSpec) -> Iterator[EpisodeSpec]:
+        """The episodes of a tree that are to be played; those that have failed too often are left out."""
+        return open_episodes(root, self._config.branch, self._folder.nodes, self._is_given_up)
+
+    def _is_given_up(self, id: str) -> bool:
+        return self._folder.failed_attempts(id) >= self._config.attempts
 
     def _work(self, worker: str) -> None:
         try:
@@ -177,22 +192,30 @@ class Runner:
                 continue
         return None
 
-    def _play(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
-        """Plays one episode to its end, to a failure, or until the run is stopped."""
+    def _play(self, root: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
+        """Plays one episode, and all that branches from it, to the end, to a failure, or until the run is stopped."""
+        episode = root
+        tree = OpenTree(self._config.branch, self._folder.read)
         try:
-            trajectory = self._rollout(episode, worker, factory)
+            for episode in self._open_episodes(root):
+                if self._control.finishing:
+                    raise Interrupted
+                trajectory = self._rollout(episode, worker, factory, tree)
+                self._folder.add(trajectory)
+                self._finished(trajectory)
         except Interrupted:
             log.info("%s left where it is", episode.id)
         except ConfigError:
             raise
         except Exception as error:
             # Also what nobody foresaw ends this episode alone.
-            self._failed(episode, error)
+            self._failed(root, episode, error)
         else:
-            self._folder.add(trajectory)
-            self._finished(trajectory)
+            self._ended(root)
+        finally:
+            tree.close()
 
-    def _rollout(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> Trajectory:
+    def _rollout(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
         """The finished trajectory. A replay that diverges is set aside and begun anew."""
         while True:
             made = make_policy(self._config.policy, episode.task, episode.oracle, episode.seed)
@@ -210,6 +233,7 @@ class Runner:
                 journal=journal,
                 control=self._control,
                 worker=worker,
+                tree=tree,
             )
             try:
                 return rollout.run()
@@ -224,13 +248,20 @@ class Runner:
     def _finished(self, trajectory: Trajectory) -> None:
         log.info("%s %s after %d steps%s", trajectory.id, trajectory.stop, len(trajectory.steps), _outcome(trajectory))
         with self._guard:
-            self._open -= 1
             self._done += 1
             self._failed_in_a_row = 0
             self._on_done(trajectory)
 
-    def _failed(self, episode: EpisodeSpec, error: Exception) -> None:
-        """Keeps a failed attempt and puts the episode back. Raises GumshoeError where the run is to stop."""
+    def _ended(self, root: EpisodeSpec) -> None:
+        """Nothing of a tree is left to be played."""
+        whole = is_whole(root, self._config.branch, self._folder.nodes)
+        with self._guard:
+            self._open -= 1
+            if whole:
+                self._on_whole()
+
+    def _failed(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
+        """Keeps a failed attempt and puts the tree back. Raises GumshoeError where the run is to stop."""
         foreseen = isinstance(error, GumshoeError)
         kind = type(error).__name__
         log.warning("%s failed: %s: %s", episode.id, kind, error, exc_info=None if foreseen else error)
@@ -243,8 +274,8 @@ class Runner:
             self._failed_in_a_row += foreseen
             hopeless = foreseen and self._failed_in_a_row >= self._max_failures_in_a_row and self._done == 0
             enough = self._config.fail_on_error is not None and self._failures >= self._config.fail_on_error
-            if self._wanted(episode) and not hopeless and not enough:
-                self._queue.put(episode)
+            if self._wanted(root) and not hopeless and not enough:
+                self._queue.put(root)
             else:
                 self._open -= 1
         if hopeless:

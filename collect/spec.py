@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from gumshoe.records import Oracle, Task, TaskRef
+from gumshoe.records import BranchPoint, Oracle, Task, TaskRef
 
 __all__ = ["EpisodeSpec", "task_ref"]
 
@@ -21,10 +21,20 @@ class EpisodeSpec:
     run: str = ""
     eval_on_submit: bool = True
     """Whether the verifier is asked about the final patch. Without it, `resolved` stays unknown."""
+    score_report: bool = False
+    """Whether a report is compared with the gold patch, for the values of a tree's decisions."""
+    branch: BranchPoint | None = None
+    """Of an episode that begins in the middle of another one."""
+    number: int = 0
+    """Which of the decisions that are tried at its branch point; the parent's own is 0."""
+    level: int = 0
+    """How many decisions on the way to it have branched."""
 
     @property
     def id(self) -> str:
         """The trajectory's id: the same for the same task, sample and run config."""
+        if self.branch is not None:
+            return f"{self.branch.parent}/{self.branch.step}.{self.number}"
         digest = hashlib.sha256(f"{self.run}\n{self.task.hash}\n{self.sample}\n{self.seed}".encode()).hexdigest()
         return f"{self.task.id}#{self.sample}.{digest[:12]}"
 

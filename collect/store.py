@@ -29,6 +29,7 @@ from typing import IO, Any
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Journal
 from gumshoe.collect.replaced import FAILURES, TRAJECTORIES, Again, set_aside
+from gumshoe.collect.tree import Node, node_of
 from gumshoe.config import dump_config, read_yaml
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
@@ -74,6 +75,11 @@ class RunFolder:
                 set_aside(path, again)
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
             self.finished = {trajectory_id(line) for line in _lines(path / TRAJECTORIES)}
+            self.nodes: dict[str, Node | None] = dict.fromkeys(self.finished)
+            """The finished episodes; None each in a run that does not branch."""
+            self._branches = config.branch is not None
+            if self._branches:
+                self.nodes |= {trajectory.id: node_of(trajectory) for trajectory in read_trajectories(path)}
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
         except BaseException:
@@ -106,7 +112,15 @@ class RunFolder:
         with self._guard:
             append_line(self._trajectories, trajectory.model_dump_json())
             self.finished.add(trajectory.id)
+            self.nodes[trajectory.id] = node_of(trajectory) if self._branches else None
         (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
+
+    def read(self, id: str) -> Trajectory:
+        """A finished trajectory. Raises KeyError."""
+        for line in _lines(self.path / TRAJECTORIES):
+            if trajectory_id(line) == id:
+                return Trajectory.model_validate_json(line)
+        raise KeyError(id)
 
     def add_failure(self, episode: str, kind: str, message: str, traceback: str | None = None) -> None:
         """Puts a failed attempt on disk.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 
@@ -36,6 +36,15 @@ SHELL = "bash"
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
+
+
+class _Kept(NamedTuple):
+    """What a snapshot holds beside the files."""
+
+    calls: int
+    elapsed_s: float
+    stop: StopReason | None
+    context_pack: ContextPack | None
 
 
 class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
@@ -150,24 +159,31 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         return text, reward, self.stop is not None and not truncated, truncated, info
 
     def snapshot(self) -> str:
-        """Keeps the workspace's files as they are now; the name is good for `restore` until the next `reset`."""
-        return self.workspace.snapshot()
+        """Keeps the episode as it is now: the workspace's files, the calls made and the time used.
+
+        The name is good for `restore` until the next `reset`.
+        """
+        name = f"{self.workspace.snapshot()}.{len(self._kept)}"
+        self._kept[name] = _Kept(self._calls, time.monotonic() - self._started, self.stop, self.context_pack)
+        return name
 
     def restore(self, snapshot: str) -> None:
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
-        The tools are told what changed, so breakpoints follow and a debugged program starts anew. An episode that
-        `submit` or `report` has ended goes on; the calls made stay counted, so one that a limit has ended stays over.
+        The tools are told what changed, so breakpoints follow and a debugged program starts anew. An episode that has
+        ended since goes on; the limits on calls and time count from where the snapshot was made.
 
         Raises:
             SandboxError: there is no such snapshot.
         """
-        for edit in self.workspace.restore(snapshot):
+        kept = self._kept.get(snapshot)
+        if kept is None:
+            raise SandboxError(f"the snapshot cannot be used: there is no {snapshot!r}")
+        for edit in self.workspace.restore(snapshot.rpartition(".")[0]):
             self.toolbox.on_edit(edit, self.workspace)
         self.verdict = None
-        if self.stop in {StopReason.SUBMITTED, StopReason.REPORTED}:
-            self.stop = None
-            self.context_pack = None
+        self._calls, self._started = kept.calls, time.monotonic() - kept.elapsed_s
+        self.stop, self.context_pack = kept.stop, kept.context_pack
 
     def patch(self) -> str:
         """What the agent has changed so far, as a unified diff in git's format; empty where that is too much."""
@@ -277,6 +293,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._started = 0.0
         self._last_text = ""
         self._ids = itertools.count()
+        self._kept: dict[str, _Kept] = {}
 
     def _release(self) -> None:
         sandbox, self._sandbox, self._workspace = self._sandbox, None, None

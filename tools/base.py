@@ -63,6 +63,8 @@ class BaseTool:
     decision: Decision = Decision.SEEK
     instructions: str = ""
     """What a prompt should say about the tool beyond its description."""
+    stateful: bool = False
+    """Whether a call leaves something behind that is not in the workspace's files, such as a running program."""
 
     run: Callable[..., str | Observation]
 

@@ -63,6 +63,7 @@ class Bash(BaseTool):
     """
 
     name = "bash"
+    stateful = True
 
     def __init__(self) -> None:
         super().__init__()

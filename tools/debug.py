@@ -24,6 +24,7 @@ class Debug(BaseTool):
     """
 
     name = "pdb"
+    stateful = True
 
     def __init__(self) -> None:
         super().__init__()

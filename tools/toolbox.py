@@ -37,6 +37,8 @@ class Toolbox:
         if len(self.tools) != len(tools):
             raise ValueError("two tools of one toolbox have the same name")
         self.text_limit = text_limit
+        self.stateful = False
+        """Whether tools hold something that is not in the workspace's files."""
         for tool in self._base_tools():
             tool.attach(self)
 
@@ -61,7 +63,10 @@ class Toolbox:
         started = time.perf_counter()
         edits_before = len(workspace.edits)
         try:
-            observation = self._find(call).call(call.arguments, workspace)
+            tool = self._find(call)
+            # Who brings a tool of another kind has not said what it keeps.
+            self.stateful |= tool.stateful if isinstance(tool, BaseTool) else True
+            observation = tool.call(call.arguments, workspace)
         except ToolFailure as failure:
             observation = _failed(call.name, failure)
         except KeyboardInterrupt:
@@ -99,6 +104,7 @@ class Toolbox:
         Raises:
             ConfigError: a server does not start, or has a tool whose name is taken.
         """
+        self.stateful = False
         self.tools = {tool.name: tool for tool in self._own}
         for server in self._servers:
             for tool in server.start(workspace):

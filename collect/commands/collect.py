@@ -21,7 +21,9 @@ from gumshoe.collect.runner import Runner, RunResult, plan_episodes
 from gumshoe.collect.signals import stop_on_signals
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
+from gumshoe.collect.tree import is_whole
 from gumshoe.config import load_config
+from gumshoe.errors import ConfigError
 from gumshoe.protocols import Policy
 from gumshoe.tools.registry import make_toolbox
 
@@ -70,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(CollectConfig, arguments.config, overrides)
     config = config.model_copy(update={"policy": with_llm(config.policy)})
     result = collect(config, verbose=arguments.verbose, step=arguments.step, again=arguments.again)
-    where = f"{result.finished} of {result.planned} episodes in {config.out}"
+    branches = f" with {result.branches} branches" if config.branch is not None else ""
+    where = f"{result.finished} of {result.planned} episodes{branches} in {config.out}"
     if result.stopped == "interrupted":
         print(f"{where}: stopped; the same command goes on")
         return 130
@@ -98,6 +101,8 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
             reached.
     """
     path = Path(config.out)
+    if config.branch is not None and again == "failed":
+        raise ConfigError("--force-failed cannot be used with branch: what failed is part of a tree; use --force-all")
     episodes = plan_episodes(config, run_identity(config))
     if not path.exists():
         check_policy(config.policy)
@@ -106,8 +111,8 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
         folder.plan(len(episodes))
         control = Control(config.budget)
         for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():
-            control.resume(trajectory.usage, len(trajectory.steps))
-        before = sum(episode.id in folder.finished for episode in episodes)
+            control.resume(trajectory.own_usage, len(trajectory.own_steps))
+        before = sum(is_whole(episode, config.branch, folder.nodes) for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
         if step or isinstance(config.policy, HumanConfig):
             config = config.model_copy(update={"workers": 1})
@@ -119,7 +124,8 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
             ProgressShow(len(episodes), before, control) as show,
             stop_on_signals(control),
         ):
-            return Runner(config, folder, control, show.done, make_factory=make_factory).run(episodes, show.tick)
+            runner = Runner(config, folder, control, show.done, make_factory=make_factory, on_whole=show.whole)
+            return runner.run(episodes, show.tick)
 
 
 def _as_it_is(policy: Policy, episode: EpisodeSpec) -> Policy:

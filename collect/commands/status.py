@@ -8,7 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from gumshoe.collect.config import BranchConfig
 from gumshoe.collect.store import read_failures, read_state, read_trajectories
+from gumshoe.collect.tree import Node, Trees, node_of
+from gumshoe.config import read_yaml, validate
+from gumshoe.errors import ConfigError
 from gumshoe.records import Usage
 
 __all__ = ["configure", "run", "summarise"]
@@ -33,18 +37,21 @@ def summarise(path: Path) -> dict[str, Any]:
     stops: Counter[str] = Counter()
     resolved: Counter[bool | None] = Counter()
     usage, steps = Usage(), 0
+    nodes: list[Node] = []
     for trajectory in read_trajectories(path):
+        nodes.append(node_of(trajectory))
         stops[trajectory.stop.value] += 1
         resolved[trajectory.resolved] += 1
-        usage = usage + trajectory.usage
-        steps += len(trajectory.steps)
+        usage = usage + trajectory.own_usage
+        steps += len(trajectory.own_steps)
     state = read_state(path)
     failures = Counter(entry["kind"] for entry in read_failures(path))
     return {
         "running": state["running"],
         "pid": state.get("pid") if state["running"] else None,
         "planned": state.get("planned"),
-        "finished": stops.total(),
+        "finished": sum(node.branch is None for node in nodes),
+        **_trees(path, nodes),
         "resolved": resolved[True],
         "not_resolved": resolved[False],
         "in_flight": len(list((path / "journal").glob("*.jsonl"))),
@@ -58,12 +65,35 @@ def summarise(path: Path) -> dict[str, Any]:
     }
 
 
+def _trees(path: Path, nodes: list[Node]) -> dict[str, int]:
+    """How many episodes began in the middle of another one, and how many trees have all of theirs."""
+    config = _branching(path)
+    if config is None:
+        return {}
+    trees = Trees(nodes)
+    whole = sum(trees.missing(root, config) == 0 for root in trees.roots)
+    return {"branches": sum(node.branch is not None for node in nodes), "whole_trees": whole}
+
+
+def _branching(path: Path) -> BranchConfig | None:
+    try:
+        section = read_yaml(path / "config.yaml").get("branch")
+        return validate(BranchConfig, section, origin="branch") if isinstance(section, dict) else None
+    except ConfigError:
+        return None
+
+
 def _text(path: Path, summary: dict[str, Any]) -> str:
     state = f"running (process {summary['pid']})" if summary["running"] else "not running"
     planned = summary["planned"] if summary["planned"] is not None else "?"
     lines = [
         f"{path}: {state}",
         f"  episodes   {summary['finished']} of {planned} finished, {summary['in_flight']} in flight or left open",
+        *(
+            [f"  trees      {summary['whole_trees']} whole, {summary['branches']} branches"]
+            if "branches" in summary
+            else []
+        ),
         f"  resolved   {summary['resolved']} yes, {summary['not_resolved']} no",
         f"  stops      {_counts(summary['stops'])}",
         f"  failures   {_counts(summary['failures'])}",

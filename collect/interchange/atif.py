@@ -35,7 +35,18 @@ __all__ = ["VERSION", "all_from_atif", "from_atif", "to_atif"]
 VERSION = "ATIF-v1.8"
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 OURS = "gumshoe"
-_STORED = ("schema_version", "task", "policy", "stop", "patch", "context_pack", "scores", "errors", "tampering")
+_STORED = (
+    "schema_version",
+    "task",
+    "policy",
+    "stop",
+    "patch",
+    "context_pack",
+    "scores",
+    "errors",
+    "tampering",
+    "branch",
+)
 _STEP = ("index", "decision", "stated", "rationale", "confidence", "elided", "reward", "started_at", "duration_s")
 
 

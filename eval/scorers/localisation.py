@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Literal, get_args
 
+from gumshoe.collect.overlap import Gold, Overlap, clean_path, lines_overlap
 from gumshoe.env.diff import gold_lines
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
@@ -32,32 +32,6 @@ Level = Literal["file", "function", "line"]
 Measure = Literal["precision", "recall", "f1"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-
-Gold = Mapping[str, Set[int]]
-
-
-@dataclass(frozen=True)
-class Overlap:
-    """How what was named agrees with what was to be found, as counts."""
-
-    named: int
-    gold: int
-    shared: int
-
-    @property
-    def precision(self) -> float | None:
-        """Share of the named that is right; None where nothing was named."""
-        return self.shared / self.named if self.named else None
-
-    @property
-    def recall(self) -> float | None:
-        """Share of the gold that was named; None where there was nothing to be found."""
-        return self.shared / self.gold if self.gold else None
-
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of both; 0 where nothing was named, None where there was nothing to be found."""
-        return 2 * self.shared / (self.named + self.gold) if self.gold else None
 
 
 class Localisation:
@@ -129,34 +103,12 @@ class FirstRank:
         return Score(name=self.name, value=rank)
 
 
-def lines_overlap(locations: Iterable[Location], gold: Gold) -> Overlap:
-    """How the lines of `locations` agree with `gold`. A line named twice counts once.
-
-    Works on ranges: a location of a billion lines costs no more than one of two.
-    """
-    ranges: dict[str, list[Location]] = {}
-    for location in locations:
-        ranges.setdefault(clean_path(location.path), []).append(location)
-    shared = sum(
-        any(line in place.lines for place in ranges.get(path, ())) for path, lines in gold.items() for line in lines
-    )
-    named = sum(_union_length(places) for places in ranges.values())
-    return Overlap(named, sum(map(len, gold.values())), shared)
-
-
 def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
     """The place, from 1, of the first location that holds a gold line; None where none does."""
     for rank, location in enumerate(locations, start=1):
         if any(line in location.lines for line in gold.get(clean_path(location.path), ())):
             return rank
     return None
-
-
-def clean_path(path: str) -> str:
-    """`./cart.py` and `cart.py` are one file."""
-    while path.startswith("./"):
-        path = path[2:].lstrip("/")
-    return path
 
 
 def gold_of(oracle: Oracle) -> dict[str, set[int]]:
@@ -171,14 +123,6 @@ def locations_of(trajectory: Trajectory) -> tuple[Location, ...]:
 
 def _sets_overlap(named: Set[Hashable], gold: Set[Hashable]) -> Overlap:
     return Overlap(len(named), len(gold), len(named & gold))
-
-
-def _union_length(places: Iterable[Location]) -> int:
-    total, reached = 0, 0
-    for place in sorted(places, key=lambda place: place.start):
-        total += max(0, place.end - max(reached, place.start - 1))
-        reached = max(reached, place.end)
-    return total
 
 
 def _touched(found: tuple[Span, ...], location: Location) -> set[str]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 
 __all__ = [
     "SCHEMA_VERSION",
+    "BranchPoint",
     "Completion",
     "ContextPack",
     "DebugFrame",
@@ -475,6 +476,13 @@ class Provenance(Record):
     created_at: str = Field(default="", description="UTC, ISO 8601")
 
 
+class BranchPoint(Record):
+    """Where a trajectory of a tree leaves the one that it branched from: its steps before `step` are its parent's."""
+
+    parent: str = Field(description="id of the trajectory that it branched from")
+    step: int = Field(ge=0, description="index of the first step of its own")
+
+
 class Trajectory(Record):
     """One finished episode."""
 
@@ -495,6 +503,7 @@ class Trajectory(Record):
     )
     usage: Usage = Usage()
     provenance: Provenance
+    branch: BranchPoint | None = Field(default=None, description="of an episode that began in the middle of another")
 
     @field_validator("messages", mode="after")
     @classmethod
@@ -504,6 +513,18 @@ class Trajectory(Record):
             message if message.observation is None else message.model_copy(update={"observation": None})
             for message in messages
         )
+
+    @property
+    def own_steps(self) -> tuple[Step, ...]:
+        """The steps that no other trajectory of its tree holds already."""
+        return self.steps if self.branch is None else self.steps[self.branch.step :]
+
+    @property
+    def own_usage(self) -> Usage:
+        """What its own steps used."""
+        if self.branch is None:
+            return self.usage
+        return sum((step.completion.usage for step in self.own_steps), Usage())
 
     def score(self, name: str) -> float | None:
         """The value of the score called `name`; None where it was not measured."""

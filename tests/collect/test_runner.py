@@ -217,6 +217,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
     with ProgressShow(4, 1, control, console=console) as show:
         show.done(done)
+        show.whole()
         show.tick()
     assert "2/4" in screen.getvalue()
     assert "Ctrl-C again" in screen.getvalue()

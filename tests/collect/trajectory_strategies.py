@@ -10,6 +10,7 @@ from small_trajectories import trajectory
 from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.records import (
+    BranchPoint,
     Completion,
     ContextPack,
     Decision,
@@ -118,6 +119,7 @@ def own(draw: st.DrawFn) -> Trajectory:
         scores=tuple(draw(st.lists(st.builds(Score, name=TEXT, value=st.none() | SECONDS), max_size=2))),
         errors=tuple(draw(st.lists(TEXT, max_size=2))),
         tampering=tuple(draw(st.lists(TEXT, max_size=2))),
+        branch=draw(st.none() | st.builds(BranchPoint, parent=TEXT, step=st.integers(0, 5))),
         usage=draw(USAGES),
         provenance=Provenance(
             gumshoe=draw(TEXT),

@@ -1,0 +1,68 @@
+"""Policies whose decisions depend on the seed, so that the branches of a tree differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from gumshoe.records import Completion, Message, Task, ToolCall, ToolSchema
+
+
+class Varied:
+    """Looks, looks again, changes the discount by an amount that its seed chooses, and submits.
+
+    Args:
+        task: one of `small_tasks`.
+        seed: chooses the amount; ten is right.
+        shell: begins with a variable of the shell, which its last look prints.
+        fails_in: the amount that it cannot change to.
+    """
+
+    kind, model, trusted = "varied", "", True
+
+    def __init__(self, task: Task, seed: int, *, shell: bool = False, fails_in: int | None = None) -> None:
+        del task
+        self._rng = random.Random(seed)
+        self._shell = shell
+        self._fails_in = fails_in
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The turn that the conversation is at."""
+        turn = sum(message.role == "assistant" for message in messages)
+        amount = self._rng.choice((10, 20, 30))
+        if turn == 2 and amount == self._fails_in:
+            return Completion(text=str(1 // 0))
+        first, second = ("bash", {"command": "export SEEN=yes"}), ("bash", {"command": "echo seen=$SEEN; cat shop.py"})
+        calls: list[tuple[str, dict[str, Any]]] = [
+            first if self._shell else ("eval", {}),
+            second if self._shell else ("view", {"path": "shop.py", "start": self._rng.randint(1, 5)}),
+            ("rewrite", {"path": "shop.py", "code": f"        total = total - {amount}", "start": 7}),
+            ("submit", {}),
+        ]
+        name, arguments = calls[turn]
+        call = ToolCall(id=f"c{turn}", name=name, arguments=arguments)
+        return Completion(text=f"I call {name}.", tool_calls=(call,), finish_reason="tool_calls")
+
+
+class Reporter:
+    """Reports a line that its seed chooses; the seventh holds the bug."""
+
+    kind, model, trusted = "reporter", "", True
+
+    def __init__(self, task: Task, seed: int) -> None:
+        del task
+        self._rng = random.Random(seed)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """A look, then the report."""
+        turn = sum(message.role == "assistant" for message in messages)
+        line = self._rng.choice((4, 7))
+        report: dict[str, Any] = {
+            "locations": [{"path": "shop.py", "start": line, "end": line}],
+            "findings": [{"claim": "it fails", "step": 0, "quote": "exit code 1"}],
+            "hypothesis": f"line {line} is wrong",
+        }
+        name, arguments = ("report", report) if turn else ("eval", dict[str, Any]())
+        call = ToolCall(id=f"c{turn}", name=name, arguments=arguments)
+        return Completion(text=f"I call {name}.", tool_calls=(call,), finish_reason="tool_calls")

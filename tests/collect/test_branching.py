@@ -1,0 +1,214 @@
+"""Trees: decisions tried beside each other, each played on to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from provider_server import Handler, chat, provider
+
+from gumshoe.cli import main
+from gumshoe.collect.commands.collect import collect
+from gumshoe.collect.commands.status import summarise
+from gumshoe.collect.config import BranchConfig, CollectConfig
+from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.collect.tree import Node, Trees, node_of
+from gumshoe.records import BranchPoint, Decision, StopReason, Trajectory
+
+Make = Callable[..., CollectConfig]
+SEEK, EDIT = Decision.SEEK, Decision.EDIT
+
+
+def varied(config: Make, tasks: int = 1, *, options: dict[str, Any] | None = None, **changes: Any) -> CollectConfig:
+    policy = {"kind": "custom", "path": "branching_policies:Varied", "options": options or {}}
+    return config(tasks, policy=policy, **{"branch": {"at": "edit", "width": 4}, **changes})
+
+
+def played(made: CollectConfig) -> dict[str, Trajectory]:
+    """What the run folder holds, by id; every id is there once."""
+    found = list(read_trajectories(Path(made.out)))
+    assert max(Counter(one.id for one in found).values()) == 1
+    return {one.id: one for one in found}
+
+
+def amount(trajectory: Trajectory) -> int:
+    (added,) = [line for line in trajectory.patch.splitlines() if line.startswith("+ ")]
+    return int(added.split()[-1])
+
+
+def stories(trajectories: dict[str, Trajectory]) -> dict[str, Any]:
+    return {
+        name: (
+            one.branch,
+            one.patch,
+            [(step.tool_calls, [seen.text for seen in step.observations]) for step in one.steps],
+        )
+        for name, one in trajectories.items()
+    }
+
+
+def test_alternatives_are_tried_at_a_decision_and_played_to_their_end(config: Make) -> None:
+    made = varied(config)
+    result = collect(made)
+    assert (result.planned, result.finished, result.branches, result.now, result.stopped) == (1, 1, 3, 4, None)
+    root, *branches = played(made).values()
+    assert [one.id for one in branches] == [f"{root.id}/2.{number}" for number in (1, 2, 3)]
+    for one in branches:
+        assert one.branch == BranchPoint(parent=root.id, step=2)
+        assert one.messages[:6] == root.messages[:6]
+        assert one.steps[:2] == root.steps[:2]
+        assert one.stop is StopReason.SUBMITTED
+    amounts = [amount(one) for one in (root, *branches)]
+    assert [one.resolved for one in (root, *branches)] == [each == 10 for each in amounts], "each has its own files"
+    assert len(set(amounts)) > 1
+    assert len({one.provenance.seed for one in (root, *branches)}) == 4
+    assert summarise(Path(made.out))["whole_trees"] == 1
+
+
+def test_branches_branch_again_where_the_tree_is_deeper(config: Make) -> None:
+    made = varied(config, branch={"at": "any", "width": 2, "depth": 3, "skip": 1}, eval_on_submit=False)
+    assert collect(made).branches == 7
+    found = played(made)
+    assert Counter(one.branch.step if one.branch else None for one in found.values()) == {None: 1, 1: 1, 2: 2, 3: 4}
+    root = next(one for one in found.values() if one.branch is None)
+    deepest = found[f"{root.id}/1.1/2.1/3.1"]
+    assert deepest.branch == BranchPoint(parent=f"{root.id}/1.1/2.1", step=3)
+    assert amount(deepest) == amount(found[f"{root.id}/1.1/2.1"])
+
+
+def test_a_shell_is_as_it_was_in_every_branch(config: Make) -> None:
+    tools = {"tools": ["bash", "rewrite", "submit"]}
+    made = varied(config, options={"shell": True}, agent=tools, branch={"width": 2}, eval_on_submit=False)
+    assert collect(made).branches == 1
+    for one in played(made).values():
+        assert "seen=yes" in one.steps[1].observations[0].text
+        assert "total - 11" in one.steps[1].observations[0].text
+
+
+def test_reports_are_compared_with_the_gold_patch(config: Make) -> None:
+    policy = {"kind": "custom", "path": "branching_policies:Reporter"}
+    made = config(1, policy=policy, agent={"kind": "seeker"}, branch={"at": "report", "width": 8})
+    collect(made)
+    found = list(played(made).values())
+    scores = [one.score("line_f1") for one in found]
+    assert scores == [float(one.context_pack.locations[0].start == 7) for one in found if one.context_pack]
+    assert set(scores) == {0.0, 1.0}
+    assert [node_of(one).outcome for one in found] == scores
+
+
+def test_limits_count_along_a_path_and_budgets_what_was_played(config: Make) -> None:
+    made = varied(config, limits={"calls": 4, "steps": 4}, budget={"steps": 7}, eval_on_submit=False)
+    result = collect(made)
+    assert result.stopped == "the budget of steps is used up"
+    assert (result.finished, result.branches) == (0, 1)
+    again = made.model_copy(update={"budget": made.budget.model_copy(update={"steps": 100})})
+    assert collect(again).branches == 3
+    found = played(made)
+    assert {one.stop for one in found.values()} == {StopReason.SUBMITTED}
+    status = summarise(Path(made.out))
+    assert (status["steps"], status["whole_trees"], status["finished"]) == (4 + 3 * 2, 1, 1)
+
+
+def test_a_branch_that_fails_too_often_is_given_up_and_the_others_go_on(config: Make) -> None:
+    made = varied(config, options={"fails_in": 30}, attempts=2, branch={"at": "edit", "width": 8}, eval_on_submit=False)
+    result = collect(made)
+    assert (result.finished, result.gave_up) == (0, 1)
+    amounts = {amount(one) for one in played(made).values()}
+    assert amounts == {10, 20}
+    assert {entry["kind"] for entry in read_failures(Path(made.out))} == {"ZeroDivisionError"}
+    assert collect(made).now == 0
+
+
+def test_what_failed_is_part_of_a_tree(config_file: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["collect", str(config_file(1, branch={})), "--force-failed"]) == 2
+    assert "use --force-all" in capsys.readouterr().err
+
+
+AMOUNTS = (10, 20, 30)
+
+
+class Stopping:
+    """A model that decides by the seed of the request, and stays silent at one request until it is released."""
+
+    def __init__(self) -> None:
+        self.reached, self.released = threading.Event(), threading.Event()
+        self.at = 0
+        self.requests = 0
+
+    def __call__(self, handler: Handler, body: dict[str, Any]) -> None:
+        self.requests += 1
+        if self.requests == self.at:
+            self.reached.set()
+            self.released.wait(100)
+            return
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        code = f"        total = total - {AMOUNTS[body['seed'] % 3]}"
+        calls = [
+            ("view", {"path": "shop.py"}),
+            ("rewrite", {"path": "shop.py", "code": code, "start": 7}),
+            ("submit", {}),
+        ]
+        chat(f"turn {turn}", [calls[turn]])(handler, body)
+
+
+def test_killed_in_a_branch_and_run_again_the_tree_is_whole(config_file: Callable[..., Path], tmp_path: Path) -> None:
+    model = Stopping()
+    with provider(model) as server:
+        policy = {"kind": "openai", "model": "m", "base_url": server.url, "send_seed": True}
+        branch = {"at": "edit", "width": 3}
+        file = config_file(1, policy=policy, branch=branch, eval_on_submit=False)
+        model.at = 3 + 1 + 2  # the first branch's edit is on disk, its submit is asked for; then the second's
+        argv = [sys.executable, "-m", "gumshoe", "collect", str(file)]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ))
+        assert model.reached.wait(100), process.communicate()
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        model.released.set()
+        left = summarise(tmp_path / "run")
+        assert (left["branches"], left["whole_trees"], left["in_flight"]) == (1, 0, 1)
+        before, model.at = model.requests, 0
+        assert main(["collect", str(file)]) == 0
+        assert model.requests - before == 7 - 5, "no turn is asked for twice, but that without an answer"
+        assert main(["collect", str(file), "-p", f"out={tmp_path / 'smooth'}"]) == 0
+    runs = [{one.id: one for one in read_trajectories(tmp_path / name)} for name in ("run", "smooth")]
+    assert stories(runs[0]) == stories(runs[1])
+    assert len(runs[0]) == 3
+    assert list((tmp_path / "run" / "journal").iterdir()) == []
+
+
+def node(id: str, outcome: float | None, *kinds: Decision) -> Node:
+    parent, _, place = id.rpartition("/")
+    branch = BranchPoint(parent=parent, step=int(place.split(".")[0])) if parent else None
+    return Node(id, branch, kinds, outcome)
+
+
+def test_a_decisions_value_is_the_mean_of_what_followed() -> None:
+    trees = Trees(
+        [
+            node("t", 1.0, SEEK, SEEK, EDIT),
+            node("t/1.1", 0.0, SEEK, SEEK, EDIT),
+            node("t/1.2", None, SEEK, EDIT),
+            node("t/2.1", 0.0, SEEK, SEEK, EDIT),
+            node("t/1.1/2.1", 0.0, SEEK, SEEK, EDIT),
+        ]
+    )
+    assert trees.value("t", 0) == (0.25, 4)
+    assert trees.value("t", 1) == (0.5, 2)
+    assert trees.value("t", 2) == (1.0, 1)
+    assert trees.siblings("t/1.2", 1) == [("t", 1), ("t/1.1", 1), ("t/1.2", 1)]
+    first, second, third = (trees.decision(*one) for one in trees.siblings("t", 1))
+    assert (first.value, first.count, first.advantage, first.siblings) == (0.5, 2, 0.5, 2)
+    assert (second.value, second.count, second.advantage) == (0.0, 2, -0.5)
+    assert (third.value, third.count, third.advantage) == (None, 0, None)
+    assert trees.decision("t", 0).advantage is None
+    assert [root.id for root in trees.roots] == ["t"]
+    wanted = BranchConfig(at="any", width=3, depth=2, skip=1)
+    assert trees.missing(trees.nodes["t"], wanted) == (3 - 1 - 2) + (3 - 1 - 1) + (3 - 1 - 1)
