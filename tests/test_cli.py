@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gumshoe import __version__
 from gumshoe.cli import COMMANDS, main
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def gumshoe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -27,6 +30,23 @@ def gumshoe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process, which spares its start; in an empty folder."""
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            code = main(arguments)
+        except SystemExit as leaving:
+            code = leaving.code
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(code or 0), said.out, said.err)
+
+    return run
 
 
 def complaint(done: subprocess.CompletedProcess[str]) -> str:
@@ -59,8 +79,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_explains_itself_with_examples(command: str, tmp_path: Path):
-    done = gumshoe(command, "--help", cwd=tmp_path)
+def test_each_command_explains_itself_with_examples(command: str, run_here: Run, tmp_path: Path):
+    done = run_here(command, "--help")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: gumshoe {command}")
     assert f"gumshoe {command}" in done.stdout.partition("example")[2], "no examples in the epilog"
@@ -71,28 +91,28 @@ def test_an_unknown_command_is_answered_in_one_line(tmp_path: Path):
     assert "invalid choice: 'colect'" in complaint(gumshoe("colect", cwd=tmp_path))
 
 
-def test_an_unknown_option_is_answered_in_one_line(tmp_path: Path):
-    assert "see gumshoe" in complaint(gumshoe("doctor", "--no-such-option", cwd=tmp_path))
+def test_an_unknown_option_is_answered_in_one_line(run_here: Run):
+    assert "see gumshoe" in complaint(run_here("doctor", "--no-such-option"))
 
 
 @pytest.mark.parametrize("command", ["collect", "train", "eval"])
-def test_a_missing_config_file_is_answered_in_one_line(command: str, tmp_path: Path):
-    said = complaint(gumshoe(command, "nowhere.yaml", cwd=tmp_path))
+def test_a_missing_config_file_is_answered_in_one_line(command: str, run_here: Run):
+    said = complaint(run_here(command, "nowhere.yaml"))
     assert said.startswith(f"gumshoe {command}: ")
     assert "no config file nowhere.yaml" in said
 
 
 @pytest.mark.parametrize("command", ["collect", "train", "eval"])
-def test_an_unknown_key_is_answered_with_the_nearest_one(command: str, tmp_path: Path):
+def test_an_unknown_key_is_answered_with_the_nearest_one(command: str, run_here: Run, tmp_path: Path):
     (tmp_path / "run.yaml").write_text("sede: 1\n", encoding="utf-8")
-    said = complaint(gumshoe(command, "run.yaml", cwd=tmp_path))
+    said = complaint(run_here(command, "run.yaml"))
     assert "unknown key 'sede'; did you mean 'seed'?" in said
 
 
 @pytest.mark.parametrize("command", ["collect", "train", "eval"])
-def test_an_override_without_a_value_is_answered_in_one_line(command: str, tmp_path: Path):
+def test_an_override_without_a_value_is_answered_in_one_line(command: str, run_here: Run, tmp_path: Path):
     (tmp_path / "run.yaml").touch()
-    assert "key=value" in complaint(gumshoe(command, "run.yaml", "-p", "seed", cwd=tmp_path))
+    assert "key=value" in complaint(run_here(command, "run.yaml", "-p", "seed"))
 
 
 def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(tmp_path: Path):
@@ -144,7 +164,7 @@ def test_the_shell_completes_commands_and_options(tmp_path: Path):
 
 
 @pytest.mark.parametrize("shell", ["zsh", "tcsh"])
-def test_there_is_a_script_for_other_shells(shell: str, tmp_path: Path):
-    done = gumshoe("completion", shell, cwd=tmp_path)
+def test_there_is_a_script_for_other_shells(shell: str, run_here: Run):
+    done = run_here("completion", shell)
     assert done.returncode == 0
     assert "gumshoe" in done.stdout

@@ -243,7 +243,7 @@ def strategy_of(record: type[BaseModel]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("record", ALL_RECORDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_record_survives_the_way_to_json_and_back(record: type[Record], data: st.DataObject):
     made = data.draw(strategy_of(record))
@@ -261,7 +261,7 @@ def test_a_duration_makes_no_difference():
 
 
 @pytest.mark.parametrize("record", ALL_RECORDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_record_cannot_be_changed(record: type[Record], data: st.DataObject):
     made = data.draw(strategy_of(record))
@@ -271,7 +271,7 @@ def test_a_record_cannot_be_changed(record: type[Record], data: st.DataObject):
 
 
 @pytest.mark.parametrize("record", ALL_RECORDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_record_refuses_unknown_fields(record: type[Record], data: st.DataObject):
     content = json.loads(data.draw(strategy_of(record)).model_dump_json())
@@ -280,6 +280,7 @@ def test_a_record_refuses_unknown_fields(record: type[Record], data: st.DataObje
 
 
 @pytest.mark.parametrize("record", [Trajectory, ContextPack])
+@settings(max_examples=20)
 @given(data=st.data())
 def test_what_is_kept_carries_its_schema_version(record: type[BaseModel], data: st.DataObject):
     made = data.draw(strategy_of(record))
@@ -335,6 +336,7 @@ def test_which_outcomes_count_as_passed(outcome: Any, passed: bool):
     assert TestOutcome(id="test_a", outcome=outcome).passed is passed
 
 
+@settings(max_examples=20)
 @given(data=st.data())
 def test_resolved_is_unknown_until_it_was_scored(data: st.DataObject):
     trajectory = data.draw(trajectories()).model_copy(update={"scores": ()})

@@ -275,8 +275,8 @@ def test_orphans_are_reaped_and_the_living_are_not(task: Task, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("kind", "episodes"),
     [
-        ("local", 200),
-        pytest.param("bubblewrap", 20, marks=pytest.mark.needs("bubblewrap")),
+        ("local", 40),
+        pytest.param("bubblewrap", 10, marks=pytest.mark.needs("bubblewrap")),
         pytest.param("docker", 5, marks=pytest.mark.needs("docker")),
     ],
 )

@@ -286,7 +286,10 @@ def test_the_order_is_drawn_from_the_seed() -> None:
 
     assert order(1) == order(1)
     assert order(1) != order(2)
-    assert {c.digest for c in candidates(EVERYTHING, 1)} == {c.digest for c in candidates(EVERYTHING, 2)}
+    few = sorted(OPERATORS)[:6]
+    first, second = ({c.digest for c in candidates(EVERYTHING, seed, operators=few)} for seed in (1, 2))
+    assert first == second
+    assert first
 
 
 def test_operators_take_turns(everything: list[Candidate]) -> None:
