@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH_INDEX ?=
 ARGS ?=
-# Several test processes, whole files each: make test SPREAD='-n 2 --dist loadfile'
+# Several test processes, whole files each: make test SPREAD='-n 2 --dist loadfile --no-loadscope-reorder'
 SPREAD ?=
 MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
 

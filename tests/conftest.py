@@ -27,6 +27,33 @@ REQUIRED_PODMAN = os.environ.get("GUMSHOE_REQUIRE_PODMAN") == "1"
 ABOUT_SANDBOXES = re.compile(r"docker|bubblewrap|bwrap|daemon", re.IGNORECASE)
 ABOUT_PODMAN = re.compile(r"podman", re.IGNORECASE)
 
+LONGEST = (
+    "test_serve_check.py",
+    "test_run.py",
+    "test_collect_command.py",
+    "test_swebench_path.py",
+    "test_train_commands.py",
+    "test_verdict.py",
+    "test_verifier_check.py",
+    "test_serve.py",
+    "test_serve_vllm.py",
+    "test_synth_make.py",
+    "test_provider_junk.py",
+    "test_harvest_package.py",
+    "test_sandbox_hostile.py",
+    "test_debug_env.py",
+    "test_sandbox_conformance.py",
+    "test_train_grpo.py",
+    "test_train_openenv.py",
+    "test_tutorial.py",
+    "test_export_harbor.py",
+    "test_mcp.py",
+    "test_solver_arms.py",
+    "test_command_solver.py",
+    "test_sandbox_junk.py",
+    "test_cluster.py",
+)
+
 # Examples take as long as the machine is busy: no deadline, and the same examples in every run.
 settings.register_profile("gumshoe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gumshoe")
@@ -86,6 +113,12 @@ def _check_bubblewrap() -> str | None:
     argv = [program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     tried = subprocess.run([*argv, "true"], capture_output=True, text=True, timeout=30, check=False)
     return None if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest first: with several processes, none of them is then the last to end."""
+    order = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
