@@ -20,6 +20,7 @@ BUILTIN: dict[str, str] = {
     "grep": "gumshoe.tools.grep:Grep",
     "eval": "gumshoe.tools.eval:Eval",
     "suspects": "gumshoe.tools.suspects:Suspects",
+    "trace": "gumshoe.tools.trace:TraceFunction",
     "whatif": "gumshoe.tools.whatif:WhatIf",
     "pdb": "gumshoe.tools.debug:Debug",
     "rewrite": "gumshoe.tools.rewrite:Rewrite",

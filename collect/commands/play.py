@@ -29,6 +29,7 @@ what to type:
   pdb b ledger/rates.py:27        pdb c                        pdb locals
   pdb                             enter debugger mode; Ctrl-D leaves it
   suspects                        rank functions by suspicion
+  trace convert                   follow a function through failing and passing tests
   whatif [{path: ledger/book.py, line: 56, do: skip}]
   rewrite ledger/rates.py 27 28   edit these lines; Ctrl-D when done
   submit                          verify the fix and end

@@ -25,7 +25,7 @@ examples:
   gumshoe mcp . --http --port 7118                                 over HTTP, for clients on this machine
   gumshoe mcp . -p sandbox.kind=bubblewrap -p tools=[eval,pdb]
 
-A client gets the debugger, suspects, whatif, eval, view, grep and listdir on a copy of PATH in a sandbox, and
+A client gets the debugger, suspects, trace, whatif, eval, view, grep and listdir on a copy of PATH in a sandbox, and
 `investigate`, which looks for the cause and reports it. Your files are read, never written. docs/mcp.md has the
 settings for Claude Code, Codex, Cursor, OpenHands and VS Code.
 """

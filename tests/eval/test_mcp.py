@@ -40,7 +40,7 @@ from gumshoe.records import ContextPack
 pytestmark = pytest.mark.needs("bubblewrap")
 
 OPTIONS = ("-p", "sandbox.kind=bubblewrap")
-TOOLS = ["listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "investigate"]
+TOOLS = ["listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "investigate"]
 LIMIT_S = 60.0
 
 

@@ -106,6 +106,3 @@ def check_expression(text):
         compile(text.strip(), "<condition>", "eval")
     except (SyntaxError, ValueError) as error:
         raise CommandError("condition {!r}: {}".format(text.strip(), error)) from None
-
-
-_YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND", "INSTRUMENTED_YIELD_VALUE")

@@ -1,5 +1,6 @@
 """Where a stopped program stands, and how far it is to go. Standard library only, Python 3.6 to 3.14."""
 
+import dis
 import threading
 import types
 
@@ -7,6 +8,7 @@ from gumshoe_values import short_repr
 
 FRAME_LIMIT = 30
 LOCALS_LIMIT = 40
+_GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 _get_ident = threading.get_ident
 
 
@@ -91,6 +93,14 @@ _UNINTERESTING = (types.ModuleType, types.FunctionType, types.BuiltinFunctionTyp
 def line_of(frame):
     """The frame's line; its first one where the interpreter knows none."""
     return frame.f_lineno or frame.f_code.co_firstlineno
+
+
+def is_pause(frame):
+    """Whether the return event of a generator or coroutine is only a yield."""
+    code = frame.f_code
+    if not code.co_flags & _GENERATOR_FLAGS or frame.f_lasti < 0:
+        return False
+    return "RETURN" not in dis.opname[code.co_code[frame.f_lasti]]
 
 
 class Plan:

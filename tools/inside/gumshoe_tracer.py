@@ -1,6 +1,5 @@
 """Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
 
-import dis
 import os
 import sys
 import threading
@@ -10,12 +9,11 @@ from gumshoe_checkpoints import Checkpoints, flush_output
 from gumshoe_command_line import lines_of
 from gumshoe_commands import Commands
 from gumshoe_files import Files
-from gumshoe_stops import Plan, Stop, line_of
+from gumshoe_stops import Plan, Stop, is_pause, line_of
 from gumshoe_values import CommandError, describe_exception, short_repr
 
 _get_ident, _stat = threading.get_ident, os.stat
 _current_frame = vars(sys)["_getframe"]
-_GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
@@ -104,7 +102,7 @@ class Debugger:
             return
         if self._raising is frame:
             self._leave(frame)
-        elif not _is_pause(frame):
+        elif not is_pause(frame):
             self.stop_at(frame, "return", value=short_repr(value))
         elif plan.kind == "step":
             self._leave(frame)
@@ -331,11 +329,3 @@ def _stamp(path):
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-def _is_pause(frame):
-    """Whether the return event of a generator or coroutine is only a yield."""
-    code = frame.f_code
-    if not code.co_flags & _GENERATOR_FLAGS or frame.f_lasti < 0:
-        return False
-    return "RETURN" not in dis.opname[code.co_code[frame.f_lasti]]

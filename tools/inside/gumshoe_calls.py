@@ -1,0 +1,390 @@
+"""Records the calls of one function, test by test, and is the pytest plugin that does so. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. After each test in which the function was called one
+JSON line is appended to a file:
+
+    {"test": ..., "failed": ..., "unfinished": ..., "calls": how many, "kept": [call, ...]}
+
+and at the end `{"tests": {"failed": n, "passed": n}}`. A call is `{"number": its place among the test's calls, from 1,
+"count": calls that were equal, "arguments": {name: value}, "caller": {"path", "line", "function"} or null, "steps":
+[[line, {name: new value}, exception that was raised there, or ""], ...], "skipped": steps left out of the middle,
+"outcome": "returned", "raised" or "unfinished", "value": what was returned or raised, "yields": [value, ...],
+"yielded": how many}. Calls are equal when arguments, lines and outcome are. Of `self`, the attributes are followed, as
+`self.NAME`.
+
+What a failing test does after it has failed is not recorded, nor what builds the message of a failed assertion.
+"""
+
+import collections
+import json
+import os
+import sys
+
+from gumshoe_project import project_path
+from gumshoe_values import describe_exception, short_repr
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_getpid = os.getpid
+FIRST_STEPS, LAST_STEPS = 200, 40
+FIRST_CALLS, LAST_CALLS = 100, 20
+FULL_LINES = 30000
+"""Lines of one test whose values are looked at; after that only the calls are recorded."""
+TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 8 << 20
+"""Characters of values that are recorded of one test, and of all tests."""
+PASSING_CALLS = 400
+VARIABLES = 30
+YIELDS = 20
+CALLER_DEPTH = 60
+PLAIN = (int, float, complex, bool, str, bytes, type(None))
+_DULL = (type(os), type(project_path), type(len), type)
+_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
+_COROUTINE = 0x80 | 0x200
+
+
+class Call:
+    """One call, while it goes on and afterwards."""
+
+    def __init__(self, number, caller):
+        self.number = number
+        self.count = 1
+        self.caller = caller
+        self.arguments = {}
+        self.steps = []
+        self.last = collections.deque(maxlen=LAST_STEPS)
+        self.length = 0
+        self.values = {}
+        self.error_seen = None
+        self.outcome = "unfinished"
+        self.value = ""
+        self.yields = []
+        self.yielded = 0
+
+    def add(self, line):
+        """A line begins."""
+        step = [line, {}, ""]
+        self.length += 1
+        (self.steps if len(self.steps) < FIRST_STEPS else self.last).append(step)
+
+    def step(self):
+        """The line that was begun last; None before the first."""
+        return self.last[-1] if self.last else self.steps[-1] if self.steps else None
+
+    def key(self):
+        """What equal calls have in common."""
+        lines = tuple(step[0] for step in self.steps) + tuple(step[0] for step in self.last)
+        return tuple(self.arguments.items()), lines, self.length, self.outcome, self.value, tuple(self.yields)
+
+    def as_data(self):
+        """The call as it is written."""
+        names = ("number", "count", "arguments", "caller", "outcome", "value", "yields", "yielded")
+        steps = self.steps + list(self.last)
+        return dict({name: getattr(self, name) for name in names}, steps=steps, skipped=self.length - len(steps))
+
+
+class Recorder:
+    """Takes in what is seen of a function, and what becomes of the tests.
+
+    Args:
+        function: its `path` relative to the root, `line` (of its first decorator, or of `def`) and `name`.
+        record: the file to write to.
+        root: the root of the project.
+        first: what to call all that runs before the first test.
+    """
+
+    def __init__(self, function, record, root, first):
+        self.function = function
+        self.record = record
+        self.root = root
+        self.paths = {}
+        self.wanted = {}
+        self.on = False
+        self.watching = None
+        self.tests = {"failed": 0, "passed": 0}
+        self._process = _getpid()
+        self._written = 0
+        self._finished = False
+        self._passing = set()
+        self._over = False
+        self.begin(first)
+
+    # - tests
+
+    def begin(self, test):
+        """A test begins."""
+        self.test = test
+        self.number = self.lines = self.size = 0
+        self.kept = collections.OrderedDict()
+        self.last = collections.deque(maxlen=LAST_CALLS)
+        self.active = {}
+        self._over = False
+        self.on = True
+        if self.watching is not None:
+            self.watching.start()
+
+    def run(self):
+        """The test's own code begins."""
+        self.on = not self._over
+
+    def pause(self, error):
+        """A phase of the test is over."""
+        self.on = False
+        self._over = self._over or error is not None
+
+    def enter_report(self):
+        """The message of a failed assertion is made."""
+        self.on = False
+
+    def leave_report(self):
+        """The assertion has failed: nothing that follows counts."""
+
+    def end(self, failed):
+        """The test is over."""
+        self.on = False
+        if self.watching is not None:
+            self.watching.stop()
+        self.tests["failed" if failed else "passed"] += 1
+        self._write_test(failed)
+        self.active = {}
+
+    def finish(self):
+        """All tests are over, or the time is up."""
+        if not self._finished:
+            self._finished = True
+            self._append({"tests": self.tests})
+
+    def give_up(self):
+        """The time is up in the midst of a test, which has failed thereby."""
+        self.on = False
+        for call in list(self.active.values()):
+            self._keep(call)
+        self.tests["failed"] += 1
+        self._write_test(True, unfinished=True)
+        self.finish()
+
+    def _write_test(self, failed, unfinished=False):
+        if not self.number:
+            return
+        kept = list(self.kept.values()) + list(self.last) if self._written < ALL_CHARACTERS else []
+        if not failed:
+            kept = [call for call in kept if self._is_new(call)]
+        data = {"test": self.test, "failed": failed, "unfinished": unfinished, "calls": self.number}
+        self._append(dict(data, kept=[call.as_data() for call in kept]))
+
+    def _is_new(self, call):
+        key = call.key()
+        if key in self._passing or len(self._passing) >= PASSING_CALLS:
+            return False
+        self._passing.add(key)
+        return True
+
+    def _append(self, data):
+        if _getpid() != self._process:
+            return  # a process that the tests have forked
+        descriptor = os.open(self.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            left = json.dumps(data).encode("ascii") + b"\n"
+            self._written += len(left)
+            while left:
+                left = left[os.write(descriptor, left) :]
+        finally:
+            os.close(descriptor)
+
+    # - what the function does
+
+    def wants(self, code):
+        """Whether a code object is the function's."""
+        known = self.wanted.get(id(code))
+        if known is None:
+            function = self.function
+            wanted = code.co_name == function["name"] and code.co_firstlineno == function["line"]
+            # The code object is kept with its id, so that no other can get the same one.
+            known = self.wanted[id(code)] = (wanted and self._path(code.co_filename) == function["path"], code)
+        return known[0]
+
+    def _path(self, filename):
+        if filename not in self.paths:
+            found = project_path(filename, self.root)
+            if found is None:
+                found = project_path(os.path.realpath(os.path.join(self.root, filename)), os.path.realpath(self.root))
+            self.paths[filename] = found
+        return self.paths[filename]
+
+    def called(self, frame):
+        """A call begins."""
+        if not self.on:
+            return
+        self.number += 1
+        call = self.active[id(frame)] = Call(self.number, self._caller(frame))
+        self._look(frame, call, call.arguments)
+
+    def line(self, frame):
+        """A line of a call begins."""
+        call = self.active.get(id(frame))
+        if call is None or not self.on:
+            return
+        self.lines += 1
+        if self._is_full():
+            call.length += 1
+            return
+        self._settle(frame, call)
+        call.add(frame.f_lineno)
+
+    def yielded(self, frame, value):
+        """A generator yields, or a coroutine waits."""
+        call = self.active.get(id(frame))
+        if call is None or not self.on:
+            return
+        self._settle(frame, call)
+        if not frame.f_code.co_flags & _COROUTINE:
+            call.yielded += 1
+            if len(call.yields) < YIELDS:
+                call.yields.append(self._describe(value))
+
+    def raised(self, frame, error):
+        """An exception is raised in a call, or comes to it. It may yet be caught there."""
+        call = self.active.get(id(frame))
+        if call is not None and self.on:
+            call.error_seen = error
+
+    def returned(self, frame, value):
+        """A call ends."""
+        self._end(frame, "returned", value)
+
+    def unwound(self, frame, error):
+        """A call ends with an exception."""
+        self._end(frame, "raised", error)
+
+    def _end(self, frame, outcome, value):
+        call = self.active.get(id(frame))
+        if call is None or not self.on:
+            return
+        del self.active[id(frame)]
+        if outcome == "raised":
+            call.error_seen = None
+        self._settle(frame, call)
+        call.outcome = outcome
+        call.value = self._described_error(value) if outcome == "raised" else self._describe(value)
+        self._keep(call)
+
+    def _keep(self, call):
+        call.values = {}
+        key = call.key()
+        known = self.kept.get(key)
+        if known is not None:
+            known.count += 1
+        elif len(self.kept) < FIRST_CALLS:
+            self.kept[key] = call
+        else:
+            self.last.append(call)
+
+    def _is_full(self):
+        return self.lines > FULL_LINES or self.size > TEST_CHARACTERS
+
+    def _settle(self, frame, call):
+        """Takes in what the line that has ended did."""
+        step = call.step()
+        if step is None or self._is_full():
+            return
+        self._look(frame, call, step[1])
+        if call.error_seen is not None:
+            if not isinstance(call.error_seen, _END_OF_ITERATION):
+                step[2] = self._described_error(call.error_seen)
+            call.error_seen = None
+
+    def _look(self, frame, call, found):
+        """Puts variables that are new or have changed into `found`."""
+        for name, value in _variables(frame):
+            known = call.values.get(name)
+            plain = type(value) in PLAIN
+            if known is not None and plain and known[0] is value:
+                continue
+            text = self._describe(value)
+            if known is None or known[1] != text:
+                found[name] = text
+                self.size += len(text)
+            call.values[name] = (value if plain else None, text)  # Held by us, other values would live longer.
+
+    @staticmethod
+    def _describe(value):
+        try:
+            text = short_repr(value)
+            size = len(value) if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) else 0
+        except BaseException as error:  # the value's own code may raise anything
+            return "<unprintable {}: {}>".format(type(value).__name__, type(error).__name__)
+        limit = 190 if isinstance(value, (str, bytes)) else 12
+        return "{} (len {})".format(text, size) if size > limit else text
+
+    @staticmethod
+    def _described_error(error):
+        try:
+            return describe_exception(type(error), error)
+        except BaseException:  # the exception's own code may raise anything
+            return type(error).__name__
+
+    def _caller(self, frame):
+        """The nearest frame of the project that called."""
+        frame, depth = frame.f_back, 0
+        while frame is not None and depth < CALLER_DEPTH:
+            path = self._path(frame.f_code.co_filename)
+            if path is not None:
+                return {"path": path, "line": frame.f_lineno or 1, "function": frame.f_code.co_name}
+            frame, depth = frame.f_back, depth + 1
+        return None
+
+
+def _variables(frame):
+    """Names and values of a frame's variables; an object whose method runs is shown by its attributes."""
+    values = frame.f_locals
+    shown = 0
+    for name in list(values):
+        value = values.get(name)
+        if name.startswith(("__", "@", ".")) or isinstance(value, _DULL):
+            continue
+        if name == "self":
+            for attribute, inner in _attributes(value):
+                yield "self." + attribute, inner
+            if not _attributes(value) or isinstance(value, (list, dict, set, tuple, str, int)):
+                yield name, value
+        else:
+            yield name, value
+        shown += 1
+        if shown == VARIABLES:
+            return
+
+
+def _attributes(value):
+    try:
+        items = [(name, inner) for name, inner in object.__getattribute__(value, "__dict__").items()]
+    except BaseException:  # it has none, or its own code raises
+        return []
+    return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
+
+
+recorder = None
+"""The recorder of this process, set by the script that runs the program."""
+
+
+def pytest_addoption(parser):
+    """Called when pytest has taken this module in; its children are not to look for it."""
+    os.environ.pop("PYTEST_PLUGINS", None)
+    if os.environ.get("GUMSHOE_PLUGINS_BEFORE"):
+        os.environ["PYTEST_PLUGINS"] = os.environ["GUMSHOE_PLUGINS_BEFORE"]
+
+
+def pytest_configure(config):
+    """Has pytest tell the recorder of its tests."""
+    if recorder is not None:
+        sys.path.append(_HERE)
+        from gumshoe_pytest_hooks import observe
+
+        sys.path.remove(_HERE)
+        observe(config, recorder)
+
+
+def pytest_collectreport(report):
+    """A file that cannot be collected counts as a failing test of that name."""
+    if recorder is not None:
+        if report.failed:
+            recorder.test = report.nodeid or "collection"
+            recorder.end(True)
+        recorder.begin("collection")

@@ -1,0 +1,105 @@
+"""Runs a program's tests and records every call of one function.
+
+    GUMSHOE_TRACE=request.json python gumshoe_trace.py -- -m pytest -q
+
+Standard library only, Python 3.6 to 3.14. The request is `{"function": {"path", "line", "name"}, "record",
+"deadline_s"}`; what goes into the file `record` is described in `gumshoe_calls`. The program runs in a child; when the
+deadline has come, the call that goes on then is recorded as unfinished, and the program is killed. A program that runs
+neither pytest nor unittest counts as one test, which fails with an exit code other than 0.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
+
+import gumshoe_calls  # noqa: E402 - it is beside this file
+import gumshoe_unittest_hooks  # noqa: E402
+from gumshoe_call_events import watch  # noqa: E402
+from gumshoe_program import is_pytest, is_python, run_program, use_right_interpreter  # noqa: E402
+
+GRACE_S = 1.0
+TIMED_OUT = 124
+
+
+class _Nobody:
+    """Stands for a debugger where there is none."""
+
+    @staticmethod
+    def post_mortem(*_):
+        return None
+
+
+def _child(program, request):
+    """Runs the program under a recorder. Returns its exit code."""
+    first = "collection" if is_pytest(program) else " ".join(program)
+    recorder = gumshoe_calls.Recorder(request["function"], request["record"], os.getcwd(), first)
+    gumshoe_calls.recorder = recorder
+
+    def give_up(*_):
+        recorder.give_up()
+        os._exit(TIMED_OUT)
+
+    signal.signal(signal.SIGUSR2, give_up)
+    os.environ["GUMSHOE_PLUGINS_BEFORE"] = os.environ.get("PYTEST_PLUGINS", "")
+    os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, ("gumshoe_calls", os.environ["GUMSHOE_PLUGINS_BEFORE"])))
+    if not is_pytest(program):
+        gumshoe_unittest_hooks.observe(recorder)
+    recorder.watching = watch(recorder)
+    recorder.watching.start()
+    code = 1
+    try:
+        code = run_program(program, _Nobody)
+    finally:
+        if not is_pytest(program) and not any(recorder.tests.values()):
+            recorder.end(code != 0)
+        recorder.finish()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    return code
+
+
+def _wait(pid, seconds):
+    """The exit status of a child, None where it goes on for longer."""
+    end = time.time() + seconds
+    while time.time() < end:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return status
+        time.sleep(0.002)
+    return None
+
+
+def main(arguments):
+    """Carries out the request. Returns the exit code of the program, 2 for one that is not Python."""
+    program = arguments[arguments.index("--") + 1 :]
+    use_right_interpreter(program, __file__)
+    if not is_python(program):
+        print("{} is not a Python program".format(program[0]), file=sys.stderr)
+        return 2
+    with open(os.environ.pop("GUMSHOE_TRACE")) as file:
+        request = json.load(file)
+    sys.path.remove(_HERE)
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        os._exit(_child(program, request))
+    status = _wait(pid, request["deadline_s"])
+    if status is None:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGUSR2)
+        status = _wait(pid, GRACE_S)
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)  # with all that the program has left running
+    if status is None:
+        os.waitpid(pid, 0)
+    return TIMED_OUT if status is None else os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""`trace`: what a function did in the failing tests, call by call, and how that differs from the passing ones.
+
+`Observation.data` holds
+
+- `function`: `path`, `name`, `start`, `end`;
+- `failed`, `passed`: how many tests; `unfinished`: whether they were stopped because they ran too long;
+- `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
+- `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
+  latest. A call is `test, number, count, arguments, caller, steps, skipped, outcome, value, yields, yielded` (see
+  `trace_calls.Call`), with `comparison`: None, or how it differs from `passing[comparison["passing"]]`
+  (`trace_compare.Comparison`: `arguments, value, branch, result`), and `like_passing`: whether some passing test has a
+  call that is equal in arguments, lines and result;
+- `passing`: calls in passing tests, those that comparisons name first;
+- `differences`: what only failing and only passing tests have (`trace_compare.Differences`: `arguments, results, lines,
+  branches`, each a pair).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from pydantic import JsonValue
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import Observation
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.debug_session import debug_argv
+from gumshoe.tools.functions import Function, find_function
+from gumshoe.tools.trace_calls import Call, Trace, read_trace
+from gumshoe.tools.trace_compare import Comparison, compare, summarize
+from gumshoe.tools.trace_text import describe_trace
+
+__all__ = ["TraceFunction"]
+
+_MARGIN_S = 2.0
+_RANKED = 100
+_KEPT = 20
+_KEPT_STEPS = 600
+"""Lines of all calls of one side that are kept in the data."""
+
+
+class TraceFunction(BaseTool):
+    """Runs the tests once and records the calls of one function."""
+
+    name = "trace"
+
+    def run(self, workspace: Workspace, function: str) -> Observation:
+        """Show each call of a function in the failing tests, with the values its lines set, beside passing tests.
+
+        Args:
+            function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE
+        """
+        chosen = find_function(workspace, function)
+        trace = _measure(workspace, chosen)
+        trace.failing = sorted(trace.failing, key=lambda call: _telling(call, trace.passing))[:_RANKED]
+        comparisons = [compare(call, trace.passing, chosen.source) for call in trace.failing[:_KEPT]]
+        differences = summarize(trace.failing, trace.passing)
+        calls = trace.failing or trace.passing
+        notes = comparisons if trace.failing else [None] * len(calls)
+        text = describe_trace(chosen, trace, calls[:_KEPT], notes[:_KEPT], differences)
+        data = _as_data(chosen, trace, comparisons)
+        return self.observe(text, {**data, "differences": differences.model_dump(mode="json")})
+
+
+def _measure(workspace: Workspace, function: Function) -> Trace:
+    """Runs the tests under the recorder. Raises ToolFailure where that tells nothing."""
+    sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
+    sandbox.prepare_support()
+    folder = f"{sandbox.support}/trace"
+    request = {
+        "function": {"path": function.path, "line": function.span.start, "name": function.short_name},
+        "record": f"{folder}/calls.jsonl",
+        "deadline_s": max(1.0, timeout - _MARGIN_S),
+    }
+    sandbox.run(["rm", "-rf", folder], timeout=timeout)
+    sandbox.write_file(f"{folder}/request.json", json.dumps(request).encode(), inside=False)
+    argv = debug_argv(sandbox, workspace.task.entrypoint, "gumshoe_trace.py")
+    before = sandbox.snapshot()
+    ran = sandbox.run(argv, env={"GUMSHOE_TRACE": f"{folder}/request.json"}, timeout=timeout + _MARGIN_S)
+    sandbox.restore(before)
+    try:
+        trace = read_trace(sandbox.read_file(f"{folder}/calls.jsonl", inside=False))
+    except OSError:
+        trace = Trace()
+    if not trace.failed and not trace.passed and not trace.failing:
+        why = "they ran too long" if ran.timed_out else ran.output.strip()[-300:] or "no Python program ran them"
+        raise ToolFailure("no_trace", f"The tests could not be followed: {why}. Use eval and pdb.")
+    return trace
+
+
+def _telling(call: Call, passing: Sequence[Call]) -> tuple[bool, bool, int]:
+    """Sorts the calls that tell most to the front."""
+    return any(call.is_like(each) for each in passing), call.outcome == "returned", -call.number
+
+
+def _as_data(function: Function, trace: Trace, comparisons: Sequence[Comparison | None]) -> dict[str, JsonValue]:
+    """The calls within bounds; the passing ones that comparisons name come first, and are renumbered."""
+    named = dict.fromkeys(each.passing for each in comparisons if each is not None)
+    order = [*named, *(index for index in range(len(trace.passing)) if index not in named)][:_KEPT]
+    renumbered = [each and each.model_copy(update={"passing": order.index(each.passing)}) for each in comparisons]
+    failing = _within_bounds(trace.failing[:_KEPT])
+    return {
+        "function": {
+            "path": function.path,
+            "name": function.span.name,
+            "start": function.span.start,
+            "end": function.span.end,
+        },
+        "failed": trace.failed,
+        "passed": trace.passed,
+        "unfinished": trace.unfinished or not trace.ended,
+        "failing_calls": trace.failing_calls,
+        "passing_calls": trace.passing_calls,
+        "failing_tests": list(trace.failing_tests[:_KEPT]),
+        "failing": [
+            {
+                **call.model_dump(mode="json"),
+                "like_passing": any(original.is_like(each) for each in trace.passing),
+                "comparison": comparison.model_dump(mode="json") if comparison else None,
+            }
+            for call, original, comparison in zip(failing, trace.failing, renumbered, strict=False)
+        ],
+        "passing": [call.model_dump(mode="json") for call in _within_bounds(trace.passing[index] for index in order)],
+    }
+
+
+def _within_bounds(calls: Iterable[Call]) -> list[Call]:
+    """The calls, with steps left out of the middle of those for which there is no room."""
+    bounded: list[Call] = []
+    room = _KEPT_STEPS
+    for call in calls:
+        allowed = max(10, min(len(call.steps), room))
+        room -= min(len(call.steps), allowed)
+        if len(call.steps) > allowed:
+            head = allowed - allowed // 4
+            kept = [*call.steps[:head], *call.steps[len(call.steps) - allowed // 4 :]]
+            skipped = call.skipped + len(call.steps) - len(kept)
+            call = call.model_copy(update={"steps": kept, "skipped": skipped})
+        bounded.append(call)
+    return bounded

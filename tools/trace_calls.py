@@ -1,0 +1,130 @@
+"""The calls of a function as the recorder in the sandbox writes them, where any program can write to the same file."""
+
+from __future__ import annotations
+
+import io
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+__all__ = ["Call", "Caller", "Trace", "read_trace"]
+
+FILE_BYTES = 16 << 20
+LONGEST_TEXT = 700
+LONGEST_CALL = 300
+"""Lines of one call."""
+
+Count = Annotated[int, Field(ge=0, lt=1 << 31)]
+Text = Annotated[str, AfterValidator(lambda text: text[:LONGEST_TEXT])]
+Values = Annotated[dict[Text, Text], Field(max_length=500)]
+
+
+class Caller(BaseModel):
+    """The frame of the project that called."""
+
+    path: Text
+    line: Count
+    function: Text
+
+
+class Call(BaseModel):
+    """One call, and how many of its test were equal to it: in arguments, lines and outcome.
+
+    `steps` are the lines in the order in which they ran, each with the variables that it changed and the exception
+    that was raised there, if any. `skipped` steps are left out of their middle.
+    """
+
+    number: Count
+    count: Count
+    arguments: Values
+    caller: Caller | None
+    steps: list[tuple[Count, Values, Text]] = Field(max_length=LONGEST_CALL)
+    skipped: Count
+    outcome: Literal["returned", "raised", "unfinished"]
+    value: Text
+    yields: list[Text] = Field(max_length=100)
+    yielded: Count
+    test: Text = ""
+
+    @property
+    def lines(self) -> list[int]:
+        """The lines that ran, in order."""
+        return [line for line, _, _ in self.steps]
+
+    @property
+    def result(self) -> str:
+        """What the call came to, in words."""
+        if self.outcome == "unfinished":
+            return "did not end"
+        value = f"yielded {', '.join(self.yields)}" if self.yielded else f"returned {self.value}"
+        return value if self.outcome == "returned" else f"raised {self.value}"
+
+    def is_like(self, other: Call) -> bool:
+        """Whether arguments, lines and result are the same."""
+        return (self.arguments, self.lines, self.result) == (other.arguments, other.lines, other.result)
+
+
+class _Test(BaseModel):
+    test: Text
+    failed: bool
+    unfinished: bool
+    calls: Count
+    kept: list[Call] = Field(max_length=500)
+
+
+class _Tests(BaseModel):
+    failed: Count = 0
+    passed: Count = 0
+
+
+class _End(BaseModel):
+    tests: _Tests
+
+
+class Trace(BaseModel):
+    """What was seen of a function. `failing` and `passing` are its calls in such tests; of passing tests, only calls
+    that are unlike all before.
+    """
+
+    failed: int = 0
+    passed: int = 0
+    ended: bool = False
+    unfinished: bool = False
+    failing_calls: int = 0
+    passing_calls: int = 0
+    failing_tests: list[str] = Field(default_factory=list[str])
+    passing_tests: int = 0
+    failing: list[Call] = Field(default_factory=list[Call])
+    passing: list[Call] = Field(default_factory=list[Call])
+
+
+def read_trace(data: bytes) -> Trace:
+    """What was recorded; lines that cannot be read are passed over, and so is what follows 16 MiB."""
+    trace = Trace()
+    for line in io.BytesIO(data[:FILE_BYTES]):
+        try:
+            _add(trace, _Test.model_validate_json(line))
+        except ValidationError:
+            _end(trace, line)
+    return trace
+
+
+def _end(trace: Trace, line: bytes) -> None:
+    try:
+        tests = _End.model_validate_json(line).tests
+    except ValidationError:
+        return
+    trace.failed, trace.passed, trace.ended = tests.failed, tests.passed, True
+
+
+def _add(trace: Trace, test: _Test) -> None:
+    calls = [call.model_copy(update={"test": test.test}) for call in test.kept]
+    trace.unfinished = trace.unfinished or test.unfinished
+    if test.failed:
+        trace.failing_tests.append(test.test)
+        trace.failing_calls += test.calls
+        trace.failing += calls
+    else:
+        trace.passing_tests += 1
+        trace.passing_calls += test.calls
+        trace.passing += calls
