@@ -30,6 +30,8 @@ from gumshoe.tools.formulas import FORMULAS
 from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.spans import Span
 from gumshoe.tools.suspects import rank, read_spectrum
+from gumshoe.tools.trace_calls import read_trace
+from gumshoe.tools.trace_compare import compare, summarize
 from gumshoe.tools.tracebacks import exception_text, printed_frames
 from gumshoe.tools.whatif import Answer, read_answers
 
@@ -60,6 +62,19 @@ ANSWER = {
     "breakpoints": [BREAKPOINT],
     "checkpoints": ["one"],
 }
+CALL = {
+    "number": 1,
+    "count": 1,
+    "arguments": {"x": "1"},
+    "caller": {"path": "a.py", "line": 3, "function": "f"},
+    "steps": [[3, {"x": "1"}, ""], [4, {}, "E"]],
+    "skipped": 0,
+    "outcome": "raised",
+    "value": "E",
+    "yields": ["1"],
+    "yielded": 1,
+}
+CALLS = {"test": "t.py::a", "failed": True, "unfinished": False, "calls": 1, "kept": [CALL, CALL]}
 REPORT = {
     "events": [["start", "a"], ["result", "a", "passed", "", ""], ["end", 0], ["final"]],
     "exit_code": 0,
@@ -149,6 +164,16 @@ def test_the_spectrum(data: bytes, formula: str) -> None:
 def test_answers_about_changed_lines(data: bytes) -> None:
     with bounded(), suppress(ValueError):
         assert all(isinstance(one, Answer) for one in read_answers(data, 2))
+
+
+@given(st.lists(junk(CALLS), max_size=4).map(b"\n".join))
+@example(b"\n".join(_as_bytes({**CALLS, "failed": n % 2 == 0, "kept": [CALL] * 400}) for n in range(300)))
+def test_the_calls_of_a_function(data: bytes) -> None:
+    with bounded():
+        trace = read_trace(data)
+        for call in trace.failing[:20]:
+            compare(call, trace.passing, ["x"])
+        summarize(trace.failing[:100], trace.passing)
 
 
 @given(spoiled(ANSWER))

@@ -29,9 +29,9 @@ FIRST_STEPS, LAST_STEPS = 200, 40
 FIRST_CALLS, LAST_CALLS = 100, 20
 FULL_LINES = 30000
 """Lines of one test whose values are looked at; after that only the calls are recorded."""
-TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 8 << 20
+TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
 """Characters of values that are recorded of one test, and of all tests."""
-PASSING_CALLS = 400
+PASSING_CALLS, ALL_CALLS = 400, 1000
 VARIABLES = 30
 YIELDS = 20
 CALLER_DEPTH = 60
@@ -101,7 +101,7 @@ class Recorder:
         self.watching = None
         self.tests = {"failed": 0, "passed": 0}
         self._process = _getpid()
-        self._written = 0
+        self._written = self._calls = 0
         self._finished = False
         self._passing = set()
         self._over = False
@@ -164,9 +164,11 @@ class Recorder:
     def _write_test(self, failed, unfinished=False):
         if not self.number:
             return
-        kept = list(self.kept.values()) + list(self.last) if self._written < ALL_CHARACTERS else []
+        full = self._written >= ALL_CHARACTERS or self._calls >= ALL_CALLS
+        kept = [] if full else list(self.kept.values()) + list(self.last)
         if not failed:
             kept = [call for call in kept if self._is_new(call)]
+        self._calls += len(kept)
         data = {"test": self.test, "failed": failed, "unfinished": unfinished, "calls": self.number}
         self._append(dict(data, kept=[call.as_data() for call in kept]))
 
