@@ -155,6 +155,7 @@ def pack_arguments(pack: ContextPack) -> dict[str, JsonValue]:
     arguments: dict[str, JsonValue] = pack.model_dump(
         mode="json",
         include={"locations", "findings", "hypothesis", "ruled_out", "failing_frame"},
+        exclude={"findings": {"__all__": {"probe", "check"}}},
         exclude_defaults=True,
     )
     return {"locations": [], "findings": [], "hypothesis": "", **arguments}

@@ -182,6 +182,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         for edit in self.workspace.restore(snapshot.rpartition(".")[0]):
             self.toolbox.on_edit(edit, self.workspace)
         self.verdict = None
+        del self.toolbox.history[kept.calls :]
         self._calls, self._started = kept.calls, time.monotonic() - kept.elapsed_s
         self.stop, self.context_pack = kept.stop, kept.context_pack
 

@@ -18,7 +18,7 @@ or, shorter, a function:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, overload
 
 from pydantic import JsonValue
@@ -33,6 +33,11 @@ __all__ = ["BaseTool", "FunctionTool", "ToolEvents", "tool"]
 class ToolEvents(Protocol):
     """How the tools of one toolbox learn of each other's state and events without knowing each other."""
 
+    @property
+    def history(self) -> Sequence[Observation]:
+        """What the calls of this episode have shown so far, in order."""
+        ...
+
     def marks(self, path: str) -> frozenset[int]:
         """Lines of a file that some tool has marked (breakpoints)."""
         ...
@@ -44,6 +49,8 @@ class ToolEvents(Protocol):
 
 class _NoEvents:
     """The events of a tool that is in no toolbox."""
+
+    history: Sequence[Observation] = ()
 
     def marks(self, path: str) -> frozenset[int]:
         return frozenset()

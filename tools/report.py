@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
@@ -10,6 +11,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.probe_checks import check_findings, describe_place
+from gumshoe.tools.probes import with_probes
 from gumshoe.tools.text import plural
 
 __all__ = ["PACK_TOKENS", "Report", "pack_tokens"]
@@ -18,6 +21,19 @@ PACK_TOKENS = 2000
 """Tokens a pack may have, counted as `pack_tokens` does."""
 
 _CHARACTERS_PER_TOKEN = 4
+
+
+class _FindingArgument(BaseModel):
+    """A finding as a model writes it: probe and check are the environment's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    claim: str
+    step: int = Field(ge=0)
+    quote: str
+
+    def to_record(self) -> Finding:
+        return Finding(claim=self.claim, step=self.step, quote=self.quote)
 
 
 class _LocationArgument(BaseModel):
@@ -52,16 +68,27 @@ def _list(items: dict[str, Any]) -> WithJsonSchema:
 
 
 _Locations = Annotated[list[_LocationArgument], _list(_shape("path:s start:i end:i", "symbol:s why:s"))]
-_Findings = Annotated[list[Finding], _list(_shape("claim:s step:i quote:s"))]
+_Findings = Annotated[list[_FindingArgument], _list(_shape("claim:s step:i quote:s"))]
 _RuledOut = Annotated[list[RuledOut], _list(_shape("what:s why:s"))]
 _Frame = Annotated[DebugFrame, WithJsonSchema(_shape("path:s line:i function:s"))]
 
 
 class Report(BaseTool):
-    """Takes a ContextPack apart into arguments. The environment ends the episode."""
+    """Makes a ContextPack, with a probe for each finding that can be run again, and what came of running it.
+
+    A report with findings that a new run contradicts is sent back once. The environment ends the episode.
+    """
 
     name = "report"
     decision = Decision.REPORT
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sent_back = False
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets what was sent back."""
+        self._sent_back = False
 
     def run(
         self,
@@ -85,7 +112,7 @@ class Report(BaseTool):
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
         pack = ContextPack(
             locations=tuple(self._location(location) for location in locations),
-            findings=tuple(findings),
+            findings=tuple(finding.to_record() for finding in findings),
             failing_frame=failing_frame,
             ruled_out=tuple(ruled_out or ()),
             hypothesis=hypothesis,
@@ -93,13 +120,42 @@ class Report(BaseTool):
         tokens = pack_tokens(pack)
         if tokens > PACK_TOKENS:
             raise ToolFailure("too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the best of it")
-        text = f"reported {plural(len(pack.locations), 'location')}, {plural(len(pack.findings), 'finding')}"
-        return self.observe(text, {"context_pack": pack.model_dump(mode="json"), "tokens": tokens})
+        pack = self._checked(workspace, pack)
+        data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
+        return self.observe(_describe(pack), data)
+
+    def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
+        """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""
+        findings = check_findings(workspace, with_probes(pack.findings, list(enumerate(self.events.history))))
+        wrong = [
+            f"finding {number} is contradicted: {_describe_check(finding)}"
+            for number, finding in enumerate(findings, start=1)
+            if finding.check is not None and finding.check.status == "contradicted"
+        ]
+        if wrong and not self._sent_back:
+            self._sent_back = True
+            raise ToolFailure("contradicted", "\n".join([*wrong, "Correct these or leave them out, and report again."]))
+        return pack.model_copy(update={"findings": findings})
 
     def _location(self, location: _LocationArgument) -> Location:
         if location.end is not None and location.end < location.start:
             raise ToolFailure("bad_arguments", f"location {location.path}: end is before start")
         return location.to_record()
+
+
+def _describe(pack: ContextPack) -> str:
+    """How much was reported, and how much of it holds."""
+    counts = Counter(finding.check.status for finding in pack.findings if finding.check is not None)
+    marks = [f"{counts[status]} {status}" for status in ("confirmed", "contradicted", "unchecked") if counts[status]]
+    text = f"reported {plural(len(pack.locations), 'location')}, {plural(len(pack.findings), 'finding')}"
+    return f"{text}: {', '.join(marks)}" if marks else text
+
+
+def _describe_check(finding: Finding) -> str:
+    assert finding.probe is not None
+    assert finding.check is not None
+    claimed = getattr(finding.probe, "expression", "")
+    return f"at {describe_place(finding.probe)}{f', {claimed}' if claimed else ''}: {finding.check.note}"
 
 
 def pack_tokens(pack: ContextPack) -> int:

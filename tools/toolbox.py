@@ -39,6 +39,7 @@ class Toolbox:
         self.text_limit = text_limit
         self.stateful = False
         """Whether tools hold something that is not in the workspace's files."""
+        self.history: list[Observation] = []
         for tool in self._base_tools():
             tool.attach(self)
 
@@ -74,7 +75,9 @@ class Toolbox:
             raise
         for edit in workspace.edits[edits_before:]:
             self.on_edit(edit, workspace)
-        return self._finish(observation, time.perf_counter() - started)
+        finished = self._finish(observation, time.perf_counter() - started)
+        self.history.append(finished)
+        return finished
 
     def _find(self, call: ToolCall) -> Tool:
         if call.parse_error is not None:
@@ -106,6 +109,7 @@ class Toolbox:
         """
         self.stateful = False
         self.tools = {tool.name: tool for tool in self._own}
+        self.history = []
         for server in self._servers:
             for tool in server.start(workspace):
                 if tool.name in self.tools:

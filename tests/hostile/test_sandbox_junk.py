@@ -26,6 +26,7 @@ from gumshoe.protocols import SessionReply, Workspace
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.debug_answers import read_answer, read_breakpoints
 from gumshoe.tools.debug_text import describe_results, program_output
+from gumshoe.tools.forked_runs import Answer, read_answers
 from gumshoe.tools.formulas import FORMULAS
 from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.spans import Span
@@ -33,7 +34,6 @@ from gumshoe.tools.suspects import rank, read_spectrum
 from gumshoe.tools.trace_calls import read_trace
 from gumshoe.tools.trace_compare import compare, summarize
 from gumshoe.tools.tracebacks import exception_text, printed_frames
-from gumshoe.tools.whatif import Answer, read_answers
 
 # A tool that measures coverage makes everything slower.
 CPU_S = 2.0 if sys.gettrace() is None else 10.0

@@ -69,7 +69,7 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
         ruled_out=[],
         failing_frame={"path": "cart.py", "line": 11, "function": "price"},
     )
-    assert observation.text == "reported 1 location, 1 finding"
+    assert observation.text == "reported 1 location, 1 finding: 1 unchecked"
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert pack.locations[0].end == 11
     assert pack.findings[0].step == 2

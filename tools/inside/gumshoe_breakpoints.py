@@ -47,8 +47,10 @@ class Breakpoints:
         self.files = files
         self.by_number = {}
         self.unreported = False
+        self.span = 0
         self._by_path = {}
         self._wanted = {}
+        self._since = {}
 
     def __bool__(self):
         return bool(self._by_path)
@@ -61,6 +63,15 @@ class Breakpoints:
         for each in self.by_number.values():
             if each.enabled and each.problem is None:
                 self._by_path.setdefault(each.path, {}).setdefault(each.line, []).append(each)
+        places = [(path, line) for path, lines in self._by_path.items() for line in lines]
+        self._since = {place: self._since.get(place, self.span) for place in places}
+
+    def follows_all(self, code):
+        """Whether a code object was followed from the beginning of this span: a test, or what is between two."""
+        path = self.files.name(code.co_filename)
+        return any(
+            self._since[path, line] < self.span for line in code_lines(code).intersection(self._by_path.get(path, ()))
+        )
 
     def add(self, path, line, **options):
         """A new breakpoint with the next number, or the existing one. Raises CommandError."""

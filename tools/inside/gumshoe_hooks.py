@@ -22,6 +22,11 @@ def install(chosen):
     take_breakpoint_calls()
 
 
+def announce():
+    """Has pytest, when it starts, take in this module as a plugin."""
+    os.environ["PYTEST_PLUGINS"] = ",".join(part for part in (_PLUGIN, _PLUGINS_BEFORE) if part)
+
+
 def pytest_addoption(parser):
     """Called when pytest has taken this module in as a plugin: from now on it may run code of the workspace.
 
@@ -39,6 +44,18 @@ def pytest_sessionstart(session):
     take_breakpoint_calls()
     if session.config.pluginmanager.hasplugin("timeout"):
         session.config.hook.pytest_enter_pdb(config=session.config, pdb=None)
+
+
+def pytest_runtest_logstart(nodeid, location):
+    """Called when a test begins, before its set-up."""
+    if debugger is not None:
+        debugger.begin_test(nodeid)
+
+
+def pytest_runtest_logfinish(nodeid, location):
+    """Called when a test is over, its tear-down included."""
+    if debugger is not None:
+        debugger.begin_test(None)
 
 
 def pytest_exception_interact(node, call, report):
@@ -63,7 +80,7 @@ class ImportWatch:
     def find_spec(self, name, path=None, target=None):
         """Finds nothing itself; wraps the loader of `unittest.result` and `pdb`."""
         if name == "_pytest.config":
-            os.environ["PYTEST_PLUGINS"] = ",".join(part for part in (_PLUGIN, _PLUGINS_BEFORE) if part)
+            announce()
         if name not in ("unittest.result", "pdb"):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -82,9 +99,20 @@ class ImportWatch:
 
 
 def _watch_results(result):
-    """Stops at failures that unittest reports."""
+    """Stops at failures that unittest reports, and follows which test runs."""
+    result.startTest = _told(result.startTest, _test_name)
+    result.stopTest = _told(result.stopTest, lambda test: None)
     for name in ("addError", "addFailure", "addSubTest"):
         setattr(result, name, _watched(getattr(result, name)))
+
+
+def _told(method, name):
+    def begin(self, test):
+        if debugger is not None:
+            debugger.begin_test(name(test))
+        return method(self, test)
+
+    return begin
 
 
 def _watched(method):

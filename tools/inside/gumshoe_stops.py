@@ -56,7 +56,7 @@ class Stop:
         """The chosen frame as the host reads it, without why the program stopped."""
         frame, line = self.frames[self.index]
         place = {"path": self.files.shown(frame.f_code.co_filename), "line": line, "function": frame.f_code.co_name}
-        return dict(place, reason="frame", source=self.around(2))
+        return dict(place, reason="frame", up=len(self.frames) - 1 - self.index, source=self.around(2))
 
     def around(self, margin):
         """Numbered lines around the current one."""
@@ -88,6 +88,23 @@ class Stop:
 
 
 _UNINTERESTING = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+
+
+def failing_frames(files, value, trace):
+    """The workspace frames of an exception, or of the first of its causes that has any, and which one it is."""
+    seen = []
+    while value is not None and all(value is not each for each in seen):
+        frames = []
+        while trace is not None:
+            if files.name(trace.tb_frame.f_code.co_filename):
+                frames.append((trace.tb_frame, trace.tb_lineno))
+            trace = trace.tb_next
+        if frames:
+            return frames, value
+        seen.append(value)
+        value = value.__cause__ or value.__context__
+        trace = value.__traceback__ if value is not None else None
+    return [], None
 
 
 def line_of(frame):

@@ -9,7 +9,7 @@ from gumshoe_checkpoints import Checkpoints, flush_output
 from gumshoe_command_line import lines_of
 from gumshoe_commands import Commands
 from gumshoe_files import Files
-from gumshoe_stops import Plan, Stop, is_pause, line_of
+from gumshoe_stops import Plan, Stop, failing_frames, is_pause, line_of
 from gumshoe_values import CommandError, describe_exception, short_repr
 
 _get_ident, _stat = threading.get_ident, os.stat
@@ -41,6 +41,8 @@ class Debugger:
         self.results = []
         self.extra = {}
         self.last_exception = None
+        self.test = None
+        self._counts = {}
         self._turn = threading.RLock()
         self._raising = None
         self._at_prompt = False
@@ -72,6 +74,8 @@ class Debugger:
         """
         if self.dead or self.state == "exited":
             return
+        if event != "exception":
+            self._count(frame, event)
         if event == "line":
             self._raising = None
             self._on_line(frame)
@@ -79,6 +83,29 @@ class Debugger:
             self._on_return(frame, arg)
         elif event == "exception":
             self._on_exception(frame, *arg)
+
+    # - counting
+
+    def begin_test(self, name):
+        """A test begins; with None, one has ended. Stops say which test runs, and how often it was there."""
+        self.test = name
+        self._begin_span()
+
+    def _begin_span(self):
+        self._counts = {}
+        self.breakpoints.span += 1
+
+    def _count(self, frame, event):
+        key = (frame.f_code.co_filename, frame.f_lineno, event)
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def _time(self, frame, event):
+        """How often the test was at this line, this time included; None where it was not followed from the first."""
+        if not self.breakpoints.follows_all(frame.f_code):
+            return None
+        return self._counts[frame.f_code.co_filename, frame.f_lineno, event]
+
+    # - what plans want
 
     def _plan_for(self, frame):
         """The plan, where it is about this frame: it is the frame's own, or goes step by step through its thread."""
@@ -90,11 +117,11 @@ class Debugger:
     def _on_line(self, frame):
         hit, problem = self.breakpoints.hit(frame)
         if hit is not None:
-            self.stop_at(frame, "breakpoint", breakpoint=hit.number, note=problem)
+            self.stop_at(frame, "breakpoint", breakpoint=hit.number, note=problem, time=self._time(frame, "line"))
             return
         plan = self._plan_for(frame)
         if plan is not None and plan.kind != "return" and frame.f_lineno >= plan.line:
-            self.stop_at(frame, "step")
+            self.stop_at(frame, "step", time=self._time(frame, "line"))
 
     def _on_return(self, frame, value):
         plan = self._plan_for(frame)
@@ -103,7 +130,7 @@ class Debugger:
         if self._raising is frame:
             self._leave(frame)
         elif not is_pause(frame):
-            self.stop_at(frame, "return", value=short_repr(value))
+            self.stop_at(frame, "return", value=short_repr(value), time=self._time(frame, "return"))
         elif plan.kind == "step":
             self._leave(frame)
 
@@ -134,6 +161,8 @@ class Debugger:
         if plan is not None and plan.frame is None:
             plan.kind = "step"
         self.plan = plan
+        if self.state == "ready":
+            self._begin_span()
         self.state = "running"
         self._report_breakpoints()
         needed = not self.deferred and (plan is not None or bool(self.breakpoints))
@@ -185,7 +214,7 @@ class Debugger:
 
     def stop_at(self, frame, reason, **facts):
         """Stops in a running frame."""
-        self._interact(Stop(self.files, reason, self.stack(frame), **facts))
+        self._interact(Stop(self.files, reason, self.stack(frame), test=self.test, **facts))
 
     def post_mortem(self, kind, value, trace, test=None):
         """Stops at the innermost workspace frame of a traceback, or of what caused the exception.
@@ -194,28 +223,12 @@ class Debugger:
         """
         if self.is_silent():
             return
-        frames, culprit = self._frames_of(value, trace)
+        frames, culprit = failing_frames(self.files, value, trace)
         if not frames:
             return
         self.last_exception = value
         message = describe_exception(type(culprit) if culprit is not value else kind, culprit)
         self._interact(Stop(self.files, "post-mortem", frames, exception=message, test=test))
-
-    def _frames_of(self, value, trace):
-        """The workspace frames of an exception, or of the first of its causes that has any, and which one it is."""
-        seen = []
-        while value is not None and all(value is not each for each in seen):
-            frames = []
-            while trace is not None:
-                if self.files.name(trace.tb_frame.f_code.co_filename):
-                    frames.append((trace.tb_frame, trace.tb_lineno))
-                trace = trace.tb_next
-            if frames:
-                return frames, value
-            seen.append(value)
-            value = value.__cause__ or value.__context__
-            trace = value.__traceback__ if value is not None else None
-        return [], None
 
     def is_silent(self):
         """Whether nothing may stop here: in a child, before the start, and in code run by a command."""

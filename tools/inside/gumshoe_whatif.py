@@ -1,12 +1,14 @@
-"""Runs a program several times, each time with one line of the project changed in memory.
+"""Runs a program several times, each time with one line of the project changed in memory; and watches it unchanged.
 
     python gumshoe_whatif.py -- -m pytest -q          with the request in the file that GUMSHOE_WHATIF names
 
 Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
-"folder", "deadline_s"}`. The test runner is imported once; then the program is forked for the unchanged run and, when
-that is over, for each variant. In a fork the module at `path` is compiled from a changed syntax tree; no file changes.
+"probes": [...], "folder", "deadline_s"}`. The test runner is imported once; then the program is forked for the
+unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each variant. In a fork the module
+at `path` is compiled from a changed syntax tree; no file changes.
 
-Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one) and `answer.json`: for each run its
+Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), `probes.jsonl` with what the probes saw,
+and `answer.json`: for each run its
 `exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect (`hits`), or `error`:
 why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one.
 """
@@ -22,8 +24,10 @@ import time
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
 
-import gumshoe_unittest_outcomes  # noqa: E402 - it is beside this file
+import gumshoe_hooks  # noqa: E402 - it is beside this file
+import gumshoe_unittest_outcomes  # noqa: E402
 from gumshoe_change import ChangeError, install, transform  # noqa: E402
+from gumshoe_probes import Watcher  # noqa: E402
 from gumshoe_program import is_pytest, is_python, run_program, use_right_interpreter  # noqa: E402
 
 PATIENCE = 5
@@ -34,7 +38,7 @@ JOBS = 4
 class Run:
     """One fork of the program."""
 
-    def __init__(self, number, program, folder, code):
+    def __init__(self, number, program, folder, change, probes=()):
         self.number = number
         self.answer = {"exit_code": None, "duration_s": 0.0, "hits": 0}
         self.hits = os.path.join(folder, "{}.hits".format(number))
@@ -42,7 +46,10 @@ class Run:
         self.pid = os.fork()
         if self.pid == 0:
             os.setpgid(0, 0)
-            os._exit(_child(program, os.path.join(folder, "{}.jsonl".format(number)), self.hits, code))
+            if change is not None:
+                install(change, self.hits)
+            watcher = Watcher(probes, os.path.join(folder, "probes.jsonl")) if probes else None
+            os._exit(_child(program, os.path.join(folder, "{}.jsonl".format(number)), watcher))
 
     def is_over(self):
         """Whether it has ended; then takes in how."""
@@ -79,17 +86,22 @@ class _Nobody:
         return None
 
 
-def _child(program, record, hits, change):
+def _child(program, record, watcher):
     os.environ["GUMSHOE_OUTCOMES"] = record
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
-    if change is not None:
-        install(change, hits)
-    if not is_pytest(program):
+    if watcher is not None:
+        gumshoe_hooks.install(watcher)
+    if is_pytest(program):
+        if watcher is not None:
+            gumshoe_hooks.announce()
+    else:
         gumshoe_unittest_outcomes.install(record)
+        if watcher is not None:
+            watcher.engage()
     code = 1
     try:
-        code = run_program(program, _Nobody)
+        code = run_program(program, watcher or _Nobody)
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
@@ -141,7 +153,7 @@ def main(arguments):
             changes[number] = (os.path.abspath(variant["path"]), transform(variant))
         except ChangeError as error:
             answers[number] = {"error": str(error)}
-    (base,) = run_all([lambda: Run(0, program, folder, None)], lambda began: end)
+    (base,) = run_all([lambda: Run(0, program, folder, None, request["probes"])], lambda began: end)
     answers[0] = base.answer
     patience = max(LEAST_S, PATIENCE * base.answer["duration_s"])
     starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in changes]

@@ -1,0 +1,214 @@
+"""Findings that are run again: probes derived from quotes, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_tool_whatif import LARGE, SHOP, SMALL, TESTS
+from tool_bench import Bench
+
+from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
+from gumshoe.tools.probe_checks import check_findings, check_probes, read_looks
+from gumshoe.tools.probes import with_probes
+
+Open = Callable[..., Bench]
+TOOLS = ("eval", "pdb", "whatif", "view", "report")
+PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
+COMMANDS = (
+    "b shop.py:9\nc\np total\nc\nlocals\np sorted([count, total])\nr\nu\nc\nb shop.py:30\nc\nc\np number\np found"
+)
+
+
+@pytest.fixture
+def shop(project: Path) -> Path:
+    (project / "test_cart.py").unlink()
+    (project / "shop.py").write_text(SHOP)
+    (project / "test_shop.py").write_text(TESTS)
+    return project
+
+
+def finding(step: int, quote: str) -> Any:
+    return {"claim": "it is so", "step": step, "quote": quote}
+
+
+def explore(bench: Bench) -> None:
+    """Step 0 runs the tests, step 1 debugs them, step 2 changes lines."""
+    bench.call("eval")
+    bench.call("pdb", command=COMMANDS)
+    changes = [(8, "replace total = total - 1"), (6, "count = 9")]
+    variants: Any = [{"path": "shop.py", "line": line, "do": do} for line, do in changes]
+    bench.call("whatif", variants=variants)
+
+
+def report(bench: Bench, *findings: tuple[int, str]) -> Observation:
+    return bench.call("report", locations=PLACE, hypothesis="h", findings=[finding(*each) for each in findings])
+
+
+def checks(observation: Observation) -> list[tuple[str, bool | None]]:
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    return [(each.check.status, each.check.telling) for each in pack.findings if each.check is not None]
+
+
+TRUE = {
+    (0, "assert 6 == 7"): True,
+    (0, LARGE): True,
+    (1, "total = 6"): True,
+    (1, "total = 4"): False,
+    (1, "sorted([count, total]) = [4, 6]"): True,
+    (1, "returns 6"): True,
+    (1, "found = [1, 2, 3]"): True,
+    (1, "> shop.py:9 in price"): False,
+    (2, f"1 shop.py:8 replace total = total - 1: 1 test now pass: {LARGE}"): True,
+    (2, f"shop.py:6 count = 9: 1 test now fail: {SMALL}"): False,
+}
+"""Quotes of what was seen, and whether that tells anything: prices are also worked out for a test that passes."""
+WRONG = (
+    (0, "assert 6 == 8"),
+    (1, "total = 7"),
+    (1, "total = 46"),
+    (1, "sorted([count, total]) = [4, 4]"),
+    (1, "returns 7"),
+    (1, "found = [1, 2]"),
+    (2, f"shop.py:6 count = 9: 1 test now pass: {SMALL}"),
+)
+
+ONE_TEST = "from shop import Cart\n\n\ndef test_sizes():\n    assert Cart().sizes([5, 5, 7]) == []\n"
+
+
+def test_findings_are_confirmed_and_wrong_ones_sent_back_once(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("bubblewrap", tools=TOOLS)
+    explore(bench)
+    first = report(bench, *TRUE, *WRONG, (0, "3 failed"))
+    assert first.failure is not None
+    assert first.failure.kind == "contradicted"
+    assert f"finding 12 is contradicted: at shop.py:9, time 1 in {LARGE}, total: it is 6" in first.text
+    assert first.text.count("is contradicted") == len(WRONG)
+    second = report(bench, *TRUE, *WRONG, (0, "3 failed"))
+    assert second.text == "reported 1 location, 18 findings: 10 confirmed, 7 contradicted, 1 unchecked"
+    assert checks(second) == [
+        *(("confirmed", telling) for telling in TRUE.values()),
+        *(("contradicted", None) for _ in WRONG),
+        ("unchecked", None),
+    ]
+
+
+def test_a_hundred_planted_values_are_contradicted(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    explore(bench)
+    right = [("total", 6), ("count", 4), ("number", 3), ("found", [1, 2, 3]), ("sorted([count, total])", [4, 6])]
+    planted = [
+        Finding(claim="c", step=1, quote=f"{name} = {value!r}")
+        for name, true in right
+        for off in range(1, 21)
+        for value in ([true + off] if isinstance(true, int) else [[*true, off]])
+    ]
+    found = check_findings(bench.workspace, with_probes(planted, list(enumerate(bench.env.toolbox.history))))
+    assert [each.check and each.check.status for each in found] == ["contradicted"] * 100
+    honest = [Finding(claim="c", step=1, quote=f"{name} = {value!r}") for name, value in right]
+    found = check_findings(bench.workspace, with_probes(honest, list(enumerate(bench.env.toolbox.history))))
+    assert [each.check and each.check.status for each in found] == ["confirmed"] * 5
+
+
+def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    explore(bench)
+    pack = ContextPack.model_validate(report(bench, *TRUE).data["context_pack"])
+    assert ContextPack.model_validate_json(pack.model_dump_json()) == pack
+    fresh = open_bench("local", tools=TOOLS)
+    assert check_findings(fresh.workspace, pack.findings) == pack.findings
+
+
+def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> None:
+    (shop / "test_shop.py").write_text(ONE_TEST)
+    bench = open_bench("local", tools=TOOLS)
+    text = bench.text("pdb", command="b shop.py:28, number == 7\nc\np number\ncl\nb shop.py:24\nu\np found")
+    assert "number = 7" in text
+    history = list(enumerate(bench.env.toolbox.history))
+    (found,) = with_probes([Finding(claim="c", step=0, quote="number = 7")], history)
+    test = "test_shop.py::test_sizes"
+    assert found.probe == StopProbe(path="shop.py", line=28, time=3, test=test, expression="number", value="7")
+    at = StopProbe(path="shop.py", line=28, test=test, expression="number")
+    values: list[tuple[int | None, str]] = [(1, "5"), (3, "7"), (1, "7"), (3, "5"), (4, "7"), (None, "7"), (None, "6")]
+    seen = check_probes(bench.workspace, [at.model_copy(update={"time": n, "value": value}) for n, value in values])
+    assert [check.status == "confirmed" for check in seen] == [True, True, False, False, False, True, False]
+    assert seen[4].note == "it does not stop there"
+
+
+def test_breakpoints_set_on_the_way_do_not_count(open_bench: Open, shop: Path) -> None:
+    (shop / "test_shop.py").write_text(ONE_TEST)
+    bench = open_bench("local", tools=TOOLS)
+    bench.call("pdb", command="b test_shop.py:5\nc\nb shop.py:28\nc\np number")
+    first, late = [result["stop"] for result in _results(bench) if result.get("stop")]
+    assert (first["time"], first["test"]) == (1, "test_shop.py::test_sizes")
+    assert "time" not in late
+    (found,) = with_probes([Finding(claim="c", step=0, quote="number = 5")], list(enumerate(bench.env.toolbox.history)))
+    assert found.probe is not None
+    assert found.probe.time is None
+    assert check_probes(bench.workspace, [found.probe]) == [Check(status="confirmed", telling=True)]
+
+
+def _results(bench: Bench) -> Any:
+    return bench.env.toolbox.history[-1].data["results"]
+
+
+def test_evaluating_changes_nothing_and_ends(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    at = StopProbe(path="shop.py", line=30, test="test_shop.py::test_sizes", time=1)
+    expressions = {
+        "found.clear()": "None",
+        "len(found)": "3",
+        "no_such": "1",
+        "found[": "1",
+        "[1 for _ in iter(int, 1)]": "1",
+        "__import__('os')._exit(3)": "1",
+    }
+    probes = [at.model_copy(update={"expression": each, "value": value}) for each, value in expressions.items()]
+    seen = check_probes(bench.workspace, [*probes, at.model_copy(update={"path": "no_such.py"})])
+    assert [check.status for check in seen] == ["confirmed"] * 2 + ["contradicted"] * 5
+    assert [check.note for check in seen[2:5]] == [
+        "it is NameError: name 'no_such' is not defined",
+        "found[: '[' was never closed (<unknown>, line 1)",
+        "it is it took too long",
+    ]
+    assert seen[6].note == "no file no_such.py"
+
+
+def test_unittest_and_plain_programs(open_bench: Open, project: Path) -> None:
+    (project / "shop.py").write_text(SHOP)
+    (project / "test_unit.py").write_text(
+        "import unittest\nfrom shop import price\n\nclass Case(unittest.TestCase):\n"
+        "    def test_large(self):\n        self.assertEqual(price(4), 7)\n"
+        "    def test_small(self):\n        self.assertEqual(price(2), 4)\n"
+    )
+    (project / "check.py").write_text("from shop import price\ntotal = price(4)\nassert total == 7, total\n")
+    for entrypoint, exception in ((("-m", "unittest", "test_unit"), "6 != 7"), (("check.py",), "AssertionError: 6")):
+        bench = open_bench("local", tools=TOOLS, entrypoint=("python", *entrypoint))
+        assert exception in bench.text("pdb", command="b shop.py:9\nc\np total\nc")
+        reported = report(bench, (0, "total = 6"), (0, exception))
+        assert checks(reported) == [("confirmed", True), ("confirmed", True)], reported.data
+
+
+def test_what_cannot_be_run_is_unchecked(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS, entrypoint=("true",))
+    probe = StopProbe(path="shop.py", line=9, expression="total", value="6")
+    (check,) = check_probes(bench.workspace, [probe])
+    assert check.status == "unchecked"
+    bench.call("view", path="shop.py")
+    assert checks(report(bench, (0, "total = total - 2"))) == [("unchecked", None)]
+
+
+def test_the_model_cannot_confirm_itself(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    sure: Any = {**finding(0, "total = 9"), "check": {"status": "confirmed", "telling": True}}
+    observation = bench.call("report", locations=PLACE, hypothesis="h", findings=[sure])
+    assert observation.failure is not None
+    assert "check" in observation.text
+
+
+def test_what_a_program_writes_in_the_place_of_probes_is_passed_over() -> None:
+    good = b'{"probe": 0, "event": "line", "test": "t", "time": 1, "values": ["1"]}'
+    lines = [b"\xff", b"{}", b"[" * 10**5, b'{"probe": -1}', b'{"probe": 0, "values": [1]}', good]
+    assert [look.values for look in read_looks(b"\n".join(lines))] == [["1"]]

@@ -1,0 +1,116 @@
+"""Runs the tests in forks of one process: unchanged, watched by probes, and once for each changed line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import StopProbe, TestOutcome
+from gumshoe.tools.debug_session import debug_argv
+from gumshoe.tools.outcomes import read_outcomes
+from gumshoe.tools.text import cut_line
+
+__all__ = ["Answer", "ForkedRuns", "Variant", "read_answers", "run_forked"]
+
+_MARGIN_S = 2.0
+_SEEN_BYTES = 16 << 20
+
+
+class Variant(BaseModel):
+    """One change: at a line, the n-th time or every time, under a condition or always."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(min_length=1)
+    line: int = Field(ge=1)
+    do: str = Field(min_length=1)
+    time: int | None = Field(default=None, ge=1)
+    when: str | None = None
+
+    def describe(self) -> str:
+        """`path:line do`, with time and condition."""
+        time = f" at time {self.time}" if self.time else ""
+        when = f" when {self.when}" if self.when else ""
+        return cut_line(f"{self.path}:{self.line} {self.do.replace(chr(10), '; ')}{time}{when}", 120)
+
+
+class Answer(BaseModel):
+    """What became of one run, as its process tells it: the exit code, None for one that was stopped, and how often the
+    changed line was reached; or why the change cannot be made.
+    """
+
+    exit_code: int | None = Field(default=None, ge=-(1 << 31), lt=1 << 31)
+    hits: int = Field(default=0, ge=0, lt=1 << 63)
+    error: str | None = None
+
+
+_ANSWERS = TypeAdapter(list[Answer])
+
+
+@dataclass(frozen=True)
+class ForkedRuns:
+    """What became of each run, the unchanged one first; the outcomes of its tests; what the probes wrote."""
+
+    answers: list[Answer]
+    outcomes: list[dict[str, TestOutcome]]
+    seen: bytes
+
+
+def run_forked(workspace: Workspace, variants: Sequence[Variant], probes: Sequence[StopProbe] = ()) -> ForkedRuns:
+    """Runs the tests unchanged, then each variant; nothing in the workspace changes.
+
+    Raises:
+        ToolFailure: the entrypoint is no Python program, or the tests ran too long.
+    """
+    sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
+    sandbox.prepare_support()
+    folder = f"{sandbox.support}/whatif"
+    request = {
+        "variants": [variant.model_dump() for variant in variants],
+        "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
+        "folder": folder,
+        "deadline_s": max(1.0, timeout - _MARGIN_S),
+    }
+    sandbox.run(["rm", "-rf", folder], timeout=timeout)
+    sandbox.write_file(f"{folder}/request.json", json.dumps(request).encode(), inside=False)
+    before = sandbox.snapshot()
+    argv = debug_argv(sandbox, workspace.task.entrypoint, "gumshoe_whatif.py")
+    addopts = f"{sandbox.environment.get('PYTEST_ADDOPTS', '')} -p gumshoe_outcomes -p no:cacheprovider".strip()
+    env = {"GUMSHOE_WHATIF": f"{folder}/request.json", "PYTEST_ADDOPTS": addopts}
+    ran = sandbox.run(argv, env=env, timeout=timeout + _MARGIN_S)
+    sandbox.restore(before)
+    try:
+        answers = read_answers(sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
+    except (OSError, ValueError):
+        why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
+        raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
+    outcomes = [read_outcomes(_written(workspace, f"{folder}/{number}.jsonl")) for number in range(len(answers))]
+    return ForkedRuns(
+        answers=answers,
+        outcomes=[{outcome.id: outcome for outcome in each} for each in outcomes],
+        seen=_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
+    )
+
+
+def _written(workspace: Workspace, path: str) -> bytes:
+    """What a run wrote; nothing where it wrote nothing."""
+    try:
+        return workspace.sandbox.read_file(path, inside=False)
+    except OSError:
+        return b""
+
+
+def read_answers(data: bytes, count: int) -> list[Answer]:
+    """The answers in the file that the runs' parent wrote. Raises ValueError where it does not hold so many."""
+    try:
+        answers = _ANSWERS.validate_json(data)
+    except ValidationError:
+        raise ValueError("not a list of answers") from None
+    if len(answers) != count:
+        raise ValueError(f"{len(answers)} answers, not {count}")
+    return answers

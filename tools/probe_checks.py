@@ -1,0 +1,198 @@
+"""Runs probes in one new run of the tests, and says of each whether it holds, and whether that tells anything.
+
+A probe tells something when failing tests differ from passing ones in it. One that stops in passing tests alone, or
+whose value passing tests have there as well, tells nothing; neither does a change after which no failing test passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
+from gumshoe.tools.forked_runs import ForkedRuns, Variant, run_forked
+from gumshoe.tools.text import cut_line, plural
+from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
+
+__all__ = ["MOST_PROBES", "check_findings", "check_probes", "describe_place", "read_looks"]
+
+MOST_PROBES = 200
+"""Probes of one run that stop the program."""
+MOST_LOOKS = 20_000
+EXCEPTION = "__exception__"
+_NOTE = 160
+
+Short = Annotated[str, Field(max_length=10_000)]
+
+
+class Look(BaseModel):
+    """What one probe saw at one time; its process is that of the tests, so nothing in it is taken on trust."""
+
+    probe: int = Field(ge=0, lt=MOST_PROBES)
+    event: Literal["line", "return", "failure"] = "line"
+    test: str | None = None
+    time: int = Field(default=1, ge=1, lt=1 << 31)
+    values: list[Short] = Field(default=[], max_length=2)
+    error: Short | None = None
+    problem: Short | None = None
+
+
+def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings with what came of their probes, which all run at once."""
+    checks = check_probes(workspace, [finding.probe for finding in findings])
+    return tuple(finding.model_copy(update={"check": check}) for finding, check in zip(findings, checks, strict=True))
+
+
+def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[Check]:
+    """What came of each probe; what is no probe, or cannot be run, is unchecked."""
+    stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
+    variants = [_variant(probe) for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
+    if not stops and not variants:
+        return [_unchecked("it has no probe") for _ in probes]
+    try:
+        runs = run_forked(workspace, variants, stops)
+    except ToolFailure as failure:
+        return [_unchecked("it has no probe" if probe is None else failure.message) for probe in probes]
+    return _judge_all(probes, runs, variants)
+
+
+def _judge_all(probes: Sequence[Probe | None], runs: ForkedRuns, variants: Sequence[Variant]) -> list[Check]:
+    looks = read_looks(runs.seen)
+    results = iter(changes(runs, variants))
+    numbers = iter(range(MOST_PROBES))
+    checks: list[Check] = []
+    for probe in probes:
+        if probe is None:
+            checks.append(_unchecked("it has no probe"))
+        elif isinstance(probe, WhatIfProbe):
+            result = next(results, None)
+            checks.append(_unchecked("too many probes") if result is None else _judge_change(probe, result))
+        else:
+            number = next(numbers, None)
+            seen = [look for look in looks if look.probe == number]
+            over = runs.answers[0].exit_code is not None
+            checks.append(
+                _unchecked("too many probes") if number is None else _judge_stop(probe, seen, runs.outcomes[0], over)
+            )
+    return checks
+
+
+def read_looks(data: bytes) -> list[Look]:
+    """What the probes wrote; lines that are none of it are passed over, and so is what is too much."""
+    looks: list[Look] = []
+    for line in data.splitlines()[:MOST_LOOKS]:
+        try:
+            looks.append(Look.model_validate_json(line))
+        except ValidationError:
+            continue
+    return looks
+
+
+def _judge_change(probe: WhatIfProbe, result: Mapping[str, Any]) -> Check:
+    effect = describe_effect(result)
+    if not _begins(effect, probe.effect):
+        return Check(status="contradicted", note=cut_line(f"the effect is: {effect}", _NOTE))
+    telling = bool(result["passes"]) or result["exit_code"] == 0 != result["unchanged_exit_code"]
+    return Check(status="confirmed", telling=telling, note="" if telling else "no failing test passes then")
+
+
+def _begins(text: str, words: str) -> bool:
+    """Whether a text begins with words that are not cut in the middle of one."""
+    return bool(words) and re.match(re.escape(words) + r"(?![\w/.\[-])", text) is not None
+
+
+def _judge_stop(probe: StopProbe, looks: Sequence[Look], outcomes: Mapping[str, TestOutcome], over: bool) -> Check:
+    problem = next((look.problem for look in looks if look.problem is not None), None)
+    if problem is not None:
+        return Check(status="contradicted", note=cut_line(problem, _NOTE))
+    if probe.test is not None and probe.test not in outcomes:
+        return _unchecked(f"{probe.test} is not run" if over else "the tests ran too long")
+    if probe.expression == EXCEPTION:
+        looks = [*looks, *_messages(probe, outcomes)]
+    there = [look for look in looks if _is_about(probe, look)]
+    holds = [look for look in there if _matches(probe, look)]
+    if not holds:
+        return _contradicted(probe, there, over)
+    return _judge_telling(probe, holds, looks, outcomes)
+
+
+def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[Look]:
+    """What the test runner says of the failures, as looks."""
+    for test, outcome in outcomes.items():
+        if outcome.outcome in ("failed", "error"):
+            yield Look(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
+
+
+def _is_about(probe: StopProbe, look: Look) -> bool:
+    return look.event == probe.event and probe.test in (None, look.test) and probe.time in (None, look.time)
+
+
+def _matches(probe: StopProbe, look: Look) -> bool:
+    if look.error is not None:
+        return False
+    if not probe.expression or (probe.expression == EXCEPTION and not probe.value):
+        return True
+    wanted = _normal(probe.value)
+    if probe.expression == EXCEPTION:
+        return any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _normal(value)) for value in look.values)
+    return any(_normal(value) == wanted for value in look.values)
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _contradicted(probe: StopProbe, there: Sequence[Look], over: bool) -> Check:
+    if there:
+        seen = there[0].error or next(iter(there[0].values), "")
+        return Check(status="contradicted", note=cut_line(f"it is {_normal(seen)}", _NOTE))
+    if not over:
+        return _unchecked("the tests ran too long")
+    why = "it does not fail there" if probe.event == "failure" else "it does not stop there"
+    return Check(status="contradicted", note=why)
+
+
+def _judge_telling(
+    probe: StopProbe, holds: Sequence[Look], looks: Sequence[Look], outcomes: Mapping[str, TestOutcome]
+) -> Check:
+    passed = {test for test, outcome in outcomes.items() if outcome.outcome not in ("failed", "error")}
+    if outcomes and all(look.test is None for look in holds):
+        return Check(status="confirmed", telling=False, note="it stops there outside of the tests")
+    if all(look.test in passed for look in holds):
+        return Check(status="confirmed", telling=False, note="only a passing test stops there")
+    same = next(
+        (
+            look.test
+            for look in looks
+            if look.test in passed and look.event in (probe.event, "line") and _matches(probe, look)
+        ),
+        None,
+    )
+    if same is not None and probe.expression != EXCEPTION:
+        return Check(status="confirmed", telling=False, note=cut_line(f"the same in {same}, which passes", _NOTE))
+    return Check(status="confirmed", telling=True)
+
+
+def _variant(probe: WhatIfProbe) -> Variant:
+    return Variant(path=probe.path, line=probe.line, do=probe.do, time=probe.time, when=probe.when)
+
+
+def _unchecked(why: str) -> Check:
+    return Check(status="unchecked", note=cut_line(why, _NOTE))
+
+
+def describe_place(probe: Probe) -> str:
+    """Where a probe stops, or what it changes, in a few words."""
+    if isinstance(probe, WhatIfProbe):
+        return _variant(probe).describe()
+    where = f"{probe.path}:{probe.line}"
+    if probe.event != "line":
+        where += " (return)" if probe.event == "return" else " (failure)"
+    above = f", {plural(probe.up, 'frame')} up" if probe.up else ""
+    time = f", time {probe.time}" if probe.time else ""
+    return f"{where}{above}{time}{f' in {probe.test}' if probe.test else ''}"

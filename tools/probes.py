@@ -1,0 +1,272 @@
+"""From a finding's quote to a probe: what has to be run to see again what the quoted step showed.
+
+An observation is a list of facts. A fact has a subject (`total`), a joint (` = `) and a value (`5`), and the probe that
+shows it again. A quote that gives a fact's subject with another value leads to a probe for that other value, so that
+a claim that was never seen is contradicted rather than passed over.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from gumshoe.records import Finding, Observation, Probe, StopProbe, WhatIfProbe
+from gumshoe.tools.forked_runs import Variant
+from gumshoe.tools.whatif import describe_effect
+
+__all__ = ["with_probes"]
+
+MOST_CHARACTERS = 400
+"""Of a value that a probe claims."""
+SIMILAR = 0.6
+_EVENTS = {"return": "return", "post-mortem": "failure"}
+_STOP = re.compile(r"(?:> )?(?P<place>[^\s:]+:\d+)(?: in .*)?")
+_KIND = re.compile(r"^\w+: ")
+"""What an exception is, before its message."""
+
+Numbered = tuple[int, Observation]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that an observation shows. `words` is true where the value is text of which any part may be quoted."""
+
+    step: int
+    subject: str
+    joint: str
+    value: str
+    probe: Probe
+    words: bool = False
+
+    @property
+    def text(self) -> str:
+        return _normal(f"{self.subject}{self.joint}{self.value}")
+
+    def claiming(self, value: str) -> Fact:
+        """The same with another value."""
+        field = "effect" if isinstance(self.probe, WhatIfProbe) else "value"
+        return replace(self, value=value, probe=self.probe.model_copy(update={field: value[:MOST_CHARACTERS]}))
+
+
+def with_probes(findings: Sequence[Finding], observations: Sequence[Numbered]) -> tuple[Finding, ...]:
+    """The findings with the probes that follow from the observations, which are numbered by step."""
+    facts = _all_facts(observations)
+    texts = [_normal(seen.text) for _, seen in observations if seen.failure is None and seen.tool != "whatif"]
+    return tuple(finding.model_copy(update={"probe": _derive(finding, facts, texts)}) for finding in findings)
+
+
+def _derive(finding: Finding, facts: Sequence[Fact], texts: Sequence[str]) -> Probe | None:
+    """The probe of a finding; None where its quote is about nothing that can be run.
+
+    Of several lines, the first that was never shown decides.
+    """
+    failing = {fact.probe.test for fact in facts if fact.words and isinstance(fact.probe, StopProbe)}
+    nearest = sorted(facts, key=lambda fact: (abs(fact.step - finding.step), _test_of(fact) not in failing))
+    lines = [line for line in map(_normal, finding.quote.splitlines()) if line]
+    shown = [fact for line in lines for fact in [_shown(line, nearest)] if fact]
+    invented = [
+        fact
+        for line in lines
+        if not _shown(line, nearest) and not any(_holds(text, line) for text in texts)
+        for fact in [_like(line, nearest)]
+        if fact
+    ]
+    chosen = next(iter([*invented, *shown]), None)
+    return chosen.probe if chosen else None
+
+
+def _shown(line: str, facts: Sequence[Fact]) -> Fact | None:
+    """The fact that a quoted line gives as it was."""
+    for look in (_whole, _alone, _cut, _part):
+        found = look(line, facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _like(line: str, facts: Sequence[Fact]) -> Fact | None:
+    """The fact that a line is about, with the value that the line gives instead."""
+    for fact in facts:
+        value = _value_given(line, fact)
+        if value is not None:
+            return fact.claiming(value)
+    for fact in facts:
+        for message in fact.value.splitlines() if fact.words else ():
+            if difflib.SequenceMatcher(None, _KIND.sub("", _normal(message)), line, autojunk=False).ratio() >= SIMILAR:
+                return fact.claiming(line)
+    return None
+
+
+def _test_of(fact: Fact) -> str | None:
+    return fact.probe.test if isinstance(fact.probe, StopProbe) else None
+
+
+def _whole(line: str, facts: Sequence[Fact]) -> Fact | None:
+    """A line that is a fact, or holds a whole one."""
+    held = [fact for fact in facts if not fact.words and fact.joint and _holds(line, fact.text)]
+    return max(held, key=lambda fact: len(fact.text)) if held else None
+
+
+def _alone(line: str, facts: Sequence[Fact]) -> Fact | None:
+    """A line that is a value without its subject."""
+    return next((fact for fact in facts if not fact.words and fact.joint and _normal(fact.value) == line), None)
+
+
+def _cut(line: str, facts: Sequence[Fact]) -> Fact | None:
+    """A line that gives the beginning of a value."""
+    for fact in facts:
+        value = _value_given(line, fact)
+        if value is not None and _is_cut(value) and re.match(re.escape(value) + r"(?!\w)", _normal(fact.value)):
+            return fact
+    return None
+
+
+def _part(line: str, facts: Sequence[Fact]) -> Fact | None:
+    """A line that is part of a message, the name of a test that fails, or where the program stopped."""
+    stop = _STOP.fullmatch(line)
+    for fact in facts:
+        if fact.words and _holds(_normal(fact.value), line):
+            return fact.claiming(line)
+        if fact.words and fact.subject and _holds(line, fact.subject):
+            return fact.claiming("")
+        if stop and not fact.joint and fact.subject == stop["place"]:
+            return fact
+    return None
+
+
+def _value_given(line: str, fact: Fact) -> str | None:
+    """What a line says of the subject of a fact; None where it says nothing of it."""
+    if fact.words or not fact.joint:
+        return None
+    found = re.search(rf"(?<![\w.]){re.escape(_normal(fact.subject + fact.joint))}(?P<value>.+)", line)
+    return found["value"].strip().rstrip("`") if found else None
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether words occur in a text, not as parts of others."""
+    return bool(words) and re.search(rf"(?<![\w.]){re.escape(words)}(?![\w.]*\w)", text) is not None
+
+
+def _is_cut(value: str) -> bool:
+    """Whether a value was cut off: it is no whole Python expression."""
+    if value.startswith("<"):
+        return not value.endswith(">")
+    try:
+        ast.parse(value, mode="eval")
+    except (SyntaxError, ValueError):
+        return True
+    return False
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- what observations show
+
+
+def _all_facts(observations: Sequence[Numbered]) -> list[Fact]:
+    stopped = _Stopped()
+    facts: list[Fact] = []
+    for step, observation in observations:
+        if observation.failure is not None:
+            continue
+        try:
+            if observation.tool == "pdb":
+                facts += _of_debugger(step, observation.data, stopped)
+            elif observation.tool == "eval":
+                facts += _of_tests(step, observation.data)
+            elif observation.tool == "whatif":
+                facts += _of_changes(step, observation.data)
+        except (ValidationError, KeyError, TypeError):
+            continue  # A record from elsewhere, or of a program that answered in the debugger's place.
+    return facts
+
+
+@dataclass
+class _Stopped:
+    """Where the debugged program stands between two calls: the probe of the place, without an expression."""
+
+    place: StopProbe | None = None
+
+    def take(self, stop: Mapping[str, Any]) -> None:
+        """Takes in a stop; one at another frame of the same stop says how far up that is."""
+        if stop["reason"] == "frame":
+            self.place = self.place and self.place.model_copy(update={"up": stop.get("up", 0)})
+            return
+        if stop["reason"] == "exception":
+            self.place = None  # In the midst of a line.
+            return
+        self.place = StopProbe.model_validate(
+            {
+                "event": _EVENTS.get(stop["reason"], "line"),
+                "path": stop["path"],
+                "line": stop["line"],
+                "time": stop.get("time"),
+                "test": stop.get("test"),
+            }
+        )
+
+
+def _of_debugger(step: int, data: Mapping[str, Any], stopped: _Stopped) -> Iterator[Fact]:
+    for result in data.get("results", ()):
+        stop = result.get("stop")
+        if stop:
+            stopped.take(stop)
+        place = stopped.place
+        if place is None:
+            continue
+        if stop:
+            yield from _of_stop(step, stop, place)
+        for expression, value in result.get("values", ()):
+            if "\n" not in value and _is_expression(expression):
+                probe = place.model_copy(update={"expression": expression, "value": value})
+                yield Fact(step, expression, " = ", value, probe)
+    if data.get("state") == "exited":
+        stopped.place = None
+
+
+def _of_stop(step: int, stop: Mapping[str, Any], place: StopProbe) -> Iterator[Fact]:
+    yield Fact(step, f"{stop['path']}:{stop['line']}", "", "", place)
+    if stop["reason"] == "return" and "value" in stop:
+        probe = place.model_copy(update={"expression": "__return__", "value": stop["value"]})
+        yield Fact(step, "returns", " ", stop["value"], probe)
+    if stop["reason"] == "post-mortem" and stop.get("exception"):
+        probe = place.model_copy(update={"expression": "__exception__"})
+        yield Fact(step, stop.get("test") or "", ": ", stop["exception"], probe, words=True)
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    """The failures of a run of the tests, with the frame where each failed."""
+    for outcome in data.get("outcomes", ()):
+        frames = outcome.get("frames", ())
+        if outcome["outcome"] in ("failed", "error") and frames:
+            probe = StopProbe(
+                event="failure",
+                path=frames[-1]["path"],
+                line=frames[-1]["line"],
+                test=outcome["id"],
+                expression="__exception__",
+            )
+            yield Fact(step, outcome["id"], ": ", outcome["message"], probe, words=True)
+
+
+def _of_changes(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    for result in data.get("variants", ()):
+        variant = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
+        effect = describe_effect(result)
+        yield Fact(step, variant.describe(), ": ", effect, WhatIfProbe(**variant.model_dump(), effect=effect))
