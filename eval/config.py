@@ -44,12 +44,19 @@ class ServeConfig(Config):
     name: str | None = Field(default=None, description="name under which vLLM serves it; null: its path")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where the model runs")
     dtype: str = Field(default="auto", description="type of the weights; auto: as stored, float32 on a CPU")
-    max_length: int = Field(default=8192, ge=1, description="tokens of prompt and answer together (vLLM)")
+    max_length: int = Field(
+        default=8192, ge=1, description="tokens of prompt and answer together (vLLM, and with prefix_cache)"
+    )
     tool_parser: str = Field(default="hermes", description="vLLM's tool call parser")
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
     data_parallel: int = Field(default=1, ge=1, description="copies of the model (vLLM)")
     cpu_cache_gb: int = Field(default=1, ge=1, description="memory for the KV cache on a CPU (vLLM), in GiB")
     threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 1 for a small model, else all")
+    prefix_cache: bool = Field(
+        default=False,
+        description="transformers: compute what prompts begin with once, and answer requests together; all are sampled "
+        "with the settings of the first (vLLM always does this, with settings of their own)",
+    )
     arguments: tuple[str, ...] = Field(default=(), description="further arguments for the server, as they are")
     startup_s: float = Field(default=600.0, gt=0, description="seconds to wait for /health")
     restarts: int = Field(default=3, ge=0, description="how often a crashed server is restarted")

@@ -28,6 +28,8 @@ Backend = Literal["vllm", "transformers"]
 
 _GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
 SMALL_MODEL_BYTES = 256 << 20
+PAGE_TOKENS = 32
+"""Prompts share whole pages of the prefix cache."""
 
 _LOOK = """
 import importlib.metadata as metadata, importlib.util as util, json, os
@@ -131,7 +133,13 @@ def _vllm(config: ServeConfig, device: str, model: Path, name: str, port: int) -
 def _transformers(config: ServeConfig, device: str, model: Path, port: int) -> list[str]:
     dtype = "float32" if config.dtype == "auto" and device == "cpu" else config.dtype
     argv = [config.python or sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-    return [*argv, "--host", config.host, "--port", str(port), "--device", device, "--dtype", dtype]
+    argv += ["--host", config.host, "--port", str(port), "--device", device, "--dtype", dtype]
+    if config.prefix_cache:
+        argv += ["--continuous-batching", "--cb-block-size", str(PAGE_TOKENS)]
+        if device == "cpu":
+            # Room for two of the longest conversations; left alone, the server takes most of the memory.
+            argv += ["--cb-num-blocks", str(2 * config.max_length // PAGE_TOKENS), "--cb-max-batch-tokens", "512"]
+    return argv
 
 
 def environment(

@@ -153,6 +153,20 @@ def test_two_clients_at_once_are_both_answered(served: ModelServer) -> None:
     assert answers[0].tool_calls == answers[1].tool_calls
 
 
+def test_a_prefix_cache_changes_no_answer(served: ModelServer, micro_model: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    config = ServeConfig(backend="transformers", device="cpu", threads=1, prefix_cache=True)
+    conversations = [[Message(role="user", content=text)] for text in ("good", "bad", "good", "bad")]
+    with ModelServer(micro_model, config) as cached, ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda messages: ask(cached, messages), conversations))
+    for completion, messages in zip(found, conversations, strict=True):
+        expected = ask(served, messages)
+        assert (completion.text, completion.finish_reason) == (expected.text, expected.finish_reason)
+        assert [call.arguments for call in completion.tool_calls] == [call.arguments for call in expected.tool_calls]
+        assert completion.usage.prompt_tokens == expected.usage.prompt_tokens
+
+
 def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServer) -> None:
     assert served.backend == "transformers"
     assert served.shell_command.endswith(" ".join(served.command[-2:]))
