@@ -20,6 +20,7 @@ __all__ = [
     "CollectConfig",
     "CustomConfig",
     "HumanConfig",
+    "InvestigatorConfig",
     "LimitsConfig",
     "ModelConfig",
     "OpenAIConfig",
@@ -129,6 +130,17 @@ class SuspectConfig(Config):
     """Reports the function that the tool suspects lists first: the heuristic that needs no model."""
 
     kind: Literal["suspect"] = "suspect"
+
+
+class InvestigatorConfig(Config):
+    """Finds the bug by experiments, without a model and without the answer."""
+
+    kind: Literal["investigator"] = "investigator"
+    sure: float = Field(default=0.9, gt=0, le=1, description="probability of its first location at which it reports")
+    patience: float = Field(
+        default=0.01, ge=0, description="bits for each run of the tests below which another look is not taken"
+    )
+    turns: int = Field(default=16, ge=1, description="looks that it takes at most")
 
 
 class ScriptedConfig(Config):
@@ -268,6 +280,7 @@ PolicyConfig = Annotated[
     TeacherConfig
     | TracebackConfig
     | SuspectConfig
+    | InvestigatorConfig
     | ScriptedConfig
     | ReplayConfig
     | HumanConfig

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -40,12 +41,13 @@ class Variant(BaseModel):
 
 
 class Answer(BaseModel):
-    """What became of one run, as its process tells it: the exit code, None for one that was stopped, and how often the
-    changed line was reached; or why the change cannot be made.
+    """What became of one run, as its process tells it: the exit code, None for one that was stopped, how often the
+    changed line was reached, and whether all tests were run; or why the change cannot be made.
     """
 
     exit_code: int | None = Field(default=None, ge=-(1 << 31), lt=1 << 31)
     hits: int = Field(default=0, ge=0, lt=1 << 63)
+    whole: bool = True
     error: str | None = None
 
 
@@ -61,8 +63,20 @@ class ForkedRuns:
     seen: bytes
 
 
-def run_forked(workspace: Workspace, variants: Sequence[Variant], probes: Sequence[StopProbe] = ()) -> ForkedRuns:
+def run_forked(
+    workspace: Workspace,
+    variants: Sequence[Variant],
+    probes: Sequence[StopProbe] = (),
+    known: Mapping[str, TestOutcome] = MappingProxyType({}),
+) -> ForkedRuns:
     """Runs the tests unchanged, then each variant; nothing in the workspace changes.
+
+    Args:
+        workspace: where.
+        variants: the changes, each run on its own.
+        probes: what is watched in the unchanged run.
+        known: the outcomes of the unchanged tests, where these are known: then only the failing ones are run, and all
+            with variants that let one of them pass.
 
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
@@ -73,6 +87,7 @@ def run_forked(workspace: Workspace, variants: Sequence[Variant], probes: Sequen
     request = {
         "variants": [variant.model_dump() for variant in variants],
         "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
+        "failing": [test for test, outcome in known.items() if outcome.outcome in ("failed", "error")],
         "folder": folder,
         "deadline_s": max(1.0, timeout - _MARGIN_S),
     }
@@ -89,10 +104,11 @@ def run_forked(workspace: Workspace, variants: Sequence[Variant], probes: Sequen
     except (OSError, ValueError):
         why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
-    outcomes = [read_outcomes(_written(workspace, f"{folder}/{number}.jsonl")) for number in range(len(answers))]
+    written = [read_outcomes(_written(workspace, f"{folder}/{number}.jsonl")) for number in range(len(answers))]
+    outcomes = [{outcome.id: outcome for outcome in each} for each in written]
     return ForkedRuns(
         answers=answers,
-        outcomes=[{outcome.id: outcome for outcome in each} for each in outcomes],
+        outcomes=outcomes if answers[0].whole else [dict(known), *outcomes[1:]],
         seen=_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
 

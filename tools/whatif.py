@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import JsonValue, WithJsonSchema
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Workspace
-from gumshoe.records import Observation, TestOutcome
+from gumshoe.protocols import TestRun, Workspace
+from gumshoe.records import Edit, Observation, TestOutcome
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.forked_runs import Answer, ForkedRuns, Variant, run_forked
 from gumshoe.tools.inside.gumshoe_project import holds_tests
@@ -46,13 +46,18 @@ class WhatIf(BaseTool):
 
     name = "whatif"
 
-    def run(self, workspace: Workspace, variants: _Variants) -> Observation:
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, TestOutcome] = {}
+
+    def run(self, workspace: Workspace, variants: _Variants, quick: bool = False) -> Observation:
         """Run the tests with lines changed in memory, and show which tests pass or fail then.
 
         Args:
             variants: up to 16 changes, each run on its own: path, line, and what to do there: code to run before the
-                line (x = 3), skip, true or false (force an if or while), return EXPR, replace CODE; time: only the
-                n-th time; when: only under this condition
+                line (x = 3), skip, true or false (force an if or while), condition EXPR (for an if or while), iterate
+                EXPR (for a for), return EXPR, replace CODE; time: only the n-th time; when: only under this condition
+            quick: with what `eval` has shown, run only the tests that failed; all if one of them passes then
         """
         if not 1 <= len(variants) <= MOST_VARIANTS:
             raise ToolFailure("bad_arguments", f"give 1 to {MOST_VARIANTS} variants, not {len(variants)}")
@@ -60,13 +65,25 @@ class WhatIf(BaseTool):
             workspace.read_text(variant.path)
             if holds_tests(variant.path):
                 raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes the code that is tested")
-        runs = run_forked(workspace, variants)
+        runs = run_forked(workspace, variants, known=self._known if quick else {})
         results = changes(runs, variants)
         before = _outcomes(runs.outcomes[0])
         unchanged = {"exit_code": runs.answers[0].exit_code, "outcomes": before}
         lines = [_describe_unchanged(runs.answers[0], before)]
         lines += [f"{number} {_describe(result)}" for number, result in enumerate(results, start=1)]
         return self.observe("\n".join(lines), {"unchanged": unchanged, "variants": results})
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets what the tests did."""
+        self._known = {}
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Forgets what the tests did."""
+        self._known = {}
+
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
+        """Keeps what the tests did."""
+        self._known = {outcome.id: outcome for outcome in run.outcomes}
 
 
 def changes(runs: ForkedRuns, variants: Sequence[Variant]) -> list[dict[str, JsonValue]]:
@@ -96,13 +113,14 @@ def _result(
         "error": answer.error,
         "timed_out": answer.error is None and not over,
         "hits": answer.hits,
+        "whole": answer.whole,
         "exit_code": answer.exit_code,
         "unchanged_exit_code": unchanged.exit_code,
         "passes": [test for test, outcome in after.items() if outcome in _PASSED and before.get(test) not in _PASSED],
         "fails": [
             test
             for test, outcome in before.items()
-            if outcome in _PASSED and over and after.get(test, "missing") not in (*_PASSED, "skipped")
+            if outcome in _PASSED and over and answer.whole and after.get(test, "missing") not in (*_PASSED, "skipped")
         ],
         "still_fails": [
             test for test, outcome in before.items() if outcome in ("failed", "error") and after.get(test) == outcome

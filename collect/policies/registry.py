@@ -10,6 +10,7 @@ from gumshoe.collect.config import (
     AnthropicConfig,
     CustomConfig,
     HumanConfig,
+    InvestigatorConfig,
     OpenAIConfig,
     PolicyConfig,
     ReplayConfig,
@@ -27,7 +28,7 @@ from gumshoe.records import Oracle, Task
 
 __all__ = ["TRUSTED_KINDS", "check_policy", "close_policy", "make_policy"]
 
-TRUSTED_KINDS = frozenset(("human", "scripted", "suspect", "teacher", "traceback"))
+TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
 
 
@@ -80,6 +81,10 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             from gumshoe.collect.policies.suspect import SuspectPolicy
 
             return SuspectPolicy()
+        case InvestigatorConfig():
+            from gumshoe.collect.policies.investigator import InvestigatorPolicy
+
+            return InvestigatorPolicy(seed=seed, sure=config.sure, patience=config.patience, turns=config.turns)
         case ScriptedConfig():
             from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, SuspectConfig
+from gumshoe.collect.config import AgentConfig, InvestigatorConfig, LimitsConfig, PolicyConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
@@ -21,7 +21,9 @@ class McpConfig(Config):
         min_length=1,
         description="tools that a client gets besides `investigate`; those that end an episode are refused",
     )
-    policy: PolicyConfig = Field(default=SuspectConfig(), description="who investigates; suspect needs no model")
+    policy: PolicyConfig = Field(
+        default=InvestigatorConfig(), description="who investigates; investigator needs no model"
+    )
     agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="the agent of an investigation")
     limits: LimitsConfig = Field(default=LimitsConfig(wall_s=600), description="how much one investigation may use")
     command_timeout_s: float = Field(default=60.0, gt=0, description="seconds one call of a tool may take")

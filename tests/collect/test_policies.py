@@ -11,6 +11,7 @@ from small_tasks import CLEAN, make_task
 from gumshoe.collect.config import (
     CollectConfig,
     HumanConfig,
+    InvestigatorConfig,
     OpenAIConfig,
     ReplayConfig,
     ScriptedConfig,
@@ -311,6 +312,7 @@ def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
         "teacher": TeacherConfig(),
         "traceback": TracebackConfig(),
         "suspect": SuspectConfig(),
+        "investigator": InvestigatorConfig(),
         "human": HumanConfig(),
         "openai": OpenAIConfig(model="m", base_url="http://127.0.0.1:9/v1"),
     }

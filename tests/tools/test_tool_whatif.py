@@ -105,7 +105,7 @@ def test_whatif_on_every_backend(open_bench: Open, backend: str, shop: Path) -> 
 
 
 def test_every_kind_of_change(open_bench: Open, shop: Path) -> None:
-    bench = open_bench(tools=TOOLS)
+    bench = open_bench(tools=TOOLS, timeout=300.0)
     assert effects(
         bench,
         variant(7, "true"),
@@ -127,6 +127,47 @@ def test_every_kind_of_change(open_bench: Open, shop: Path) -> None:
         ([SIZES], []),
     ]
     assert (shop / "shop.py").read_text() == SHOP
+
+
+def test_quick_runs_passing_tests_only_where_a_failing_one_passes(open_bench: Open, shop: Path) -> None:
+    """After an eval the failing tests are run in forks of one process that has imported the project."""
+    bench = open_bench(tools=TOOLS, timeout=300.0)
+    bench.call("eval")
+    changes = [
+        variant(6, "count = 9"),
+        variant(8, "replace total = total - 1"),
+        variant(6, "return 7"),
+        variant(2, "skip"),
+        variant(7, "condition count == 2"),
+        variant(26, "iterate numbers[::2]"),
+        variant(6, "while True: pass"),
+    ]
+    found: Any = bench.call("whatif", variants=changes, quick=True).data
+    results = found["variants"]
+    assert [(each["passes"], each["fails"]) for each in results] == [
+        ([], []),
+        ([LARGE], []),
+        ([LARGE], [SMALL]),
+        ([], [SMALL]),
+        ([], []),
+        ([SIZES], []),
+        ([], []),
+    ]
+    assert [each["whole"] for each in results] == [False, True, True, True, False, True, False]
+    assert results[0]["hits"] == 1
+    assert results[0]["still_fails"] == [LARGE, STEPS, SIZES]
+    assert results[6]["timed_out"]
+
+
+def test_quick_is_whole_where_the_failing_tests_need_the_others(open_bench: Open, shop: Path) -> None:
+    (shop / "test_shop.py").write_text(
+        "import shop\n\ndef test_sets():\n    shop.RATE = 3\n\ndef test_reads():\n    assert shop.price(1) == 2\n"
+    )
+    bench = open_bench(tools=TOOLS, timeout=300.0)
+    bench.call("eval")
+    found: Any = bench.call("whatif", variants=[variant(9, "return 2")], quick=True).data
+    assert found["variants"][0]["passes"] == ["test_shop.py::test_reads"]
+    assert found["variants"][0]["whole"] is True
 
 
 def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:

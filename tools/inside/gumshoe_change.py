@@ -1,8 +1,9 @@
 """Changes one line of a module as it is imported, in memory. Standard library only, Python 3.6 to 3.14.
 
 `do` says what: `skip` leaves the statement out, `true` and `false` force the condition of an `if` or `while`,
-`return EXPRESSION` leaves the function, `replace CODE` runs other code instead; anything else is code that runs before
-the statement, such as `x = 3`. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through Automated
+`condition EXPRESSION` puts another in its place, `iterate EXPRESSION` lets a `for` go over something else, `return
+EXPRESSION` leaves the function, `replace CODE` runs other code instead; anything else is code that runs before the
+statement, such as `x = 3`. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through Automated
 Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R. Gupta: Fault Localization using Value
 Replacement, ISSTA 2008.)
 """
@@ -15,6 +16,11 @@ import symtable
 
 HIT = "__gumshoe_hit__"
 MOST_HITS = 1000
+HEADERS = {
+    "condition": ((ast.If, ast.While), "test", "condition of an if or while"),
+    "iterate": ((ast.For, ast.AsyncFor), "iter", "for"),
+}
+"""What may be put in the place of a part of a statement: kinds of statements, field, what it is called."""
 
 
 class ChangeError(Exception):
@@ -95,6 +101,12 @@ def _changed(statement, do, hit):
             raise ChangeError("line {} has no condition of an if or while to force".format(statement.lineno)) from None
         statement.test = ast.IfExp(test=hit, body=_expression(do.capitalize()), orelse=statement.test)
         return [statement]
+    if word in HEADERS:
+        kinds, field, what = HEADERS[word]
+        if not isinstance(statement, kinds):
+            raise ChangeError("line {} has no {}".format(statement.lineno, what))
+        setattr(statement, field, ast.IfExp(test=hit, body=_expression(rest.strip()), orelse=getattr(statement, field)))
+        return [statement]
     if word == "replace":
         return [ast.If(test=hit, body=_statements(rest), orelse=[statement])]
     return [ast.If(test=hit, body=_statements(do), orelse=[]), statement]
@@ -164,9 +176,8 @@ def _place(tree):
     ast.fix_missing_locations(tree)
 
 
-def install(change, record):
-    """Has the module of a change loaded from its changed code; each time that it takes effect adds a byte to a file."""
-    path, code = change
+def count_hits(record):
+    """Lets changed code say when it takes effect: each time adds a byte to a file."""
     count = [0]
     descriptor = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
@@ -179,6 +190,12 @@ def install(change, record):
         return True
 
     setattr(builtins, HIT, hit)
+
+
+def install(change, record):
+    """Has the module of a change loaded from its changed code, which counts its hits in a file."""
+    path, code = change
+    count_hits(record)
     loader = importlib.machinery.SourceFileLoader
     get_code = loader.get_code
 

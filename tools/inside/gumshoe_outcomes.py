@@ -2,7 +2,8 @@
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line a finished test,
 `{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
-Each line is written at once, so that what is known survives when the run is killed.
+Each line is written at once, so that what is known survives when the run is killed. Where GUMSHOE_ONLY names a file
+with a JSON list of test ids, only these tests are run, and only their files are collected.
 
 `outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the frames of
 the project it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
@@ -98,6 +99,41 @@ class Outcomes:
         return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
 
 
+class Only:
+    """Runs only some tests."""
+
+    def __init__(self, ids, root):
+        self.ids = set(ids)
+        self.files = {os.path.realpath(os.path.join(root, each.partition("::")[0])) for each in ids}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config, items):
+        """Leaves the others out."""
+        others = [item for item in items if item.nodeid not in self.ids]
+        items[:] = [item for item in items if item.nodeid in self.ids]
+        config.hook.pytest_deselected(items=others)
+
+    def ignores(self, path):
+        """Whether a path is a file without such tests."""
+        return True if os.path.isfile(path) and os.path.realpath(path) not in self.files else None
+
+
+class OnlyNewer(Only):
+    """For pytest 7 and later."""
+
+    def pytest_ignore_collect(self, collection_path):
+        """Does not even import other files."""
+        return self.ignores(str(collection_path))
+
+
+class OnlyOlder(Only):
+    """For pytest before 7."""
+
+    def pytest_ignore_collect(self, path):
+        """Does not even import other files."""
+        return self.ignores(str(path))
+
+
 def _outcome(report):
     if hasattr(report, "wasxfail"):
         return "xfailed" if report.outcome == "skipped" else "xpassed"
@@ -131,3 +167,10 @@ def pytest_configure(config):
     path = os.environ.get("GUMSHOE_OUTCOMES")
     if path and not config.pluginmanager.hasplugin("dsession"):
         config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
+        only = os.environ.get("GUMSHOE_ONLY")
+        if only:
+            with open(only) as file:
+                ids = json.load(file)
+            newer = int(pytest.__version__.partition(".")[0]) >= 7
+            chosen = (OnlyNewer if newer else OnlyOlder)(ids, str(getattr(config, "rootpath", None) or config.rootdir))
+            config.pluginmanager.register(chosen, "gumshoe_only")

@@ -3,14 +3,18 @@
     python gumshoe_whatif.py -- -m pytest -q          with the request in the file that GUMSHOE_WHATIF names
 
 Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
-"probes": [...], "folder", "deadline_s"}`. The test runner is imported once; then the program is forked for the
-unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each variant. In a fork the module
-at `path` is compiled from a changed syntax tree; no file changes.
+"probes": [...], "failing", "folder", "deadline_s"}`. The test runner is imported once; then the program is forked for
+the unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each variant. In a fork the
+module at `path` is compiled from a changed syntax tree; no file changes.
 
 Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), `probes.jsonl` with what the probes saw,
 and `answer.json`: for each run its
 `exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect (`hits`), or `error`:
 why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one.
+
+Where the request names the `failing` tests, a run is of these alone, in a fork that has collected them
+(`gumshoe_forks`), and of all tests if one of them passes with the change; `whole` says which. If they do not fail by
+themselves, or are not pytest's, every run is of all tests.
 """
 
 import contextlib
@@ -38,10 +42,14 @@ JOBS = 4
 class Run:
     """One fork of the program."""
 
-    def __init__(self, number, program, folder, change, probes=()):
+    def __init__(self, number, program, folder, change, probes=(), only=None):
         self.number = number
-        self.answer = {"exit_code": None, "duration_s": 0.0, "hits": 0}
+        self.answer = {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": only is None}
+        record = _record(folder, number)
         self.hits = os.path.join(folder, "{}.hits".format(number))
+        for left in (record, self.hits):
+            with contextlib.suppress(OSError):
+                os.remove(left)
         self.began = time.time()
         self.pid = os.fork()
         if self.pid == 0:
@@ -49,7 +57,7 @@ class Run:
             if change is not None:
                 install(change, self.hits)
             watcher = Watcher(probes, os.path.join(folder, "probes.jsonl")) if probes else None
-            os._exit(_child(program, os.path.join(folder, "{}.jsonl".format(number)), watcher))
+            os._exit(_child(program, record, watcher, only))
 
     def is_over(self):
         """Whether it has ended; then takes in how."""
@@ -86,8 +94,16 @@ class _Nobody:
         return None
 
 
-def _child(program, record, watcher):
+def _record(folder, number):
+    """Where the outcomes of a run go."""
+    return os.path.join(folder, "{}.jsonl".format(number))
+
+
+def _child(program, record, watcher, only):
     os.environ["GUMSHOE_OUTCOMES"] = record
+    if only is not None:
+        os.environ["GUMSHOE_ONLY"] = only
+        os.environ["PYTEST_ADDOPTS"] += " -p gumshoe_forks"
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
     if watcher is not None:
@@ -131,6 +147,34 @@ def run_all(runs, deadline):
     return done
 
 
+def failing_tests(record):
+    """The ids of the tests that failed, from the file that was written; none where there is no such file."""
+    try:
+        with open(record, "rb") as file:
+            outcomes = [json.loads(line.decode("utf-8")) for line in file]
+    except (OSError, ValueError):
+        return set()
+    return {each["id"] for each in outcomes if each["outcome"] in ("failed", "error")}
+
+
+def _in_forks(changes, failing, program, folder, end):
+    """The answers of variants that were run on the failing tests alone, by number, and 0 for the unchanged run; none
+    where these tests do not fail in the same way without the others.
+    """
+    import gumshoe_forks  # which needs pytest
+
+    only = os.path.join(folder, "only.json")
+    with open(only, "w") as file:
+        json.dump(sorted(failing), file)
+    gumshoe_forks.plugin = gumshoe_forks.Forks(changes, lambda record: failing_tests(record) == failing, folder, end)
+    run_all([lambda: Run("forks", program, folder, None, only=only)], lambda began: end)
+    try:
+        with open(os.path.join(folder, "forks.json")) as file:
+            return {int(number): answer for number, answer in json.load(file).items()}
+    except (OSError, ValueError):
+        return {}
+
+
 def main(arguments):
     """Carries out the request. Returns the exit code, 2 for a program that is not Python."""
     program = arguments[arguments.index("--") + 1 :]
@@ -153,10 +197,18 @@ def main(arguments):
             changes[number] = (os.path.abspath(variant["path"]), transform(variant))
         except ChangeError as error:
             answers[number] = {"error": str(error)}
-    (base,) = run_all([lambda: Run(0, program, folder, None, request["probes"])], lambda began: end)
-    answers[0] = base.answer
-    patience = max(LEAST_S, PATIENCE * base.answer["duration_s"])
-    starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in changes]
+    failing = set(request.get("failing") or ())
+    known = _in_forks(changes, failing, program, folder, end) if failing and is_pytest(program) else {}
+    if not known:
+        (base,) = run_all([lambda: Run(0, program, folder, None, request.get("probes") or ())], lambda began: end)
+        known = {0: base.answer}
+    for number, answer in known.items():
+        answers[number] = answer
+    helped = [number for number in known if number and failing_tests(_record(folder, number)) < failing]
+    helped = [number for number in helped if known[number]["exit_code"] is not None]
+    patience = max(LEAST_S, PATIENCE * known[0]["duration_s"]) if known[0]["whole"] else request["deadline_s"]
+    again = [number for number in changes if number not in known or number in helped]
+    starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in again]
     for run in run_all(starts, lambda began: min(end, began + patience)):
         answers[run.number] = run.answer
     with open(os.path.join(folder, "answer.json"), "w") as file:

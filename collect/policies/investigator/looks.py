@@ -1,0 +1,155 @@
+"""What may be looked at next, and which look is expected to tell most for what it costs.
+
+What a look tells is the mutual information, in bits, between its answer and the question where the bug is: with
+probability p that the bug is at a place, an answer that comes with probability d if it is there and e if it is not
+tells H(p d + (1 - p) e) - p H(d) - (1 - p) H(e).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gumshoe.collect.evidence import seen_code
+from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, Function
+from gumshoe.collect.policies.investigator.changes import Change, changes_at
+from gumshoe.collect.policies.investigator.statements import Statement
+from gumshoe.collect.tool_output import ToolOutput
+
+__all__ = ["BATCH", "Look", "looks"]
+
+LookKind = Literal["eval", "suspects", "view", "whatif", "pdb", "trace"]
+
+COST = {"eval": 1.0, "suspects": 1.5, "view": 0.2, "pdb": 1.2, "trace": 1.5, "whatif": 1.0}
+"""What a call costs, in runs of the tests; a view costs its reader some attention."""
+COST_OF_CHANGE = 0.05
+BATCH = 16
+LONGEST_VIEW = 200
+USEFUL_CODE = 0.15
+"""How often the code of the function with the bug leads to it."""
+OPENING = 5.0
+"""Bits that the first run of the tests and the first suspects are worth: nothing can be told without them."""
+SHOWS_IF_THERE, SHOWS_ELSEWHERE = 0.45, 0.3
+"""How often the values at a place look wrong where the bug is, and where it is not."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A call that may be made next, what it is about, and the bits that it is expected to tell."""
+
+    kind: LookKind
+    bits: float
+    function: Function | None = None
+    statement: Statement | None = None
+    changes: tuple[Change, ...] = ()
+    start: int = 0
+    end: int = 0
+
+    @property
+    def cost(self) -> float:
+        return COST[self.kind] + COST_OF_CHANGE * len(self.changes)
+
+    @property
+    def worth(self) -> float:
+        """Bits for each unit of cost."""
+        return self.bits / self.cost
+
+
+def looks(belief: Belief, outputs: Sequence[ToolOutput], tools: Collection[str]) -> list[Look]:
+    """What may be done next, most worthwhile first."""
+    called = [output.tool for output in outputs]
+    found = [Look(kind, OPENING) for kind in ("eval", "suspects") if kind in tools and kind not in called]
+    if "view" in tools:
+        found += _views(belief, outputs)
+    if "whatif" in tools and "eval" in called:
+        found += _experiments(belief)
+    if "pdb" in tools and "eval" in called:
+        found += _stops(belief, outputs)
+    return sorted(found, key=lambda look: -look.worth)
+
+
+def information(p: float, there: float, elsewhere: float) -> float:
+    """Bits that a yes or no tells, `there` and `elsewhere` being the probabilities of a yes."""
+    return _entropy(p * there + (1 - p) * elsewhere) - p * _entropy(there) - (1 - p) * _entropy(elsewhere)
+
+
+def _entropy(p: float) -> float:
+    return 0.0 if p <= 0 or p >= 1 else -p * math.log2(p) - (1 - p) * math.log2(1 - p)
+
+
+def _views(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
+    """Reading a function that was not read: it is worth what can then be tried in it."""
+    code = seen_code(outputs)
+    found: list[Look] = []
+    for function in belief.ranked():
+        start, end = _window(function)
+        if any(line in code.get(function.path, {}) for line in range(start, end + 1)):
+            continue
+        bits = information(belief.functions[function], USEFUL_CODE, FALSE_REPAIR)
+        found.append(Look("view", bits, function, start=start, end=end))
+    return found
+
+
+def _window(function: Function) -> tuple[int, int]:
+    """All of a function, of a long one what is around its most suspicious lines."""
+    if function.end - function.start < LONGEST_VIEW:
+        return function.start, function.end
+    remarkable = sorted(function.raised or function.lines or {function.start})
+    middle = remarkable[len(remarkable) // 2]
+    start = max(function.start, min(middle - LONGEST_VIEW // 2, function.end - LONGEST_VIEW + 1))
+    return start, start + LONGEST_VIEW - 1
+
+
+def _experiments(belief: Belief) -> list[Look]:
+    """The best changes that were not tried yet: at all places, and at those of the likeliest function alone."""
+    tried = {(trial.path, trial.line, trial.do) for trial in belief.trials}
+    valued: list[tuple[float, Change, Function | None]] = []
+    for statement in belief.ranked_statements()[:60]:
+        function = belief.function_of(statement.path, statement.line)
+        left = belief.statements[statement]
+        for change in changes_at(statement):
+            if (change.path, change.line, change.do) not in tried:
+                bits = information(left, change.power, FALSE_REPAIR)
+                valued.append((bits, change, function))
+    valued.sort(key=lambda one: -one[0])
+    found: list[Look] = []
+    for size in (BATCH // 2, BATCH):
+        batch = valued[:size]
+        if batch:
+            found.append(_experiment(batch))
+    first = next((function for _, _, function in valued), None)
+    own = [one for one in valued if one[2] == first][:BATCH]
+    if own and len(own) < len(valued):
+        found.append(_experiment(own))
+    return found
+
+
+def _experiment(batch: Sequence[tuple[float, Change, Function | None]]) -> Look:
+    functions = {function for _, _, function in batch}
+    return Look(
+        "whatif",
+        sum(bits for bits, _, _ in batch),
+        functions.pop() if len(functions) == 1 else None,
+        changes=tuple(change for _, change, _ in batch),
+    )
+
+
+def _stops(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
+    """A breakpoint at the likeliest statement of a function where the debugger has not stopped yet."""
+    stopped = {
+        (result["stop"]["path"], result["stop"]["line"])
+        for output in outputs
+        for result in (output.data.get("results", ()) if output.tool == "pdb" else ())
+        if result.get("stop")
+    }
+    found: list[Look] = []
+    for function in belief.ranked()[:2]:
+        if any(function.holds(path, line) for path, line in stopped):
+            continue
+        own = [statement for statement in belief.statements_of(function) if statement.line != function.start]
+        if own:
+            bits = information(belief.functions[function], SHOWS_IF_THERE, SHOWS_ELSEWHERE)
+            found.append(Look("pdb", bits, function, own[0]))
+    return found

@@ -1,0 +1,95 @@
+"""The investigator: looks where it is expected to learn most, and reports when it is sure enough.
+
+It keeps a belief about where the bug is, which is worked out anew from all that was observed, so that a replayed
+episode comes to the same one. It knows no answer and asks no language model. Spectrum-based localization gives the
+prior; changes tried in memory (predicate switching, value replacement, mutants) are the evidence.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.evidence import pack_arguments
+from gumshoe.collect.policies.investigator.belief import Belief, form_belief
+from gumshoe.collect.policies.investigator.handover import conclusion, pack_of
+from gumshoe.collect.policies.investigator.looks import Look, looks
+from gumshoe.collect.policies.investigator.words import Words
+from gumshoe.collect.tool_output import tool_outputs
+from gumshoe.errors import PolicyError
+from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
+
+__all__ = ["InvestigatorPolicy"]
+
+NOTHING = "Nothing that can be run here points to a place."
+WANDER = 0.25
+"""How much the choice among looks varies: the standard deviation of the noise on the logarithm of their worth."""
+
+
+class InvestigatorPolicy:
+    """One episode of the investigator.
+
+    Args:
+        seed: of the small choices: wording, which of several good looks comes first.
+        sure: the probability of the first location at which it reports.
+        patience: the worth, in bits for each run of the tests, below which another look is not taken.
+        turns: looks that it takes at most.
+    """
+
+    kind = "investigator"
+    model = ""
+    trusted = True
+
+    def __init__(self, *, seed: int = 0, sure: float = 0.9, patience: float = 0.01, turns: int = 16) -> None:
+        self._seed = seed
+        self._sure = sure
+        self._patience = patience
+        self._turns = turns
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The next turn. Raises PolicyError where the agent cannot report."""
+        offered = {tool.name for tool in tools}
+        if "report" not in offered:
+            raise PolicyError("the investigator ends with the tool report: use agent.kind=seeker")
+        outputs = tool_outputs(messages)
+        turn = sum(message.role == "assistant" for message in messages)
+        belief = form_belief(outputs)
+        rng = random.Random(f"{self._seed} {turn}")
+        words = Words(rng, belief, outputs)
+        look = self._next(looks(belief, outputs, offered), belief, turn, rng)
+        if look is not None:
+            text = format_decision(Decision.SEEK, conclusion(belief).probability, words.before(look))
+            return _turn(turn, text, look.kind, _arguments(look))
+        pack = pack_of(belief, outputs, words)
+        if pack is None:
+            return Completion(text=format_decision(Decision.REPORT, 0.0, NOTHING))
+        text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
+        return _turn(turn, text, "report", pack_arguments(pack))
+
+    def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:
+        """The look to take; None where it is time to report."""
+        if turn >= self._turns or conclusion(belief).probability >= self._sure:
+            return None
+        worthwhile = [look for look in found if look.worth >= self._patience]
+        return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, WANDER), default=None)
+
+
+def _arguments(look: Look) -> Mapping[str, JsonValue]:
+    function = look.function
+    if look.kind == "view":
+        assert function is not None
+        return {"start": look.start, "end": look.end, "path": function.path}
+    if look.kind == "whatif":
+        return {"variants": [{"path": one.path, "line": one.line, "do": one.do} for one in look.changes], "quick": True}
+    if look.kind == "pdb":
+        assert look.statement is not None
+        return {"command": f"b {look.statement.place}\nc\nlocals\nw"}
+    return {}
+
+
+def _turn(turn: int, text: str, tool: str, arguments: Mapping[str, JsonValue]) -> Completion:
+    call = ToolCall(id=f"call-{turn}", name=tool, arguments=dict(arguments))
+    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")

@@ -1,0 +1,125 @@
+"""The statements of the code that was viewed: what a hypothesis about a line is about."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Statement", "statements_in"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement, of a compound one its header: where it is, both ends included, and what it is made of.
+
+    `node` is None where the code around it could not be parsed. `names` are the variables that have a value there.
+    """
+
+    path: str
+    line: int
+    end: int
+    code: str
+    node: ast.stmt | None = None
+    names: tuple[str, ...] = ()
+    in_loop: bool = False
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+def statements_in(path: str, lines: Mapping[int, str], start: int, end: int) -> list[Statement]:
+    """The statements on lines `start` to `end`, as far as they were seen; docstrings are none."""
+    shown = [number for number in range(start, end + 1) if number in lines]
+    runs = [number for number in shown if number - 1 not in shown]
+    return [
+        statement
+        for first in runs
+        for statement in _of_run(path, lines, first, next(n for n in shown if n >= first and n + 1 not in shown))
+    ]
+
+
+def _of_run(path: str, lines: Mapping[int, str], first: int, last: int) -> list[Statement]:
+    """The statements of lines that follow each other."""
+    texts = [lines[number] for number in range(first, last + 1)]
+    parsed = _parse(texts)
+    if parsed is None:
+        return [
+            Statement(path, number, number, text.strip())
+            for number, text in enumerate(texts, first)
+            if text.strip() and not text.lstrip().startswith(("#", ")", "]", "}"))
+        ]
+    body, opened = parsed
+    shift = first - 1 - opened
+    return [
+        Statement(path, line + shift, end + shift, lines[line + shift].strip(), node, names, in_loop)
+        for line, end, node, names, in_loop in _below(body, (), in_loop=False)
+        if line > opened
+    ]
+
+
+def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int] | None:
+    """The lines as a tree, and how many lines were put before them: one that opens a block for each smaller
+    indentation that follows, so that a part of a function can be read. Lines at the end that open something are left
+    out.
+    """
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    first = indents[0] if indents else 0
+    openers = [" " * indent + "if True:" for indent in sorted({0, *indents}) if indent < first]
+    for cut in range(min(len(lines), 4)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)
+                return ast.parse("\n".join([*openers, *lines[: len(lines) - cut]])).body, len(openers)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _below(
+    body: Sequence[ast.stmt], names: tuple[str, ...], *, in_loop: bool
+) -> Iterator[tuple[int, int, ast.stmt, tuple[str, ...], bool]]:
+    """Line, last line, statement, names with a value, whether a loop is around it; outer before inner."""
+    for index, node in enumerate(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = tuple(dict.fromkeys([*names, *_parameters(node)]))
+        blocks = _blocks(node)
+        first = min([block[0].lineno for block in blocks if block], default=0)
+        last = max(node.lineno, first - 1) if blocks else node.end_lineno or node.lineno
+        if not (index == 0 and _is_text(node)):
+            yield node.lineno, last, node, names, in_loop
+        names = tuple(dict.fromkeys([*names, *_assigned(node)]))
+        looped = isinstance(node, (ast.For, ast.AsyncFor, ast.While)) or (in_loop and not _is_scope(node))
+        for block in blocks:
+            yield from _below(block, names, in_loop=looped)
+
+
+def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+    fields = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
+    inner = [item.body for name in ("handlers", "cases") for item in getattr(node, name, ())]
+    return [block for block in (*fields, *inner) if isinstance(block, list) and block]
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    arguments = node.args
+    return [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def _assigned(node: ast.stmt) -> list[str]:
+    """The names that a statement itself binds."""
+    roots: list[ast.AST] = []
+    if isinstance(node, ast.Assign):
+        roots = [*node.targets]
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)):
+        roots = [node.target]
+    return [name.id for root in roots for name in ast.walk(root) if isinstance(name, ast.Name)]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_scope(node: ast.stmt) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))

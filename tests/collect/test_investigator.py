@@ -1,0 +1,274 @@
+"""The investigator: what it believes, what it tries, and that it finds a bug that the first suspect misses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig, InvestigatorConfig
+from gumshoe.collect.policies import make_policy
+from gumshoe.collect.policies.investigator import InvestigatorPolicy
+from gumshoe.collect.policies.investigator.belief import Belief, form_belief
+from gumshoe.collect.policies.investigator.changes import changes_at
+from gumshoe.collect.policies.investigator.looks import information
+from gumshoe.collect.policies.investigator.statements import statements_in
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.collect.unseen import unseen
+from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import PolicyError
+from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.records import (
+    Limits,
+    Message,
+    Observation,
+    Oracle,
+    StopReason,
+    Task,
+    ToolSchema,
+    Trajectory,
+    WorkspaceSpec,
+)
+
+CODE = """\
+def total(prices, rate):
+    left = list(prices)
+    while left:
+        if left[0] > 10 and rate:
+            left = left[1:]
+        else:
+            break
+    return left
+"""
+
+
+def statements(code: str = CODE, first: int = 1) -> dict[int, Any]:
+    lines = dict(enumerate(code.splitlines(), first))
+    return {one.line: one for one in statements_in("shop.py", lines, 1, 10**6)}
+
+
+def tried_at(line: int, code: str = CODE) -> list[str]:
+    return [change.do for change in changes_at(statements(code)[line])]
+
+
+def test_statements_know_where_they_are_and_what_has_a_value() -> None:
+    found = statements()
+    assert list(found) == [1, 2, 3, 4, 5, 7, 8]
+    assert found[5].names == ("prices", "rate", "left")
+    assert found[5].in_loop
+    assert not found[8].in_loop
+
+
+def test_a_part_of_a_function_is_read_too() -> None:
+    code = "            total += f(x, 1)\n        else:\n            pass\n    return total\n"
+    assert {line: one.node is not None for line, one in statements(code, 40).items()} == {40: True, 42: True, 43: True}
+
+
+def test_code_that_cannot_be_parsed_has_lines_only() -> None:
+    found = statements("def f(:\n    # note\n    return )\n")
+    assert {line: (one.code, one.node) for line, one in found.items()} == {1: ("def f(:", None), 3: ("return )", None)}
+    assert all(changes_at(one) == [] for one in found.values())
+
+
+def test_changes_turn_conditions_move_bounds_and_take_other_names() -> None:
+    condition = tried_at(4)
+    assert {
+        "condition not (left[0] > 10 and rate)",
+        "condition left[0] > 10 or rate",
+        "condition left[0] >= 10 and rate",
+        "condition left[0] > 11 and rate",
+        "condition rate",
+        "true",
+        "false",
+    } <= set(condition)
+    assert {"replace left = left[2:]", "replace left = prices[1:]", "skip"} <= set(tried_at(5))
+    assert "replace continue" in tried_at(7)
+    assert {"replace pass", "replace return __import__('copy').copy(left)"} <= set(tried_at(8))
+    powers = [change.power for change in changes_at(statements()[4])]
+    assert powers == sorted(powers, reverse=True)
+
+
+def output(step: int, tool: str, text: str = "", **data: Any) -> ToolOutput:
+    return ToolOutput(step, Observation(tool=tool, text=text, data=data))
+
+
+def suspects(*scores: float) -> ToolOutput:
+    """Functions of eight lines, one below the other, all as in CODE."""
+    found: list[Any] = [
+        {
+            "path": "shop.py",
+            "function": f"f{number}",
+            "start": 1 + 8 * number,
+            "end": 8 + 8 * number,
+            "score": score,
+            "lines": [8 + 8 * number],
+            "distance": 0,
+        }
+        for number, score in enumerate(scores)
+    ]
+    return output(0, "suspects", suspects=found, shown=len(found))
+
+
+def view(count: int) -> ToolOutput:
+    return output(1, "view", path="shop.py", start=1, lines=CODE.splitlines() * count)
+
+
+def trial(line: int, do: str, **more: Any) -> ToolOutput:
+    result: Any = {
+        "path": "shop.py",
+        "line": line,
+        "do": do,
+        "error": None,
+        "hits": 1,
+        "passes": [],
+        "fails": [],
+        "still_fails": ["t"],
+        "exit_code": 1,
+        "unchanged_exit_code": 1,
+        **more,
+    }
+    return output(2, "whatif", f"unchanged\n1 shop.py:{line} {do}", variants=[result])
+
+
+def named(belief: Belief) -> dict[str, float]:
+    return {function.name: round(share, 3) for function, share in belief.functions.items()}
+
+
+def test_the_belief_follows_the_spectrum_and_then_the_experiments() -> None:
+    seen = [suspects(0.9, 0.6), view(2)]
+    before = form_belief(seen)
+    assert [function.name for function in before.ranked()] == ["f0", "f1"]
+    assert before.ranked_statements()[0].line == 8
+    missed = form_belief([*seen, trial(8, "replace pass")])
+    assert named(missed)["f0"] < named(before)["f0"]
+    repaired = form_belief([*seen, trial(11, "condition not (left)", passes=["t"], still_fails=[])])
+    assert repaired.ranked()[0].name == "f1"
+    assert repaired.ranked_statements()[0].line == 11
+    mixed = form_belief([*seen, trial(11, "condition not (left)", passes=["t"], fails=["u"], still_fails=[])])
+    assert named(before)["f1"] < named(mixed)["f1"] < named(repaired)["f1"]
+    unreached = form_belief([*seen, trial(8, "skip", hits=0)])
+    assert unreached.statements[unreached.statements_of(unreached.ranked()[0])[0]] >= 0
+    assert named(unreached)["f0"] < named(missed)["f0"]
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=6), st.integers(1, 48), st.sampled_from(["", "t"]))
+def test_beliefs_are_probabilities(scores: list[float], line: int, passes: str) -> None:
+    made = form_belief([suspects(*scores), view(len(scores)), trial(line, "skip", passes=[passes] if passes else [])])
+    assert sum(made.functions.values()) + made.elsewhere == pytest.approx(1)
+    assert all(share >= 0 for share in made.functions.values())
+    for function in made.functions:
+        own = sum(made.statements[one] for one in made.statements_of(function))
+        assert own == pytest.approx(made.functions[function])
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_what_a_look_tells_is_between_nothing_and_a_bit(p: float, there: float, elsewhere: float) -> None:
+    assert -1e-9 <= information(p, there, elsewhere) <= 1 + 1e-9
+    assert information(p, there, there) == pytest.approx(0, abs=1e-9)
+
+
+def test_without_report_it_refuses_and_without_a_trace_it_says_so() -> None:
+    policy = InvestigatorPolicy()
+    opening = [Message(role="system", content="S"), Message(role="user", content="U")]
+    with pytest.raises(PolicyError, match="report"):
+        policy.complete(opening, [])
+    turn = policy.complete(opening, [ToolSchema(name="report", description="", parameters={})])
+    assert turn.tool_calls == ()
+
+
+SHOP = """\
+def parse(text):
+    name, _, count = text.partition(":")
+    return name, int(count)
+
+
+def is_large(count):
+    return count >= 10
+
+
+def price(text):
+    name, count = parse(text)
+    cost = count * 3
+    if is_large(count):
+        cost = cost - 5
+    return f"{name} {cost}"
+"""
+TESTS = """\
+import pytest
+from shop import price
+
+def test_small():
+    assert price("tea:2") == "tea 6"
+
+def test_nearly_large():
+    assert price("tea:9") == "tea 27"
+
+def test_ten_is_small():
+    assert price("tea:10") == "tea 30"
+
+def test_large():
+    assert price("tea:11") == "tea 28"
+"""
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    """Ten counts as large: `price`, which does what is seen to be wrong, is not where it comes from."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SHOP)
+    (folder / "test_shop.py").write_text(TESTS)
+    return Task(
+        id="shop/large",
+        source="synth",
+        problem_statement="test_shop.py::test_ten_is_small fails",
+        workspace=WorkspaceSpec(path=str(folder)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        limits=Limits(command_timeout_s=300),
+    )
+
+
+def investigate(task: Task, seed: int) -> Trajectory:
+    policy = make_policy(InvestigatorConfig(), task, None, seed)
+    agent = make_agent(AgentConfig(kind="seeker"))
+    return Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="bubblewrap")).run()
+
+
+def test_it_finds_by_experiment_what_the_spectrum_cannot_tell(task: Task) -> None:
+    found = investigate(task, 1)
+    assert found.stop is StopReason.REPORTED
+    pack = found.context_pack
+    assert pack is not None
+    first = pack.locations[0]
+    assert (first.symbol, first.start, first.end) == ("is_large", 7, 7)
+    assert "count > 10" in pack.hypothesis
+    assert [finding.quote for finding in pack.findings if "count > 10" in finding.quote]
+    last = found.steps[-1]
+    assert last.confidence is not None
+    assert last.confidence >= 0.7
+    assert unseen(found) == []
+    assert Grounding().score(found, Oracle(task_id=task.id, gold_patch="")).value == 1.0
+    assert all(step.rationale and step.confidence is not None for step in found.steps)
+    calls = [call for step in found.steps for call in step.tool_calls]
+    assert all(not observation.failure for step in found.steps for observation in step.observations)
+    assert "whatif" in {call.name for call in calls}
+    assert json.loads(pack.model_dump_json())["ruled_out"] or len(pack.locations) > 1
+    replay = InvestigatorPolicy(seed=1)
+    # The belief comes from what was observed alone: a fresh policy says the same at the same point.
+    assert replay.complete(found.messages[:2], found.tools).text == found.steps[0].completion.text
+
+
+def test_a_project_whose_tests_pass_gives_no_report(task: Task, tmp_path: Path) -> None:
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    (folder / "shop.py").write_text(SHOP.replace(">= 10", "> 10"))
+    (folder / "test_shop.py").write_text(TESTS)
+    found = investigate(task.model_copy(update={"workspace": WorkspaceSpec(path=str(folder))}), 2)
+    assert found.context_pack is None
+    assert found.stop is StopReason.NO_TOOL_CALL

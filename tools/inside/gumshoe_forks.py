@@ -1,0 +1,134 @@
+"""A pytest plugin that forks when tests are collected, and runs them in each fork with other code. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14. Importing a project and collecting its tests takes far longer than one test:
+here that is done once for all variants. In a fork the functions that exist already get their changed code; what ran
+when modules were imported is not run again, so a change that needs this is left to the caller.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import time
+import types
+
+import pytest
+from gumshoe_change import count_hits
+
+PATIENCE = 5
+LEAST_S = 1.5
+
+
+plugin = None
+"""Set by who runs pytest in this process."""
+
+
+def pytest_configure(config):
+    """Registers the plugin."""
+    if plugin is not None:
+        config.pluginmanager.register(plugin, "gumshoe_forks_runner")
+
+
+class Forks:
+    """Runs the tests once for each change, one after the other.
+
+    Args:
+        changes: by number, `(path, code)` as `gumshoe_change.transform` makes it; 0 stands for the unchanged run.
+        is_same: whether a file of outcomes shows that the tests failed as they should; if those of the unchanged run do
+            not, nothing is answered.
+        folder: where outcomes, hits and `forks.json` go: by number, what became of the run.
+        end: time at which the last run has to be over.
+    """
+
+    def __init__(self, changes, is_same, folder, end):
+        self.changes = changes
+        self.is_same = is_same
+        self.folder = folder
+        self.end = end
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """In place of the tests; a fork goes on with them."""
+        answers = {}
+        patience = None
+        for number, change in [(0, None), *sorted(self.changes.items())]:
+            functions = changed_functions(*change) if change is not None else []
+            if change is not None and not functions:
+                continue
+            limit = self.end if patience is None else min(self.end, time.time() + patience)
+            answer = self._run(number, functions, limit, session)
+            if answer is None:
+                return None
+            answers[number] = answer
+            if number == 0:
+                patience = max(LEAST_S, PATIENCE * float(answer["duration_s"] or 0))
+                if not self.is_same(self._file(0, "jsonl")):
+                    return True
+        with open(os.path.join(self.folder, "forks.json"), "w") as file:
+            json.dump(answers, file)
+        return True
+
+    def _run(self, number, functions, limit, session):
+        """What became of one fork; None in the fork itself."""
+        began = time.time()
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            count_hits(self._file(number, "hits"))
+            for function, code in functions:
+                function.__code__ = code
+            session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer").path = self._file(number, "jsonl")
+            return None
+        code = _wait(pid, limit)
+        answer = {"exit_code": code, "duration_s": round(time.time() - began, 3), "hits": 0, "whole": False}
+        with contextlib.suppress(OSError):
+            answer["hits"] = os.path.getsize(self._file(number, "hits"))
+        return answer
+
+    def _file(self, number, kind):
+        return os.path.join(self.folder, "{}.{}".format(number, kind))
+
+
+def _wait(pid, limit):
+    """The exit code of a fork; None where it had to be stopped. All that it started ends with it."""
+    status = None
+    while status is None and time.time() < limit:
+        ended, found = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            status = found
+        else:
+            time.sleep(0.002)
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
+    if status is None:
+        os.waitpid(pid, 0)
+        return None
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def changed_functions(path, code):
+    """The functions of a module that exist and have other code in `code`, each with that.
+
+    None where the change is outside of functions.
+    """
+    wanted = {(each.co_name, each.co_firstlineno): each for each in _codes_in(code)}
+    found = []
+    for function in gc.get_objects():
+        if not isinstance(function, types.FunctionType):
+            continue
+        old = function.__code__
+        new = wanted.get((old.co_name, old.co_firstlineno))
+        if new is not None and new != old and os.path.realpath(old.co_filename) == os.path.realpath(path):
+            if new.co_freevars != old.co_freevars:
+                return []
+            found.append((function, new))
+    return found
+
+
+def _codes_in(code):
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield each
+            yield from _codes_in(each)
