@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from peft import LoraConfig
     from trl.trainer.sft_config import SFTConfig
 
+    from gumshoe.train.dpo_config import DpoConfig
     from gumshoe.train.grpo_config import GrpoConfig
 
 __all__ = ["lora_arguments", "on_accelerator", "sft_arguments", "trackers"]
@@ -86,7 +87,7 @@ def lora_arguments(config: LoraSection) -> LoraConfig:
     )
 
 
-def on_accelerator(config: TrainConfig | GrpoConfig) -> bool:
+def on_accelerator(config: TrainConfig | GrpoConfig | DpoConfig) -> bool:
     """Whether an accelerator computes. Without one the trainer takes `bf16` only if told that processors are meant."""
     import torch
 

@@ -9,9 +9,17 @@ import yaml
 from gumshoe import __version__
 from gumshoe.config import config_hash, dump_config
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["Outcome", "RewardOutcome", "render_card", "render_reward_card"]
+__all__ = [
+    "Outcome",
+    "PreferenceOutcome",
+    "RewardOutcome",
+    "render_card",
+    "render_preference_card",
+    "render_reward_card",
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,27 @@ class RewardOutcome:
     steps: int
     first: float | None
     last: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PreferenceOutcome:
+    """What a run of preference training came to. What was not measured is None.
+
+    `accuracy` is the share of pairs whose better decision has gained more than the worse one, `margin` by how much, in
+    nats times beta; both of the last logged steps.
+    """
+
+    pairs: int
+    skipped: int
+    tokens: int
+    trained_tokens: int
+    parameters: int
+    steps: int
+    loss: float | None
+    accuracy: float | None
+    margin: float | None
+    eval_accuracy: float | None
     seconds: float
 
 
@@ -110,6 +139,38 @@ def render_reward_card(config: GrpoConfig, outcome: RewardOutcome) -> str:
             "# An info-seeking model, trained on its own episodes\n",
             f"`{config.model}` went on learning with GRPO from episodes in live sandboxes, in groups of {config.group} "
             f"on one task. An episode is worth {weights}.\n",
+            "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
+            f"Made with gumshoe {__version__} from this config:\n",
+            f"```yaml\n{dump_config(config)}```\n",
+        ]
+    )
+
+
+def render_preference_card(config: DpoConfig, outcome: PreferenceOutcome) -> str:
+    """The text of README.md in the folder of a model from preferences."""
+    header: dict[str, object] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
+    header |= {"tags": ["gumshoe", "seeker", "dpo", "trl"], "base_model": config.model}
+    left_out = f" {outcome.skipped} over {config.max_length} tokens were left out." if outcome.skipped else ""
+    facts = [
+        ("config hash", f"`{config_hash(config)}`"),
+        ("parameters", f"{outcome.parameters:,}"),
+        ("optimizer steps", f"{outcome.steps:,}"),
+        ("training loss, last logged", _number(outcome.loss)),
+        ("pairs whose better decision gained more, last logged", _number(outcome.accuracy)),
+        ("by how much, on average", _number(outcome.margin)),
+        ("of held-out pairs, whose better decision gained more", _number(outcome.eval_accuracy)),
+        ("seconds", f"{outcome.seconds:.0f}"),
+    ]
+    return "\n".join(
+        [
+            f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
+            "# An info-seeking model, trained on preferences\n",
+            f"`{config.model}` went on learning with DPO (beta {config.beta:g}) from {outcome.pairs:,} pairs of "
+            f"decisions that were tried in one place of an episode: split `{config.train_split}` of view "
+            f"`{config.view}` of the dataset `{config.dataset}`. {outcome.trained_tokens:,} of {outcome.tokens:,} "
+            "tokens are compared: what "
+            f"the assistant wrote in the two decisions, never prompts, tools or tool results.{left_out}\n",
+            "The chat template in this folder renders a conversation as it was trained.\n",
             "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
             f"Made with gumshoe {__version__} from this config:\n",
             f"```yaml\n{dump_config(config)}```\n",

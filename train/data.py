@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,20 @@ from gumshoe.errors import DatasetError
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["conversations", "load_rows"]
+__all__ = ["conversations", "load_rows", "some_rows"]
 
 
-def load_rows(folder: Path, view: str, split: str, *, limit: int | None = None) -> Dataset:
+def load_rows(
+    folder: Path, view: str, split: str, *, limit: int | None = None, columns: Sequence[str] | None = None
+) -> Dataset:
     """The rows of one split of one view, with `messages` and, where the dataset has them, `tools`.
+
+    Args:
+        folder: the dataset.
+        view: its config.
+        split: its split.
+        limit: maximum number of rows; None: all.
+        columns: those that it must have; default `messages`, or `prompt` and `completion`.
 
     Raises:
         DatasetError: the folder, the view, the split or the column is missing, or there is
@@ -43,8 +52,14 @@ def load_rows(folder: Path, view: str, split: str, *, limit: int | None = None) 
         raise DatasetError(f"view {view} of dataset {folder} has no split {split!r}: it has {known}")
     rows = splits[split]
     assert isinstance(rows, datasets.Dataset)
-    if "messages" not in rows.column_names and not {"prompt", "completion"} <= set(rows.column_names):
-        known = ", ".join(rows.column_names)
+    known = ", ".join(rows.column_names)
+    if columns is not None and not set(columns) <= set(rows.column_names):
+        raise DatasetError(f"view {view} of dataset {folder} lacks a column of {', '.join(columns)}: it has {known}")
+    if (
+        columns is None
+        and "messages" not in rows.column_names
+        and not {"prompt", "completion"} <= set(rows.column_names)
+    ):
         raise DatasetError(f"dataset {folder} has no column messages (nor prompt and completion): it has {known}")
     return rows if limit is None else rows.select(range(min(limit, len(rows))))
 
@@ -61,6 +76,11 @@ def _cache(folder: Path) -> Path:
     facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in shards]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     return Path(HF_DATASETS_CACHE) / f"gumshoe-{digest[:16]}"
+
+
+def some_rows(rows: Dataset) -> list[Mapping[str, Any]]:
+    """A few rows over the whole dataset."""
+    return list(conversations(rows.select(range(0, len(rows), max(1, len(rows) // 8)))))
 
 
 def conversations(rows: Dataset) -> Iterator[Mapping[str, Any]]:

@@ -8,11 +8,14 @@ from pathlib import Path
 from gumshoe.config import dump_config, load_config
 from gumshoe.errors import ConfigError
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
 
-__all__ = ["CHECKPOINTS", "TrainingFolder"]
+__all__ = ["CHECKPOINTS", "AnyConfig", "TrainingFolder"]
 
 CHECKPOINTS = "checkpoints"
+AnyConfig = TrainConfig | GrpoConfig | DpoConfig
+"""The configs of all kinds of training."""
 
 _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 """Fields that may change between a run and its continuation: they do not change what is learned."""
@@ -24,14 +27,14 @@ class TrainingFolder:
     config.yaml   the whole config          log.jsonl    losses, one entry a line
     checkpoints/  to go on from             loss.svg, loss.png (reward.svg, reward.png)
     rows/         what trains, as tokens; gone when training is done
-    adapters/     of methods lora and qlora, before they are merged
+    adapters/     where adapters were trained, before they are merged
     model/        the result; it is there when training is done
 
     Raises:
         ConfigError: the folder holds something else, or a run of another config.
     """
 
-    def __init__(self, config: TrainConfig | GrpoConfig) -> None:
+    def __init__(self, config: AnyConfig) -> None:
         self.path = Path(config.out)
         self.config_file = self.path / "config.yaml"
         self.log = self.path / "log.jsonl"
@@ -51,7 +54,7 @@ class TrainingFolder:
         found = [path for path in self.checkpoints.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
         return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
-    def _claim(self, config: TrainConfig | GrpoConfig) -> None:
+    def _claim(self, config: AnyConfig) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"out: {self.path} is a file: choose another folder")
         if self.config_file.is_file():
@@ -66,7 +69,7 @@ class TrainingFolder:
         except OSError as error:
             raise ConfigError(f"out: {self.path} cannot be written: {error.strerror or error}") from None
 
-    def _compare(self, config: TrainConfig | GrpoConfig) -> None:
+    def _compare(self, config: AnyConfig) -> None:
         try:
             earlier = load_config(type(config), self.config_file)
         except ConfigError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
-from gumshoe.train.data import conversations, load_rows
+from gumshoe.train.data import load_rows, some_rows
 from gumshoe.train.live import Arena, play
 from gumshoe.train.model import check_targets, load_model
 from gumshoe.train.preflight import Preflight, prepare
@@ -20,11 +20,10 @@ from gumshoe.train.render import Renderer
 from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
 from gumshoe.train.run_folder import TrainingFolder
 from gumshoe.train.starting_point import local_model, open_renderer
-from gumshoe.train.template import served_template
+from gumshoe.train.template import template_to_serve
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedTokenizerBase
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
@@ -156,7 +155,7 @@ def _judge(config: TrainConfig, ready: _Ready, arena: Arena | None) -> Callable[
     if arena is None or config.episodes is None:
         raise ConfigError("best: seeker needs live episodes: give a section episodes")
     section = config.episodes
-    template = _template_to_serve(ready.renderer.tokenizer, ready.renderer.template, ready.source)
+    template = template_to_serve(ready.renderer.tokenizer, ready.renderer.template, some_rows(ready.source))
 
     def judge(model: Any) -> float:
         generate = GreedyGenerator(model, ready.renderer.tokenizer, template, section.max_tokens)
@@ -195,43 +194,6 @@ def _best_entry(trainer: SFTTrainer) -> dict[str, float]:
     return next((entry for entry in entries if entry["step"] == best), entries[-1] if entries else {})
 
 
-def _template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Dataset) -> str:
-    """The model's own template where it renders as trained, else the trained one without its marks.
-
-    Raises:
-        ConfigError: neither does.
-    """
-    own = tokenizer.chat_template
-    for template in (own, served_template(marked), marked):
-        if isinstance(template, str) and all(_same(tokenizer, template, marked, row) for row in _some(rows)):
-            return template
-    raise ConfigError("the chat template renders different text without its generation marks")
-
-
-def _some(rows: Dataset) -> list[Mapping[str, Any]]:
-    """A few rows over the whole dataset."""
-    picked = rows.select(range(0, len(rows), max(1, len(rows) // 8)))
-    return list(conversations(picked))
-
-
-def _same(tokenizer: PreTrainedTokenizerBase, one: str, other: str, row: Mapping[str, Any]) -> bool:
-    """Whether both templates render the conversation alike, whole and up to each point where the model is asked."""
-    messages: list[dict[str, str]] = row["messages"]
-    cuts = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-
-    def rendered(template: str, end: int, ask: bool) -> object:
-        return tokenizer.apply_chat_template(
-            messages[:end],
-            tools=row.get("tools") or None,
-            chat_template=template,
-            add_generation_prompt=ask,
-            tokenize=False,
-        )
-
-    ends = [(len(messages), False), *((cut, True) for cut in cuts)]
-    return all(rendered(one, end, ask) == rendered(other, end, ask) for end, ask in ends)
-
-
 def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, ready: _Ready, outcome: Outcome) -> None:
     """Writes the result; model/ appears when it is whole."""
     from gumshoe.train.curve import draw_losses
@@ -242,7 +204,7 @@ def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, read
         return
     draw_losses(folder.log, folder.path)
     tokenizer = ready.renderer.tokenizer
-    tokenizer.chat_template = _template_to_serve(tokenizer, ready.renderer.template, ready.source)
+    tokenizer.chat_template = template_to_serve(tokenizer, ready.renderer.template, some_rows(ready.source))
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with put_in_place(folder.model) as fresh:
         if config.method != "full":

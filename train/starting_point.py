@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations
+from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.gguf import is_gguf, unpack
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.render import Renderer
@@ -23,7 +24,7 @@ def local_model(model: str) -> str:
     return str(unpack(Path(model).expanduser())) if is_gguf(model) else model
 
 
-def open_renderer(config: TrainConfig, rows: Dataset) -> Renderer:
+def open_renderer(config: TrainConfig | DpoConfig, rows: Dataset) -> Renderer:
     """Renders rows for the config's model, with the config's chat template or the model's own.
 
     Raises:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["check_tools", "read_template", "served_template", "training_template"]
+__all__ = ["check_tools", "read_template", "served_template", "template_to_serve", "training_template"]
 
 _BUNDLED = Path(__file__).parent / "templates"
 _COMMENT_OR_MARK = re.compile(r"\{#(-?).*?(-?)#\}|\{%(-?)\s*(?:end)?generation\s*(-?)%\}", re.DOTALL)
@@ -85,3 +86,39 @@ def served_template(marked: str) -> str:
         return f"{{#{match[1] or match[3] or ''} {match[2] or match[4] or ''}#}}"
 
     return _COMMENT_OR_MARK.sub(emptied, marked)
+
+
+def template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The model's own template where it renders as trained, else the trained one without its marks.
+
+    Args:
+        tokenizer: tokenizer of the model.
+        marked: the template that is trained.
+        rows: some conversations, with `messages` and perhaps `tools`.
+
+    Raises:
+        ConfigError: neither does.
+    """
+    own = tokenizer.chat_template
+    for template in (own, served_template(marked), marked):
+        if isinstance(template, str) and all(_same(tokenizer, template, marked, row) for row in rows):
+            return template
+    raise ConfigError("the chat template renders different text without its generation marks")
+
+
+def _same(tokenizer: PreTrainedTokenizerBase, one: str, other: str, row: Mapping[str, Any]) -> bool:
+    """Whether both templates render the conversation alike, whole and up to each point where the model is asked."""
+    messages: list[dict[str, str]] = row["messages"]
+    cuts = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+
+    def rendered(template: str, end: int, ask: bool) -> object:
+        return tokenizer.apply_chat_template(
+            messages[:end],
+            tools=row.get("tools") or None,
+            chat_template=template,
+            add_generation_prompt=ask,
+            tokenize=False,
+        )
+
+    ends = [(len(messages), False), *((cut, True) for cut in cuts)]
+    return all(rendered(one, end, ask) == rendered(other, end, ask) for end, ask in ends)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,11 @@ VIEW_MEANINGS = {
     "seeker": "information seeking up to the first edit, closed by a `report` whose findings quote the observations.",
     "agent_decisions": "a row for each turn of an episode: `prompt` is what it was shown, `completion` the turn.",
     "seeker_decisions": "a row for each turn of `seeker`: `prompt` is what was seen before it, `completion` the turn.",
+    "preferences": "two decisions tried in one place: `chosen` was worth more than `rejected`, by what followed them "
+    "(`chosen_value`, `rejected_value`: the mean outcome of `..._count` episodes). The columns are those of TRL's DPO.",
+    "steps_scored": "an episode with a label a step, in TRL's format for stepwise supervision: `values` is the mean "
+    "outcome of the `counts` episodes that went through the step, `advantages` what that is above the other decisions "
+    "tried in its place, `labels` whether it is 0.5 or more. A text begins with what came back from the step before.",
 }
 
 
@@ -62,20 +67,30 @@ class Statistics:
         self.projects.setdefault(split, set()).add(str(row["project"]))
         self.stops[trajectory.stop.value] += 1
         self.policies[f"{trajectory.policy.kind} {trajectory.policy.model}".strip()] += 1
-        messages = row["messages"] if "messages" in row else [*row["prompt"], *row["completion"]]
+        messages = _messages(row, trajectory)
         self.turns[sum(message["role"] == "assistant" for message in messages)] += 1
         characters = sum(len(message["content"]) for message in messages)
         self.characters += characters
         self.tokens[characters // CHARACTERS_A_TOKEN // TOKENS_A_BAR] += 1
-        self.decisions.update(_decisions(row))
-        self.outcomes[OUTCOMES[row["resolved"]]] += 1
+        self.decisions.update(_decisions(row, trajectory))
+        self.outcomes[OUTCOMES[trajectory.resolved]] += 1
         self.tools.update(call["function"]["name"] for message in messages for call in message.get("tool_calls", ()))
 
 
-def _decisions(row: Mapping[str, Any]) -> list[str]:
+def _messages(row: Mapping[str, Any], trajectory: Trajectory) -> Sequence[Mapping[str, Any]]:
+    """The conversation of a row: its own, what was chosen after a prompt, or, of a row of texts, the trajectory's."""
+    if "messages" in row:
+        return row["messages"]
+    if isinstance(row["prompt"], str):
+        return [message.as_openai() for message in trajectory.messages]
+    return [*row["prompt"], *(row["chosen"] if "chosen" in row else row["completion"])]
+
+
+def _decisions(row: Mapping[str, Any], trajectory: Trajectory) -> list[str]:
     """What each turn of a row was for, by the tools it called."""
     if "steps" not in row:
-        return [row["decision"] or "none"]
+        kinds = [row["decision"]] if "decision" in row else [step.decision for step in trajectory.steps]
+        return [kind or "none" for kind in kinds]
     return list({entry["step"]: entry["decision"] or "none" for entry in row["steps"]}.values())
 
 

@@ -21,6 +21,7 @@ from gumshoe.collect.export.rows import (
 )
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects, is_held_out_bug, split_of
+from gumshoe.collect.export.trees import PREFERENCE_COLUMNS, SCORED_COLUMNS, TREE_VIEWS, TreeRows
 from gumshoe.collect.export.writer import ShardWriter
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
@@ -29,7 +30,7 @@ from gumshoe.storage import new_folder
 
 __all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
 
-VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions")
+VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions", *TREE_VIEWS)
 DEFAULT_VIEWS = ("agent", "seeker")
 RowMaker = Callable[[Trajectory], list[dict[str, Any]]]
 
@@ -54,7 +55,8 @@ def export_runs(
 ) -> ExportResult:
     """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
 
-    Reads each run twice, a trajectory at a time: memory does not grow with the runs.
+    Reads each run twice, and twice more for the views of trees, a trajectory at a time: memory does not grow with the
+    runs, but for what is kept of each decision that was tried beside others.
 
     Args:
         runs: run folders.
@@ -62,7 +64,8 @@ def export_runs(
         views: of `VIEWS`; those of decisions have a row for each turn.
         test_share: share of the projects whose rows make the test split.
         unresolved: also export episodes that did not resolve their task. Without it, the agent views hold episodes
-            that did, or that nobody judged; those of the seeker only ones that did, besides a seeker's own.
+            that did, or that nobody judged; those of the seeker only ones that did, besides a seeker's own. The views
+            of trees always hold what failed, too.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
         licence: identifier for the card.
 
@@ -74,7 +77,10 @@ def export_runs(
     held_out = held_out_projects(projects, test_share)
     seeker = SeekerView(unresolved=unresolved)
     wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
+    trees = TreeRows(lambda: _all(runs)) if set(views) & set(TREE_VIEWS) else TreeRows(tuple)
     makers: dict[str, RowMaker] = {
+        "preferences": lambda trajectory: list(trees.preferences(trajectory)),
+        "steps_scored": lambda trajectory: [trees.scored(trajectory)],
         "agent": lambda trajectory: [agent_row(_whole(wanted(trajectory)))],
         "agent_decisions": lambda trajectory: list(agent_decision_rows(wanted(trajectory))),
         "seeker": lambda trajectory: [seeker.row(_whole(trajectory))],
@@ -148,7 +154,8 @@ def _whole(trajectory: Trajectory) -> Trajectory:
 
 def columns_of(view: str) -> dict[str, str]:
     """The columns of a view, with their kinds."""
-    return DECISION_COLUMNS if view.endswith("_decisions") else COLUMNS
+    own = {"preferences": PREFERENCE_COLUMNS, "steps_scored": SCORED_COLUMNS}
+    return own.get(view, DECISION_COLUMNS if view.endswith("_decisions") else COLUMNS)
 
 
 def _with_run(runs: Sequence[Path]) -> Iterator[tuple[Path, Trajectory]]:

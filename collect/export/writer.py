@@ -28,7 +28,12 @@ def features(columns: Mapping[str, str] = COLUMNS) -> Features:
         "bool": Value("bool"),
         "int": Value("int64"),
         "json": Json(),
+        "float": Value("float64"),
         "list of json": List(Json()),
+        "list of string": List(Value("string")),
+        "list of bool": List(Value("bool")),
+        "list of int": List(Value("int64")),
+        "list of float": List(Value("float64")),
     }
     return Features({name: types[kind] for name, kind in columns.items()})
 

@@ -20,6 +20,7 @@ CONFIGS: Mapping[str, str] = {
     "eval": "gumshoe.eval.config:EvalConfig",
     "train": "gumshoe.train.config:TrainConfig",
     "grpo": "gumshoe.train.grpo_config:GrpoConfig",
+    "dpo": "gumshoe.train.dpo_config:DpoConfig",
     "harvest": "gumshoe.env.harvest.config:HarvestConfig",
     "synth": "gumshoe.env.synth.config:SynthConfig",
 }
@@ -31,7 +32,8 @@ examples:
   gumshoe config train --markdown         the same as a Markdown table
   gumshoe config eval --schema            JSON Schema, for editors that complete YAML
 
-grpo is the config of `gumshoe train --method grpo`. Set a key in a YAML file, or with -p KEY=VALUE.
+grpo and dpo are the configs of `gumshoe train --method grpo` and `--method dpo`. Set a key in a YAML file, or with
+-p KEY=VALUE.
 """
 
 Schema = Mapping[str, Any]

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from gumshoe.config import load_config
 from gumshoe.errors import ConfigError
+from gumshoe.train.commands.methods import read_config
 from gumshoe.train.commands.train import quieten
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.dpo_config import DpoConfig
 
 if TYPE_CHECKING:
+    from gumshoe.train.pairs import Pair
     from gumshoe.train.preflight import Preflight
     from gumshoe.train.sampled import Drift
 
@@ -48,8 +50,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Renders all rows, shows what trains, then checks."""
-    config = load_config(TrainConfig, arguments.config, arguments.param)
+    config = read_config(arguments.config, arguments.param)
     quieten()
+    if isinstance(config, DpoConfig):
+        return _pairs(config, arguments)
+    if not isinstance(config, TrainConfig):
+        raise ConfigError(f"preflight looks at a dataset, and method: {config.method} has none")
+    return _rows(config, arguments)
+
+
+def _rows(config: TrainConfig, arguments: argparse.Namespace) -> int:
     from gumshoe.train.data import load_rows
     from gumshoe.train.mask import mask_html, mask_text
     from gumshoe.train.preflight import prepare, rendered_row
@@ -71,13 +81,53 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(_lengths(report))
     if arguments.html is not None:
         note = f"{len(shown)} of {len(report.rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
-        try:
-            arguments.html.write_text(mask_html(renderer, shown, note), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"--html: {arguments.html} cannot be written: {error.strerror or error}") from None
+        _write(arguments.html, mask_html(renderer, shown, note))
         console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
     report.check(config.too_long)
     return 0
+
+
+def _pairs(config: DpoConfig, arguments: argparse.Namespace) -> int:
+    """What is compared in a pair, decision by decision."""
+    from gumshoe.train.data import conversations
+    from gumshoe.train.dpo import load_pairs
+    from gumshoe.train.mask import mask_html, mask_text
+    from gumshoe.train.pairs import fitting_pairs, pair_of
+    from gumshoe.train.starting_point import open_renderer
+
+    rows = load_pairs(config, config.train_split)
+    if not 0 <= arguments.row < len(rows):
+        raise ConfigError(f"--row: there is no row {arguments.row}, the rows are 0 to {len(rows) - 1}")
+    renderer = open_renderer(config, rows)
+    pairs = [pair_of(row, renderer) for row in conversations(rows)]
+    console = Console(highlight=False)
+    for name, rendered in pairs[arguments.row].sides():
+        console.print(f"{name}:")
+        console.print(mask_text(renderer, rendered), soft_wrap=True)
+    console.print(_pairs_summary(pairs, config.max_length))
+    if arguments.html is not None:
+        shown = [(f"{pair.id} {name}", side) for pair in pairs[: arguments.rows] for name, side in pair.sides()]
+        note = f"{len(shown) // 2} of {len(pairs)} pairs of {config.dataset}, {config.view}, {config.train_split}."
+        _write(arguments.html, mask_html(renderer, shown, note))
+        console.print(f"masks of {len(shown) // 2} pairs: {arguments.html}", soft_wrap=True)
+    fitting_pairs(pairs, config.max_length, config.too_long)
+    return 0
+
+
+def _pairs_summary(pairs: Sequence[Pair], max_length: int) -> Table:
+    table = Table("tokens", "all", "shortest", "median", "longest", title=f"{len(pairs)} pairs")
+    for name in ("prompt", "chosen", "rejected"):
+        counts = [len(getattr(pair, name)) for pair in pairs]
+        table.add_row(name, f"{sum(counts):,}", *_spread(counts))
+    table.add_row(f"pairs over {max_length}", str(sum(pair.length > max_length for pair in pairs)))
+    return table
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--html: {path} cannot be written: {error.strerror or error}") from None
 
 
 def _summary(report: Preflight) -> Table:

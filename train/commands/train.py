@@ -10,11 +10,13 @@ import sys
 import warnings
 from pathlib import Path
 
-from gumshoe.config import apply_overrides, find_config, load_config, read_yaml
+from gumshoe.config import find_config, read_yaml
 from gumshoe.errors import ConfigError
+from gumshoe.train.commands.methods import read_config
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
-from gumshoe.train.run_folder import TrainingFolder
+from gumshoe.train.run_folder import AnyConfig, TrainingFolder
 
 __all__ = ["configure", "quieten", "run"]
 
@@ -25,6 +27,7 @@ examples:
   gumshoe train configs/train/qwen3-4b.yaml --estimate --device h100-80gb
   gumshoe train configs/train/qwen3-30b-a3b.yaml --accelerate configs/accelerate/fsdp2.yaml --processes 8
   gumshoe train configs/train/grpo.yaml --method grpo
+  gumshoe train configs/train/dpo.yaml -p dataset=datasets/trees
 
 Run the same command again to resume from the newest checkpoint. The result is in OUT/model.
 """
@@ -35,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
-    parser.add_argument("--method", help="full, lora, qlora, or grpo (default: as the config says)")
+    parser.add_argument("--method", help="full, lora, qlora, dpo or grpo (default: as the config says)")
     parser.add_argument(
         "--resume", type=Path, metavar="CHECKPOINT", help="resume from it (default: the newest, if any)"
     )
@@ -51,7 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains and prints where everything is."""
-    config = _config(arguments)
+    overrides = [*arguments.param, *([f"method={arguments.method}"] if arguments.method else [])]
+    config = read_config(arguments.config, overrides)
     if arguments.estimate:
         return _estimate(config, arguments)
     resume: Path | None = arguments.resume
@@ -63,15 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         quieten()
     if isinstance(config, GrpoConfig):
         return _reinforce(config, resume)
+    if isinstance(config, DpoConfig):
+        return _prefer(config, resume)
     return _fine_tune(config, resume)
-
-
-def _config(arguments: argparse.Namespace) -> TrainConfig | GrpoConfig:
-    """The config of the kind that its method asks for. Raises ConfigError."""
-    overrides = [*arguments.param, *([f"method={arguments.method}"] if arguments.method else [])]
-    method = apply_overrides(read_yaml(arguments.config), overrides).get("method")
-    model = GrpoConfig if method == "grpo" else TrainConfig
-    return load_config(model, arguments.config, overrides)
 
 
 def _fine_tune(config: TrainConfig, resume: Path | None) -> int:
@@ -113,6 +111,25 @@ def _reinforce(config: GrpoConfig, resume: Path | None) -> int:
     return 0
 
 
+def _prefer(config: DpoConfig, resume: Path | None) -> int:
+    from gumshoe.train.dpo import train_dpo
+
+    result = train_dpo(config, resume=resume)
+    outcome = result.outcome
+    if outcome is None:
+        return _done_already(result.model, config.out)
+    if not _is_main_process():
+        return 0
+    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
+    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
+    print(f"{outcome.pairs} pairs{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens compared")
+    print(f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}")
+    if outcome.accuracy is not None:
+        print(f"the better decision gained more in {outcome.accuracy:.0%} of the pairs logged last")
+    print(f"model  {result.model}\nlosses {result.log}, {Path(config.out) / 'loss.svg'}")
+    return 0
+
+
 def _done_already(model: Path, out: str) -> int:
     if _is_main_process():
         print(f"{model} is trained already: give another out, or delete {out}")
@@ -124,7 +141,7 @@ def _is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> int:
+def _launch(arguments: argparse.Namespace, config: AnyConfig) -> int:
     """Starts this command again in several processes. Errors found early are reported once, before they start."""
     accelerate = find_config(arguments.accelerate)
     if not accelerate.is_file():
@@ -152,11 +169,11 @@ def _launch(arguments: argparse.Namespace, config: TrainConfig | GrpoConfig) -> 
     return subprocess.run([*command, *(["--verbose"] if arguments.verbose else [])], check=False).returncode
 
 
-def _estimate(config: TrainConfig | GrpoConfig, arguments: argparse.Namespace) -> int:
+def _estimate(config: AnyConfig, arguments: argparse.Namespace) -> int:
     from gumshoe.train.estimate import DEVICES, as_table, estimate
 
-    if isinstance(config, GrpoConfig):
-        raise ConfigError("--estimate is for fine-tuning: the time of GRPO depends on the episodes")
+    if not isinstance(config, TrainConfig):
+        raise ConfigError(f"--estimate is for supervised fine-tuning, not for method: {config.method}")
     device = DEVICES.get(arguments.device)
     if device is None:
         raise ConfigError(f"--device {arguments.device!r} is not known; known are {', '.join(DEVICES)}")

@@ -1,0 +1,179 @@
+"""Rows that say what decisions were worth: pairs of decisions tried in one place, and episodes with a label a step.
+
+Both are made of episodes that failed as well as of those that did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from gumshoe.collect.chat import as_text_chat
+from gumshoe.collect.elision import shown
+from gumshoe.collect.export.rows import COLUMNS, make_row
+from gumshoe.collect.export.seeker import Dropped
+from gumshoe.collect.tree import DecisionValue, Trees, node_of
+from gumshoe.protocols import call_key
+from gumshoe.records import Step, Trajectory
+
+__all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
+
+TREE_VIEWS = ("preferences", "steps_scored")
+SUCCEEDS = 0.5
+"""A step is labelled as good where what followed it came to this much on average, or more."""
+
+_SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "task_tags", "provenance")
+_COMMON = {name: COLUMNS[name] for name in _SHARED} | {"episode": "string"}
+PREFERENCE_COLUMNS: dict[str, str] = {
+    **_COMMON,
+    "step": "int",
+    "decision": "string",
+    "prompt": "list of json",
+    "chosen": "list of json",
+    "rejected": "list of json",
+    "tools": "list of json",
+    "chosen_value": "float",
+    "rejected_value": "float",
+    "chosen_count": "int",
+    "rejected_count": "int",
+}
+"""Columns of the pairs: those that TRL's DPO trainer reads, and what they were chosen by."""
+SCORED_COLUMNS: dict[str, str] = {
+    **_COMMON,
+    "resolved": COLUMNS["resolved"],
+    "prompt": "string",
+    "completions": "list of string",
+    "labels": "list of bool",
+    "values": "list of float",
+    "counts": "list of int",
+    "advantages": "list of float",
+}
+"""Columns of the labelled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A decision that was tried beside others, as it was written."""
+
+    message: dict[str, Any]
+    calls: tuple[str, ...]
+    kind: str | None
+
+
+class TreeRows:
+    """Makes the rows of both views.
+
+    Args:
+        read: gives all trajectories, one at a time, each time that it is called.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[Trajectory]]) -> None:
+        self._trees = Trees(node_of(trajectory) for trajectory in read())
+        self._tried: dict[Place, _Tried] = {}
+        for trajectory in read():
+            self._tried |= {(trajectory.id, step.index): _tried(step) for step in self._compared(trajectory)}
+
+    def preferences(self, trajectory: Trajectory) -> Iterator[dict[str, Any]]:
+        """A row for each two decisions tried in one place of a trajectory that differ in value, the better one chosen.
+
+        Raises:
+            Dropped: nothing was tried beside it, or nothing that differs.
+        """
+        places = sorted({child.start for child in self._trees.branches(trajectory.id)})
+        if not places:
+            raise Dropped("no decision of its own branches")
+        rows = [row for step in places for row in self._pairs(trajectory, step)]
+        if not rows:
+            raise Dropped("no decision was worth more than another")
+        yield from rows
+
+    def scored(self, trajectory: Trajectory) -> dict[str, Any]:
+        """The row of an episode with a label a step. Raises Dropped where none of its steps has a value."""
+        if any(step.elided for step in trajectory.steps):
+            raise Dropped("old observations were left out")
+        values = [self._value(trajectory, step.index) for step in trajectory.steps]
+        if not values or any(value.value is None for value in values):
+            raise Dropped("no outcome")
+        prompt, completions = _as_steps(trajectory)
+        known = [value.value or 0.0 for value in values]
+        return {
+            **_shared(trajectory),
+            "resolved": trajectory.resolved,
+            "prompt": prompt,
+            "completions": completions,
+            "labels": [value >= SUCCEEDS for value in known],
+            "values": known,
+            "counts": [value.count for value in values],
+            "advantages": [value.advantage for value in values],
+        }
+
+    def _compared(self, trajectory: Trajectory) -> list[Step]:
+        """The steps of a trajectory beside which others were tried."""
+        places = {child.start for child in self._trees.branches(trajectory.id)}
+        own = {trajectory.branch.step} if trajectory.branch is not None else set[int]()
+        return [step for step in trajectory.steps if step.index in places | own]
+
+    def _pairs(self, trajectory: Trajectory, step: int) -> Iterator[dict[str, Any]]:
+        tried = [one for one in self._trees.siblings(trajectory.id, step) if one in self._tried]
+        numbered = [(number, one, *self._trees.value(*one)) for number, one in enumerate(tried)]
+        at = trajectory.steps[step]
+        prompt = shown(trajectory.messages[: at.message_index], at.elided)
+        for left, right in combinations(numbered, 2):
+            if left[2] is None or right[2] is None or left[2] == right[2]:
+                continue
+            (good, better, high, goods), (bad, worse, low, bads) = (
+                (left, right) if left[2] > right[2] else (right, left)
+            )
+            chosen, rejected = self._tried[better], self._tried[worse]
+            if chosen.calls == rejected.calls:
+                continue
+            yield {
+                **_shared(trajectory),
+                "id": f"{trajectory.id}/{step}/{good}>{bad}",
+                "step": step,
+                "decision": chosen.kind,
+                "prompt": [message.as_openai(arguments_as_text=False) for message in prompt],
+                "chosen": [chosen.message],
+                "rejected": [rejected.message],
+                "tools": [tool.as_openai() for tool in trajectory.tools],
+                "chosen_value": high,
+                "rejected_value": low,
+                "chosen_count": goods,
+                "rejected_count": bads,
+            }
+
+    def _value(self, trajectory: Trajectory, step: int) -> DecisionValue:
+        """Of any step of a trajectory, those of its parents included."""
+        owner = self._trees.nodes[trajectory.id]
+        while step < owner.start and owner.branch is not None and owner.branch.parent in self._trees.nodes:
+            owner = self._trees.nodes[owner.branch.parent]
+        return self._trees.decision(owner.id, step)
+
+
+def _tried(step: Step) -> _Tried:
+    message = step.completion.as_message().as_openai(arguments_as_text=False)
+    calls = tuple(call_key(call) for call in step.tool_calls)
+    return _Tried(message, calls, step.decision.value if step.decision else None)
+
+
+def _shared(trajectory: Trajectory) -> dict[str, Any]:
+    row = make_row(trajectory, messages=(), tools=(), steps=(), pack=None, patch="")
+    return {**{name: row[name] for name in _SHARED}, "episode": trajectory.id}
+
+
+def _as_steps(trajectory: Trajectory) -> tuple[str, list[str]]:
+    """The prompt, and a text for each turn: what came back from the turn before it, then the turn."""
+    parts: list[str] = []
+    texts: list[str] = []
+    for message in as_text_chat(trajectory.messages, trajectory.tools):
+        parts.append(message["content"])
+        if message["role"] == "assistant":
+            texts.append("\n".join(parts))
+            parts = []
+    first = next(index for index, message in enumerate(trajectory.messages) if message.role == "assistant")
+    prompt = "\n".join(message["content"] for message in as_text_chat(trajectory.messages[:first], trajectory.tools))
+    return prompt, [texts[0].removeprefix(prompt).lstrip("\n"), *texts[1:]]

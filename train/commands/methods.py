@@ -1,0 +1,21 @@
+"""Which kind of config a file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gumshoe.config import apply_overrides, load_config, read_yaml
+from gumshoe.train.config import TrainConfig
+from gumshoe.train.dpo_config import DpoConfig
+from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.run_folder import AnyConfig
+
+__all__ = ["read_config"]
+
+
+def read_config(path: Path, overrides: Sequence[str]) -> AnyConfig:
+    """The config of the kind that its method asks for. Raises ConfigError."""
+    method = apply_overrides(read_yaml(path), overrides).get("method")
+    kinds: dict[object, type[AnyConfig]] = {"grpo": GrpoConfig, "dpo": DpoConfig}
+    return load_config(kinds.get(method, TrainConfig), path, overrides)
