@@ -18,15 +18,14 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import docker
 import pexpect.fdpexpect
 from docker.errors import DockerException
+from env_report import BARE_BESIDE, VERDICT, goals, show
 from rich.console import Console
-from rich.table import Table
 
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
@@ -37,9 +36,7 @@ from gumshoe.records import Oracle, Task, ToolCall
 
 Times = list[float]
 BACKENDS = ("docker", "podman", "bubblewrap", "local")
-TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "bash", "rewrite", "report", "submit")
-VERDICT, BARE_BESIDE = "verdict", "bare test command, beside the verdict"
-QUICK = ("view", "listdir", "grep", "bash true", "pdb p")
+TOOLS = ("listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "bash", "rewrite", "report", "submit")
 FILE, LINE, FIX = "buildplan/graph.py", 55, "        return list(self._orders[target])"
 ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 REPORT: dict[str, Any] = {
@@ -47,21 +44,6 @@ REPORT: dict[str, Any] = {
     "findings": [],
     "hypothesis": "a shared list",
 }
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is wanted of one figure."""
-
-    name: str
-    reached: float
-    wanted: float
-    at_least: bool
-
-    @property
-    def met(self) -> bool:
-        """Whether the figure is good enough."""
-        return self.reached >= self.wanted if self.at_least else self.reached <= self.wanted
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -150,7 +132,7 @@ def quick_times(task: Task, config: SandboxConfig, repeats: int, beside: Mapping
         times = in_turns(repeats, **quick, **beside)
         moving = {
             "pdb n": lambda: call(env, "pdb", command="n"),
-            "pdb restart, c": lambda: call(env, "pdb", command="restart\nc"),
+            "snapshot and restore, paused": lambda: env.restore(env.snapshot()),
         }
         return {**times, **in_turns(max(5, repeats // 10), **moving)}
 
@@ -159,12 +141,20 @@ def test_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Tim
     """Seconds of what runs the tests, in turns with the bare test command in the same sandbox."""
     with episode_env(task, config) as env:
         env.reset(seed=0)
+        failing = [
+            *task.entrypoint,
+            *(each.id for each in env.workspace.run_tests().outcomes if each.outcome == "failed"),
+        ]
+        variants = [{"path": FILE, "line": LINE, "do": f"n = {number}"} for number in range(8)]
         return in_turns(
             repeats,
             **{
                 "bare test command": lambda: env.sandbox.run(task.entrypoint),
+                "one failing test": lambda: env.sandbox.run(failing),
                 "eval": lambda: call(env, "eval"),
                 "suspects": lambda: call(env, "suspects"),
+                "whatif, 8 variants": lambda: call(env, "whatif", variants=variants),
+                "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {FILE}:{LINE}\nc"),
             },
         )
 
@@ -284,58 +274,15 @@ def measure(
     }
     return {
         "operations": {name: summary(seconds) for name, seconds in times.items()},
-        "episodes_per_minute": {str(count): episodes_per_minute(task, config, count) for count in workers},
+        "episodes_per_minute": {
+            f"{count} workers{', no test server' * (not server)}": episodes_per_minute(
+                task, config.model_copy(update={"test_server": server}), count
+            )
+            for count in workers
+            for server in (True, False)
+        },
         "memory_mb_16_open": memory,
     }
-
-
-def goals(backends: Mapping[str, Any]) -> list[Goal]:
-    """The goals, as far as what they are about was measured."""
-    found: list[Goal] = []
-    part = backends.get("docker")
-    if part is not None:
-        median = {name: figures["median_ms"] for name, figures in part["operations"].items()}
-        for name in QUICK:
-            found.append(Goal(f"docker exec / {name}", median["docker exec"] / median[name], 20, at_least=True))
-        found.append(Goal("eval / bare test command", median["eval"] / median["bare test command"], 1.1, False))
-        found.append(Goal("pooled reset / cold reset", median["pooled reset"] / median["cold reset"], 0.2, False))
-    for name, part in backends.items():
-        if VERDICT in part["operations"]:
-            whole, bare = (part["operations"][row]["median_ms"] for row in (VERDICT, BARE_BESIDE))
-            found.append(Goal(f"verdict less the bare test command, ms, {name}", whole - bare, 30, at_least=False))
-        found.append(Goal(f"host MB, 16 open, {name}", part["memory_mb_16_open"], 120, at_least=False))
-    return found
-
-
-def show(backends: Mapping[str, Any], console: Console) -> None:
-    """The table, and the goals."""
-    table = Table("operation", title="median / p95 in ms, and in brackets docker exec / median")
-    for backend in backends:
-        table.add_column(backend, justify="right")
-    parts = list(backends.values())
-    exec_ms = next((part["operations"]["docker exec"]["median_ms"] for part in parts if _has_exec(part)), None)
-    for name in dict.fromkeys(name for part in parts for name in part["operations"]):
-        table.add_row(name, *(_cell(part["operations"].get(name), exec_ms) for part in parts))
-    for count in parts[0]["episodes_per_minute"]:
-        cells = [f"{part['episodes_per_minute'][count]:.0f}" for part in parts]
-        table.add_row(f"episodes a minute, {count} workers", *cells)
-    table.add_row("host MB, 16 sandboxes open", *(f"{part['memory_mb_16_open']:.0f}" for part in parts))
-    console.print(table)
-    for goal in goals(backends):
-        verdict = "[green]met[/]" if goal.met else "[red]missed[/]"
-        sign = "at least" if goal.at_least else "at most"
-        console.print(f"{verdict}  {goal.name}: {goal.reached:.3g} ({sign} {goal.wanted:g})", highlight=False)
-
-
-def _has_exec(part: Mapping[str, Any]) -> bool:
-    return "docker exec" in part["operations"]
-
-
-def _cell(figures: Mapping[str, float] | None, exec_ms: float | None) -> str:
-    if figures is None:
-        return ""
-    text = f"{figures['median_ms']:.2f} / {figures['p95_ms']:.2f}"
-    return text if exec_ms is None else f"{text} ({exec_ms / figures['median_ms']:.3g}x)"
 
 
 def main() -> int:

@@ -50,6 +50,11 @@ class SandboxConfig(Config):
         ge=0,
         description="sandboxes kept warm for the next tasks, and as many for verdicts (not local); 0 starts each anew",
     )
+    test_server: bool = Field(
+        default=True,
+        description="fork test runs of the tools, and the debugger, from a process that has loaded the test runner; "
+        "false starts an interpreter for each",
+    )
     keep_git_future: bool = Field(
         default=False, description="leave branches, stashes and objects later than HEAD in a git repository"
     )

@@ -39,8 +39,10 @@ DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 
 
 class _Kept(NamedTuple):
-    """What a snapshot holds beside the files."""
+    """What a snapshot holds: the name of the files' one, what the tools keep, by their names, and the rest."""
 
+    files: str
+    tools: dict[str, object]
     calls: int
     elapsed_s: float
     stop: StopReason | None
@@ -159,19 +161,23 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         return text, reward, self.stop is not None and not truncated, truncated, info
 
     def snapshot(self) -> str:
-        """Keeps the episode as it is now: the workspace's files, the calls made and the time used.
+        """Keeps the episode as it is now: files, breakpoints, the paused program of the debugger, the shell's working
+        folder and exported variables, the calls made and the time used.
 
         The name is good for `restore` until the next `reset`.
         """
-        name = f"{self.workspace.snapshot()}.{len(self._kept)}"
-        self._kept[name] = _Kept(self._calls, time.monotonic() - self._started, self.stop, self.context_pack)
+        name = f"snapshot-{len(self._kept)}"
+        files, tools = self.workspace.snapshot(), self.toolbox.snapshot(self.workspace)
+        elapsed_s = time.monotonic() - self._started
+        self._kept[name] = _Kept(files, tools, self._calls, elapsed_s, self.stop, self.context_pack)
         return name
 
     def restore(self, snapshot: str) -> None:
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
-        The tools are told what changed, so breakpoints follow and a debugged program starts anew. An episode that has
-        ended since goes on; the limits on calls and time count from where the snapshot was made.
+        The debugger's program is paused where it was, unless it had threads: then it starts anew. What a shell runs in
+        the background, and its variables that are not exported, are lost. An episode that has ended since goes on; the
+        limits on calls and time count from where the snapshot was made.
 
         Raises:
             SandboxError: there is no such snapshot.
@@ -179,8 +185,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         kept = self._kept.get(snapshot)
         if kept is None:
             raise SandboxError(f"the snapshot cannot be used: there is no {snapshot!r}")
-        for edit in self.workspace.restore(snapshot.rpartition(".")[0]):
+        for edit in self.workspace.restore(kept.files):
             self.toolbox.on_edit(edit, self.workspace)
+        self.toolbox.restore(kept.tools, self.workspace)
         self.verdict = None
         del self.toolbox.history[kept.calls :]
         self._calls, self._started = kept.calls, time.monotonic() - kept.elapsed_s

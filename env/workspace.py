@@ -102,7 +102,11 @@ class Workspace:
         ]
 
     def run_tests(
-        self, timeout: float | None = None, *, plugins: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        timeout: float | None = None,
+        *,
+        plugins: Mapping[str, Mapping[str, str]] | None = None,
+        warm: bool = False,
     ) -> TestRun:
         """Puts the read-only files and our pytest plugin back, then runs the entrypoint.
 
@@ -111,6 +115,7 @@ class Workspace:
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
             plugins: injected modules that pytest is to load too, each with the environment variables that it reads.
+            warm: whether it may be a fork of the test server; not for verdicts.
 
         Raises:
             ToolFailure: the files cannot be put back, because of what programs have done to the workspace or its disk.
@@ -133,6 +138,7 @@ class Workspace:
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,
+            warm=warm,
         )
         return TestRun(result=result, outcomes=self._outcomes(record, result))
 

@@ -110,6 +110,12 @@ class BaseTool:
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
         """The tests were run."""
 
+    def snapshot(self, workspace: Workspace) -> object:
+        """What `restore` needs to make the tool what it is now."""
+
+    def restore(self, state: Any, workspace: Workspace) -> None:
+        """Goes back to a snapshot of this episode. The files have gone back already, and `on_edit` was told."""
+
     def close(self) -> None:
         """Ends what the tool started. Idempotent."""
 

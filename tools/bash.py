@@ -17,6 +17,7 @@ __all__ = ["Bash"]
 
 _OUTPUT_LIMIT = 4000
 _LONG = 2000
+_KEPT = ("exports", "cwd")
 _SPECIAL = re.compile(rb"[^\w ./:;,=+()<>|&*?'$#@!^~\[\]{}-]", re.ASCII)
 _ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "PS1": ""}
 
@@ -68,6 +69,7 @@ class Bash(BaseTool):
     def __init__(self) -> None:
         super().__init__()
         self._session: Session | None = None
+        self._calls = 0
 
     def run(self, workspace: Workspace, command: str) -> Observation:
         """Run a shell command. Working folder and exported variables last.
@@ -77,6 +79,7 @@ class Bash(BaseTool):
         """
         if "\0" in command:
             raise ToolFailure("bad_arguments", "the command holds a zero byte")
+        self._calls += 1
         sandbox = workspace.sandbox
         folder = _folder(workspace)
         if self._session is None:
@@ -106,10 +109,38 @@ class Bash(BaseTool):
         data = {"exit_code": exit_code, "timed_out": reply.timed_out}
         return self.observe("\n".join(lines) or "no output", data, truncated=truncated or reply.truncated)
 
+    def snapshot(self, workspace: Workspace) -> object:
+        """The working folder and the exported variables, and at which call."""
+        return self._calls, {name: self._kept(workspace, name) for name in _KEPT}
+
+    def restore(self, state: tuple[int, dict[str, bytes | None]], workspace: Workspace) -> None:
+        """Has the next call begin in a new shell with that folder and these variables; the same one where it has run
+        nothing since.
+        """
+        calls, kept = state
+        if calls == self._calls:
+            return
+        self.close()
+        self._calls += 1
+        for name, data in kept.items():
+            path = f"{_folder(workspace)}/{name}"
+            if data is not None:
+                workspace.sandbox.write_file(path, data, inside=False)
+            elif self._kept(workspace, name) is not None:
+                workspace.sandbox.remove_file(path, inside=False)
+
+    def _kept(self, workspace: Workspace, name: str) -> bytes | None:
+        """A file that the shell keeps for the one after it; None where it has run nothing yet."""
+        try:
+            return workspace.sandbox.read_file(f"{_folder(workspace)}/{name}", inside=False) if self._calls else None
+        except OSError:
+            return None
+
     def on_reset(self, workspace: Workspace) -> None:
         """Begins with a new shell."""
         self.close()
-        for name in ("exports", "cwd"):
+        self._calls = 0
+        for name in _KEPT:
             try:
                 workspace.sandbox.remove_file(f"{_folder(workspace)}/{name}", inside=False)
             except FileNotFoundError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.errors import ToolFailure
@@ -14,6 +16,17 @@ from gumshoe.tools.debug_session import DebugSession, Exchange
 from gumshoe.tools.debug_text import describe_results, program_output
 
 __all__ = ["Debug"]
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A debugger as it was: its table, the texts of the files in it, and the program where one was paused."""
+
+    items: tuple[dict[str, Any], ...]
+    texts: dict[str, str]
+    notes: tuple[str, ...]
+    session: DebugSession | None
+    held: str
 
 
 class Debug(BaseTool):
@@ -32,6 +45,8 @@ class Debug(BaseTool):
         self._table = BreakpointTable()
         self._texts: dict[str, str] = {}
         self._notes: list[str] = []
+        self._held: list[DebugSession] = []
+        self._names = itertools.count()
 
     def run(self, workspace: Workspace, command: str) -> Observation:
         """Debug the tests. Stops at breakpoints and failing tests.
@@ -123,9 +138,33 @@ class Debug(BaseTool):
         """Lines with breakpoints."""
         return self._table.marks(path)
 
+    def snapshot(self, workspace: Workspace) -> _Moment:
+        """The table, and the paused program, which is kept in its own process. A program with threads, or that has not
+        begun, starts anew after `restore`.
+        """
+        held = f"snapshot-{next(self._names)}"
+        session = self._session if self._session is not None and self._session.hold(held) else None
+        if session is not None and session not in self._held:
+            self._held.append(session)
+        items = tuple(dict(item) for item in self._table.items)
+        return _Moment(items, dict(self._texts), tuple(self._notes), session, held)
+
+    def restore(self, state: _Moment, workspace: Workspace) -> None:
+        """Goes back, to the paused program too."""
+        if self._session is not state.session:
+            self._end()
+        self._table.items = [dict(item) for item in state.items]
+        self._texts, self._notes = dict(state.texts), list(state.notes)
+        if state.session is not None:
+            self._session = state.session
+            if not self._session.go_back(state.held, self._table.items):
+                self._held.remove(self._session)
+                self._end()
+                self._notes.append("restarted: the paused program could not be kept")
+
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets everything."""
-        self._end()
+        self.close()
         self._table = BreakpointTable()
         self._texts, self._notes = {}, []
 
@@ -139,13 +178,17 @@ class Debug(BaseTool):
             self._notes.append(f"restarted: {edit.path} was changed")
 
     def close(self) -> None:
-        """Ends the program."""
+        """Ends the program, and those that snapshots keep."""
+        held, self._held = self._held, []
         self._end()
+        for session in held:
+            session.close()
 
     def _end(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        """Ends the program; one that a snapshot keeps waits."""
+        session, self._session = self._session, None
+        if session is not None and session not in self._held:
+            session.close()
 
 
 def _without_source(result: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Sandbox, Session, SessionReply, Workspace
 from gumshoe.tools.debug_answers import read_answer, read_breakpoints
+from gumshoe.tools.interpreters import python_words
 
 __all__ = ["DebugSession", "Exchange", "debug_argv"]
 
 _GRACE_S = 5.0
 _START_TIMEOUT_S = 60.0
-_PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
-_WITH_VALUE = {"-W", "-X"}
 _ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
@@ -44,8 +42,9 @@ class DebugSession:
     def __init__(self, workspace: Workspace, breakpoints: Sequence[dict[str, Any]]) -> None:
         sandbox = workspace.sandbox
         argv = debug_argv(sandbox, workspace.task.debug_entrypoint or workspace.task.entrypoint)
-        self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT)
+        self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT, warm=True)
         self.ended = False
+        self.warm, self.cold = self._session.warm, self._session.cold
         self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
         if self.start.answer is None:
             self.close()
@@ -58,6 +57,22 @@ class DebugSession:
         if not self._take(exchange, self._session.request({"op": op, **fields}, timeout)):
             self._interrupt(exchange)
         return exchange
+
+    def hold(self, name: str) -> bool:
+        """Keeps the paused program as it is now, for `go_back`, beyond its end; false where it cannot be kept."""
+        return self._did(self.request("commands", _GRACE_S, lines=[f"__hold__ {name}"]))
+
+    def go_back(self, name: str, breakpoints: Sequence[dict[str, Any]]) -> bool:
+        """Makes the program what it was at `hold`, with these breakpoints; false where that is gone."""
+        request = {"lines": [f"restore {name}"], "breakpoints": list(breakpoints)}
+        back = self._did(self.request("commands", _GRACE_S, **request))
+        self.ended = not back
+        return back
+
+    @staticmethod
+    def _did(exchange: Exchange) -> bool:
+        answer = exchange.answer or {"state": "exited", "results": []}
+        return answer["state"] == "stopped" and not any(result.get("failed") for result in answer["results"])
 
     def _interrupt(self, exchange: Exchange) -> None:
         """Stops a program that runs too long where it is; one that does not stop is killed."""
@@ -77,6 +92,8 @@ class DebugSession:
             exchange.breakpoints = read_breakpoints(announced) or exchange.breakpoints
         if reply.timed_out:
             return False
+        if reply.message is not None and type(reply.message.get("gone")) is int:
+            reply = reply.model_copy(update={"message": None, "exit_code": reply.message["gone"]})
         answer = exchange.answer = None if reply.message is None else read_answer(reply.message)
         exchange.exit_code = reply.exit_code if answer is None else answer["exit_code"]
         self.ended = answer is None or answer["state"] == "exited"
@@ -98,9 +115,5 @@ def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str], script: str = "gumsh
     find, and must be a Python program.
     """
     debugger = f"{sandbox.support}/{script}"
-    if not _PYTHON.match(entrypoint[0]):
-        return [sandbox.python, debugger, "--", *entrypoint]
-    options = 1
-    while options < len(entrypoint) and entrypoint[options].startswith("-") and entrypoint[options] not in ("-m", "-c"):
-        options += 2 if entrypoint[options] in _WITH_VALUE else 1
-    return [*entrypoint[:options], debugger, "--", *entrypoint[options:]]
+    words = python_words(entrypoint)
+    return [*(entrypoint[:words] or [sandbox.python]), debugger, "--", *entrypoint[words:]]

@@ -32,10 +32,10 @@ class Eval(BaseTool):
 
     def run(self, workspace: Workspace) -> Observation:
         """Run the tests. Shows failures with their innermost frames."""
-        run = workspace.run_tests()
+        run = workspace.run_tests(warm=True)
         self.events.on_eval(run, workspace)
         run = run.model_copy(update={"outcomes": tuple(_with_frames(each, workspace) for each in run.outcomes)})
-        data = as_data(run)
+        data = {**as_data(run), "warm": run.result.warm, "cold": run.result.cold}
         if _output(run):
             frames = printed_frames(run.result.output, workspace.sandbox.root)
             data |= {"output": _output(run), "frames": [_frame_data(frame) for frame in frames]}

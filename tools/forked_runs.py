@@ -97,7 +97,7 @@ def run_forked(
     argv = debug_argv(sandbox, workspace.task.entrypoint, "gumshoe_whatif.py")
     addopts = f"{sandbox.environment.get('PYTEST_ADDOPTS', '')} -p gumshoe_outcomes -p no:cacheprovider".strip()
     env = {"GUMSHOE_WHATIF": f"{folder}/request.json", "PYTEST_ADDOPTS": addopts}
-    ran = sandbox.run(argv, env=env, timeout=timeout + _MARGIN_S)
+    ran = sandbox.run(argv, env=env, timeout=timeout + _MARGIN_S, warm=True)
     sandbox.restore(before)
     try:
         answers = read_answers(sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import TestRun, Tool, Workspace
@@ -127,6 +127,16 @@ class Toolbox:
         """Tells every tool that the tests were run."""
         for tool in self.tools.values():
             tool.on_eval(run, workspace)
+
+    def snapshot(self, workspace: Workspace) -> dict[str, object]:
+        """What the tools hold now, by name, for `restore`."""
+        return {tool.name: tool.snapshot(workspace) for tool in self._base_tools()}
+
+    def restore(self, states: Mapping[str, object], workspace: Workspace) -> None:
+        """Makes the tools what they were at a snapshot of this episode, whose files are there again."""
+        for tool in self._base_tools():
+            if tool.name in states:
+                tool.restore(states[tool.name], workspace)
 
     def close(self) -> None:
         """Closes every tool and server. Idempotent."""

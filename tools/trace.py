@@ -78,7 +78,7 @@ def _measure(workspace: Workspace, function: Function) -> Trace:
     sandbox.write_file(f"{folder}/request.json", json.dumps(request).encode(), inside=False)
     argv = debug_argv(sandbox, workspace.task.entrypoint, "gumshoe_trace.py")
     before = sandbox.snapshot()
-    ran = sandbox.run(argv, env={"GUMSHOE_TRACE": f"{folder}/request.json"}, timeout=timeout + _MARGIN_S)
+    ran = sandbox.run(argv, env={"GUMSHOE_TRACE": f"{folder}/request.json"}, timeout=timeout + _MARGIN_S, warm=True)
     sandbox.restore(before)
     try:
         trace = read_trace(sandbox.read_file(f"{folder}/calls.jsonl", inside=False))

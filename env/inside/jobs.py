@@ -18,6 +18,7 @@ data = b""
 while len(data) < int(sys.argv[1]):
     data += os.read(0, int(sys.argv[1]) - len(data)) or sys.exit()
 exec(data.decode("ascii"))
+sys.modules["gumshoe.env.inside.launcher"].serve(0)
 """
 
 
@@ -79,6 +80,7 @@ class Job:
         self.exit_code = None
         self.over = False
         self.orphaned = False
+        self.refused = None
         self._buffer = b""
         self.status, status_end = os.pipe()
         liveness_end, self._liveness = os.pipe()
@@ -98,14 +100,18 @@ class Job:
         lines = self._buffer.split(b"\n")
         self._buffer = lines.pop()
         for line in lines:
-            known = STATUS.match(line)
-            if known:
-                setattr(self, NAMES[known.group(1)], int(known.group(2)))
+            self.take(line)
         if not data:
             self.over = True
             if self.exit_code is None:
                 self.exit_code = KILLED
                 self.orphaned = True
+
+    def take(self, line):
+        """Takes in one line of the status pipe."""
+        known = STATUS.match(line)
+        if known:
+            setattr(self, NAMES[known.group(1)], int(known.group(2)))
 
     def release(self):
         """Closes the liveness pipe: the supervisor kills everything and ends."""

@@ -32,8 +32,11 @@ CONTROL = "GUMSHOE_CONTROL"
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGUSR1)
 
 
-def supervise(launch, stdin, stdout, status, liveness, control=None):
-    """Never returns: starts the program and looks after it until everything that it started is gone."""
+def supervise(launch, stdin, stdout, status, liveness, control=None, execute=None):
+    """Never returns: starts the program and looks after it until everything that it started is gone.
+
+    `execute(argv, environment)` turns a process into the program, for good.
+    """
     try:
         os.setsid()
         os.write(status, b"supervisor %d\n" % os.getpid())
@@ -41,7 +44,7 @@ def supervise(launch, stdin, stdout, status, liveness, control=None):
         wake, wake_end = wake_on_child()
         child = os.fork()
         if child == 0:
-            _become(launch, stdin, stdout, control)
+            _become(launch, stdin, stdout, control, execute or _execute)
         _close_all_but({status, liveness, wake, wake_end})
         os.write(status, b"pid %d\n" % child)
         code = _wait(child, wake, liveness)
@@ -116,7 +119,7 @@ def _close_all_but(kept):
         os.closerange(low + 1, high)
 
 
-def _become(launch, stdin, stdout, control):
+def _become(launch, stdin, stdout, control, execute):
     """Never returns: turns this process into the program. It stays untraceable until the program has replaced it."""
     code = 126
     try:
@@ -136,7 +139,7 @@ def _become(launch, stdin, stdout, control):
         os.chdir(launch["cwd"])
         for name, value in launch["limits"].items():
             _lower_limit(getattr(resource, name), value)
-        _execute(launch["argv"], environment)
+        execute(launch["argv"], environment)
     except (OSError, ValueError) as error:
         os.write(2, "cannot start: {}\n".format(error).encode("utf-8", "replace"))
     finally:

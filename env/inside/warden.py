@@ -25,8 +25,8 @@ import traceback
 from gumshoe.env.inside import system
 from gumshoe.env.inside.disk import DiskFull, DiskWatch
 from gumshoe.env.inside.files import Files, Ignore, hold_exactly
-from gumshoe.env.inside.jobs import Job, Launcher
-from gumshoe.env.inside.processes import Cancelled, HostGone, kill_descendants
+from gumshoe.env.inside.processes import Cancelled, HostGone
+from gumshoe.env.inside.programs import Programs, origin
 from gumshoe.env.inside.running import Run
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -44,9 +44,6 @@ class Warden:
 
     def __init__(self, host, launcher_program, adopts_orphans):
         self.host = host
-        self.launcher_program = launcher_program
-        self.launcher = None
-        self.adopts_orphans = adopts_orphans
         self.started = time.time()
         self.files = Files("/")
         self.snapshots = None
@@ -57,6 +54,7 @@ class Warden:
         self.disposable = None
         self.watch = None
         self.sessions = {}
+        self.programs = Programs(host, launcher_program, adopts_orphans, self.sessions)
         self.opened = 0
         self.kept = (None, {})
         self.support = None
@@ -91,23 +89,21 @@ class Warden:
         self.environment = dict(os.environ)
         self.environment.update(environment)
         self.tampered = Tampering(os.getpid())
-        self._start_launcher()
+        self.programs.start_launcher()
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
 
     def ping(self):
         return {"pid": os.getpid()}
 
-    def run(self, argv, input=None, cwd=None, env=None, timeout_s=None):
-        launch = self._launch(argv, cwd, env)
-
-        def start(stdin, stdout):
-            return Job(self.launcher, launch, stdin, stdout)
+    def run(self, argv, input=None, cwd=None, env=None, timeout_s=None, forked=None):
+        """Runs a program to its end; `forked` says how the test server does it, as `_starter` takes it."""
+        start = self._starter(argv, cwd, env, forked)
 
         run = Run(start, None if input is None else base64.b64decode(input), self.cap)
         try:
-            return run.finish(timeout_s, self.host, self.watch)
+            return dict(run.finish(timeout_s, self.host, self.watch), **origin(run.job))
         finally:
-            self._clean_up_after(run.job)
+            self.programs.clean_up_after(run.job)
 
     def read(self, path, inside=True):
         return base64.b64encode(self.files.read(path, inside)).decode("ascii")
@@ -160,7 +156,8 @@ class Warden:
         """What was done to the harness since `begin_episode`, as texts; `python` is whose files count."""
         sessions = [session for session in self.sessions.values() if session.poll() is None]
         known = [(session.job.supervisor, session.job.pid, session.ours) for session in sessions]
-        return self.tampered.facts(self.launcher.pid, known, python, self._environment(env))
+        known += self.programs.ours()
+        return self.tampered.facts(self.programs.launcher.pid, known, python, self._environment(env))
 
     def snapshot(self):
         return self.snapshots.take()
@@ -174,18 +171,14 @@ class Warden:
             encoded[path] = [None if side is None else base64.b64encode(side).decode("ascii") for side in sides]
         return encoded
 
-    def session_open(self, argv, cwd=None, env=None):
-        launch = self._launch(argv, cwd, env, terminal=True)
-
-        def start(stdin, stdout, control):
-            return Job(self.launcher, launch, stdin, stdout, control)
-
+    def session_open(self, argv, cwd=None, env=None, forked=None):
+        start = self._starter(argv, cwd, env, forked, terminal=True)
         session = Session(start, self.cap, self.host, self.watch)
         session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
         self.opened += 1
         name = str(self.opened)
         self.sessions[name] = session
-        return name
+        return dict(origin(session.job), session=name)
 
     def session_write(self, session, data):
         self._session(session).send(base64.b64decode(data))
@@ -209,13 +202,14 @@ class Warden:
         ended = self.sessions.pop(session, None)
         if ended is not None:
             ended.close()
-            self._clean_up_after(ended.job)
+            self.programs.clean_up_after(ended.job)
 
     def stop_all(self):
         """Kills every session and everything else below this process."""
         for name in list(self.sessions):
             self.session_close(name)
-        self._kill_strays()
+        self.programs.close_server()
+        self.programs.kill_strays()
 
     def inspect(self, folders):
         """What stands in the sandbox, to compare with another moment."""
@@ -234,8 +228,7 @@ class Warden:
     def end(self):
         """Kills everything, the launcher too, and removes the folder that was made for this sandbox."""
         self.stop_all()
-        if self.launcher is not None:
-            self.launcher.close()
+        self.programs.close()
         self.dispose()
 
     def dispose(self):
@@ -257,9 +250,25 @@ class Warden:
         environment.update(env or {})
         return environment
 
-    def _launch(self, argv, cwd, env, terminal=False):
-        """What the launcher is to be told; sees to it that there is one."""
-        self._start_launcher()
+    def _starter(self, argv, cwd, env, forked=None, terminal=False):
+        """The function that starts a program on some descriptors.
+
+        `forked` has the test server fork it where that takes it: `program`, what comes behind the interpreter and its
+        options, and the server's own `argv` and `env`.
+        """
+        self.programs.start_launcher()
+        launch = self._launch(argv, cwd, env, terminal)
+        if forked is not None:
+            server = self._launch(forked["argv"], None, forked["env"], False)
+            forked = {"program": forked["program"], "server": server}
+
+        def start(*descriptors):
+            return self.programs.start(launch, forked, *descriptors)
+
+        return start
+
+    def _launch(self, argv, cwd, env, terminal):
+        """What the launcher is to be told."""
         return {
             "argv": argv,
             "cwd": self._folder(cwd),
@@ -267,29 +276,6 @@ class Warden:
             "limits": self.limits,
             "terminal": terminal,
         }
-
-    def _start_launcher(self):
-        """Starts the launcher where none runs. While it starts it could be traced, so no program may be alive then."""
-        if self.launcher is not None and self.launcher.alive:
-            return
-        if self.launcher is not None:
-            self.launcher.close()
-            for session in self.sessions.values():
-                session.job.close()
-        kill_descendants()
-        self.launcher = Launcher(self.launcher_program)
-
-    def _clean_up_after(self, job):
-        """Kills what the supervisor of a program leaves when it was killed itself or cannot become a subreaper."""
-        if job.supervisor is None:
-            self.launcher.close()  # It was stopped or killed before it could start the program.
-        if job.orphaned or not self.adopts_orphans:
-            self._kill_strays()
-
-    def _kill_strays(self):
-        """Kills what a killed supervisor left behind and the warden has adopted."""
-        supervisors = {session.job.supervisor for session in self.sessions.values() if not session.job.over}
-        kill_descendants({self.launcher.pid, *supervisors} if self.launcher else ())
 
 
 OPERATIONS = {name for name in vars(Warden) if not name.startswith("_")}

@@ -18,6 +18,8 @@ LAUNCHER_MODULES = ("system", "disk", "processes", "supervisor", "launcher")
 MODULES = (
     *LAUNCHER_MODULES,
     "jobs",
+    "test_server",
+    "programs",
     "buffers",
     "messages",
     "running",
@@ -62,20 +64,21 @@ def bootstrap_argv(python: str, word: str) -> list[str]:
 @functools.cache
 def payload() -> bytes:
     """The warden's sources and the few lines that load them, as Python code in ASCII."""
-    return _program(MODULES, f"warden.serve(0, 1, {json.dumps(launcher_program())})").encode("ascii")
+    call = f"sys.modules['{PACKAGE}'].warden.serve(0, 1, {json.dumps(launcher_program())})\n"
+    return (_program(MODULES) + call).encode("ascii")
 
 
 @functools.cache
 def launcher_program() -> str:
-    """The same for the launcher, which the warden starts."""
-    return _program(LAUNCHER_MODULES, "launcher.serve(0)")
+    """The same for the modules of the launcher, which the warden starts."""
+    return _program(LAUNCHER_MODULES)
 
 
-def _program(names: Sequence[str], call: str) -> str:
+def _program(names: Sequence[str]) -> str:
     parts = PACKAGE.split(".")
     modules = [(".".join(parts[: depth + 1]), "", "<gumshoe>") for depth in range(len(parts))]
     folder = Path(__file__).parent.parent / "inside"
     for name in names:
         path = folder / f"{name}.py"
         modules.append((f"{PACKAGE}.{name}", path.read_text(encoding="utf-8"), str(path)))
-    return f"sources = {json.dumps(modules)}\n{LOADER}sys.modules['{PACKAGE}'].{call}\n"
+    return f"sources = {json.dumps(modules)}\n{LOADER}"

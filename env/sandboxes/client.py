@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,13 @@ from gumshoe.env.sandboxes.support import support_modules, support_version
 from gumshoe.errors import SandboxError, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match
 from gumshoe.records import ExecResult
+from gumshoe.tools.interpreters import python_words
 
 __all__ = ["WardenSandbox"]
 
-SUPERVISOR = "gumshoe_supervisor.py"
+SUPERVISOR, SERVER = "gumshoe_supervisor.py", "gumshoe_server.py"
+COMMANDS = ("pytest", "py.test")
+START_S = 2 * RPC_GRACE_S
 
 
 class WardenSandbox:
@@ -25,12 +29,14 @@ class WardenSandbox:
 
     Args:
         link: the way to the warden; closed with the sandbox.
+        test_server: whether what may be forked from a test server is.
     """
 
-    def __init__(self, link: WardenConnection) -> None:
+    def __init__(self, link: WardenConnection, *, test_server: bool = True) -> None:
         self.backend = link.backend
         self.isolated = link.isolated
         self._link = link
+        self._test_server = test_server
         facts = link.facts
         self.root: str = facts["root"]
         self.state: str = facts["state"]
@@ -59,6 +65,7 @@ class WardenSandbox:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        warm: bool = False,
     ) -> ExecResult:
         """Runs a program to its end; see `protocols.Sandbox.run`. Its exit code is 128 + n when signal n ended it."""
         try:
@@ -70,6 +77,7 @@ class WardenSandbox:
                 cwd=cwd,
                 env=self._variables(env),
                 timeout_s=timeout,
+                forked=self._forked(argv) if warm else None,
             )
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
@@ -80,6 +88,8 @@ class WardenSandbox:
             duration_s=reply["duration_s"],
             timed_out=reply["timed_out"],
             truncated=truncated,
+            warm=reply["warm"],
+            cold=reply["cold"],
         )
 
     def real_path(self, path: str) -> str:
@@ -152,14 +162,22 @@ class WardenSandbox:
         return (*damage, *self._link.ask("tampering", python=python, env=self._variables(None)))
 
     def open_session(
-        self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        warm: bool = False,
     ) -> WardenSession:
-        """Starts a program on a terminal."""
+        """Starts a program on a terminal; see `protocols.Sandbox.open_session`."""
+        forked = self._forked(argv) if warm else None
         try:
-            name = self._link.ask("session_open", argv=list(argv), cwd=cwd, env=self._variables(env))
+            opened = self._link.ask(
+                "session_open", START_S, argv=list(argv), cwd=cwd, env=self._variables(env), forked=forked
+            )
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
-        return WardenSession(name, self._link)
+        return WardenSession(opened["session"], self._link, warm=opened["warm"], cold=opened["cold"])
 
     def start_supervisor(self) -> WardenSession:
         """The verifier's supervisor, asked nothing yet: the one that a pool has started ahead, or a new one.
@@ -209,6 +227,14 @@ class WardenSandbox:
 
     def _variables(self, env: Mapping[str, str] | None) -> dict[str, str] | None:
         return {**self._activated, **(env or {})} or None
+
+    def _forked(self, argv: Sequence[str]) -> dict[str, Any] | None:
+        """How the test server is to fork a program; None where it is no Python program or there is to be no server."""
+        words = python_words(argv)
+        if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
+            return None
+        server = [*(argv[:words] or [self.python]), f"{self.support}/{SERVER}"]
+        return {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
 
     def _put(self, op: str, **arguments: Any) -> Any:
         try:

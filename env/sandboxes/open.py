@@ -55,7 +55,8 @@ def open_sandbox(
     config = config or SandboxConfig()
     choice = choose(task, config, trusted=trusted)
     log.debug("%s", choice.sentence)
-    sandbox = WardenSandbox(_link(choice.kind, task, config, verdict))
+    server = config.test_server and not verdict
+    sandbox = WardenSandbox(_link(choice.kind, task, config, verdict), test_server=server)
     try:
         stage(sandbox, task, config)
     except BaseException:

@@ -43,6 +43,14 @@ class _Run(_Reply):
     timed_out: bool
     duration_s: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)]
     output: Output
+    warm: bool
+    cold: str | None
+
+
+class _Opened(_Reply):
+    session: str
+    warm: bool
+    cold: str | None
 
 
 class _Exchange(_Reply):
@@ -81,7 +89,7 @@ _FORMS: Mapping[str, Any] = {
     "grep": _Grep,
     "snapshot": str,
     "changes": dict[str, Annotated[tuple[Base64 | None, Base64 | None], Field(strict=False)]],
-    "session_open": str,
+    "session_open": _Opened,
     "session_read_until": _Exchange,
     "session_request": _Exchange,
     "session_wait_message": _Exchange,

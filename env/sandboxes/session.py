@@ -23,10 +23,14 @@ class WardenSession:
 
     Attributes:
         name: what the warden calls it.
+        warm: whether the program is a fork of the test server.
+        cold: why it is not, where it was to be.
     """
 
-    def __init__(self, name: str, link: WardenConnection) -> None:
+    def __init__(self, name: str, link: WardenConnection, *, warm: bool = False, cold: str | None = None) -> None:
         self.name = name
+        self.warm = warm
+        self.cold = cold
         self._link = link
         self._closed = False
 

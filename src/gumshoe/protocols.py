@@ -60,12 +60,17 @@ class SessionReply(Record):
 class Session(Protocol):
     """An interactive program on a PTY inside a sandbox, with a control channel beside it.
 
+    `warm` says whether the program was forked from the test server, `cold` why it was not where it was to be.
+
     The control channel is a socket whose file descriptor stands in the program's environment as `GUMSHOE_CONTROL`.
     It carries one JSON object a line in each direction, so that nothing a program prints can be taken for an answer.
     Every request carries a `nonce` that cannot be guessed, and only what repeats it is an answer; everything else on
     the channel is dropped. An answer may be announced by messages with the nonce and `"interim": true`. A message has
     at most 8 MiB and 40 levels.
     """
+
+    warm: bool
+    cold: str | None
 
     def send(self, data: str) -> None:
         """Types `data` at the terminal. Raises SandboxError."""
@@ -150,9 +155,13 @@ class Sandbox(Protocol):
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        warm: bool = False,
     ) -> ExecResult:
         """Runs a program to its end; at the timeout it and everything it started are killed. A program that does
         not exist gives exit code 127.
+
+        With `warm`, a Python program is forked from the sandbox's test server, which has loaded the test runner, unless
+        that could change what comes of it: see `cold` of the result. Not for verdicts.
         """
         ...
 
@@ -203,8 +212,15 @@ class Sandbox(Protocol):
         ...
 
     def open_session(
-        self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
-    ) -> Session: ...
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        warm: bool = False,
+    ) -> Session:
+        """Starts a program on a terminal. `warm` as for `run`."""
+        ...
 
     def snapshot(self) -> str:
         """Keeps the workspace's files as they are now and returns a name for them."""
@@ -267,10 +283,14 @@ class Workspace(Protocol):
     ) -> tuple[list[Match], bool]: ...
 
     def run_tests(
-        self, timeout: float | None = None, *, plugins: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        timeout: float | None = None,
+        *,
+        plugins: Mapping[str, Mapping[str, str]] | None = None,
+        warm: bool = False,
     ) -> TestRun:
         """Restores the read-only files, then runs the task's entrypoint. `plugins` are more injected pytest plugins,
-        each with the environment variables that it reads.
+        each with the environment variables that it reads; `warm` is as for `Sandbox.run`.
         """
         ...
 

@@ -324,6 +324,8 @@ class ExecResult(TimedRecord):
     duration_s: float = Field(ge=0)
     timed_out: bool = False
     truncated: bool = False
+    warm: bool = Field(default=False, description="it was a fork of the sandbox's test server")
+    cold: str | None = Field(default=None, description="why it was not, where it was to be")
 
 
 class DebugFrame(Record):

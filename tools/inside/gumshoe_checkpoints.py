@@ -4,6 +4,9 @@
 process and forks the waiting one again, so that a checkpoint can be gone back to any number of times, and from any
 other. What comes back is the memory of the process. NOT covered: files and their offsets, sockets, child processes,
 other threads (a checkpoint is refused while there are any), the clock, and the process id, which changes.
+
+A checkpoint that is *held* outlives the program: when that ends, a copy of the checkpoint waits for requests in its
+place.
 """
 
 import contextlib
@@ -23,17 +26,32 @@ RESTORED = 213
 _read, _fork, _exit, _getpid = os.read, os.fork, os._exit, os.getpid
 
 
-class Checkpoints:
-    """Names of waiting processes. A waiting process holds the state; the running one is among its descendants."""
+PENDING = 8000
+"""Where the registry holds the nonce of a request that has no answer yet; before it stand process ids."""
 
-    def __init__(self):
+
+class Checkpoints:
+    """Names of waiting processes. A waiting process holds the state; the running one is among its descendants.
+
+    Args:
+        gone: is called in a held checkpoint with the nonce of a request that will get no answer, and the exit code,
+            when the program has ended without a word.
+    """
+
+    def __init__(self, gone):
         self.addresses = {}
+        self._gone = gone
         self._registry = mmap.mmap(-1, 8192)
         self._root = _getpid()
         self.forking = False
 
-    def make(self, name):
-        """Forks. Returns None in the process that runs on, and the restoring message in each later copy.
+    def note(self, nonce):
+        """Takes in that a request is being carried out; None when it has been answered."""
+        self._registry[PENDING : PENDING + 32] = (nonce or "").encode("ascii")[:32].ljust(32, b"\0")
+
+    def make(self, name, hold=False):
+        """Forks. Returns None in the process that runs on, and in each later copy the restoring message; an empty one
+        in the copy that waits in place of a program that has ended.
 
         Raises CommandError where the system has no sockets for it.
         """
@@ -53,11 +71,11 @@ class Checkpoints:
             if child == 0:
                 self.forking = False
                 listener.close()
-                if message is not None:
+                if message:
                     self.addresses = message["addresses"]
                 return message
             children.append(child)
-            message = self._wait(children, listener)
+            message = self._wait(children, listener, hold)
 
     def restore(self, name, message):
         """Wakes the checkpoint and ends this process. Raises CommandError."""
@@ -75,8 +93,10 @@ class Checkpoints:
             connection.sendall(data)
         _exit(RESTORED)
 
-    def _wait(self, children, listener):
-        """Waits in the checkpoint. Returns what a restoring process sent; exits as the program does when it ends."""
+    def _wait(self, children, listener, hold):
+        """Waits in the checkpoint. Returns what a restoring process sent. When the program ends, it exits likewise; one
+        that is held returns nothing then.
+        """
         self._register(_getpid())
         woken, waker = os.pipe()
         os.set_blocking(waker, False)
@@ -84,13 +104,17 @@ class Checkpoints:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         previous = signal.set_wakeup_fd(waker)
-        while True:
-            self._look_after(children)
+        message = None
+        while message is None:
+            code = self._look_after(children)
+            if code is not None:
+                message = self._outlive(code) if hold else self._end(code)
+                continue
             ready, _, _ = select.select([listener, woken], [], [])
             if listener in ready:
-                break
-            _read(woken, 4096)
-        message = _read_message(listener)
+                message = _read_message(listener)
+            else:
+                _read(woken, 4096)
         signal.set_wakeup_fd(previous)
         for number, handler in handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
@@ -99,7 +123,7 @@ class Checkpoints:
         return message
 
     def _look_after(self, children):
-        """Takes note of children that have ended. When one ended as the program does, so does this process."""
+        """Takes note of children that have ended. Returns the exit code of one that ended as the program does."""
         for child in list(children):
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid == 0:
@@ -107,7 +131,15 @@ class Checkpoints:
             children.remove(child)
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
             if code != RESTORED:
-                self._end(code)
+                return code
+        return None
+
+    def _outlive(self, code):
+        nonce = bytes(self._registry[PENDING : PENDING + 32]).rstrip(b"\0").decode("ascii")
+        if nonce:
+            self.note(None)
+            self._gone(nonce, code)
+        return {}
 
     def _end(self, code):
         if _getpid() == self._root:
@@ -121,7 +153,7 @@ class Checkpoints:
             self._registry[len(known) * 8 : len(known) * 8 + 8] = b"%08d" % pid
 
     def _registered(self):
-        pieces = bytes(self._registry).rstrip(b"\0")
+        pieces = bytes(self._registry[:PENDING]).rstrip(b"\0")
         return [int(pieces[start : start + 8]) for start in range(0, len(pieces), 8)]
 
     def _end_others(self):

@@ -11,11 +11,11 @@ HELP = (
 _METHODS = {
     "args": "a args", "break": "b break", "checkpoint": "checkpoint", "clear": "cl clear", "condition": "condition",
     "continue": "c cont continue", "disable": "disable", "down": "d down", "enable": "enable",
-    "evaluate": "evaluate", "exception": "exception", "help": "h help ?", "ignore": "ignore", "jump": "j jump",
-    "list": "l list", "locals": "locals", "longlist": "ll longlist", "next": "n next", "p": "p", "pp": "pp",
-    "quit": "q quit exit", "restart": "run restart", "restore": "restore", "retval": "rv retval",
-    "return": "r return", "source": "source", "step": "s step", "tbreak": "tbreak", "until": "unt until",
-    "up": "u up", "whatis": "whatis", "where": "w where bt",
+    "evaluate": "evaluate", "exception": "exception", "help": "h help ?", "hold": "__hold__",
+    "ignore": "ignore", "jump": "j jump", "list": "l list", "locals": "locals", "longlist": "ll longlist",
+    "next": "n next", "p": "p", "pp": "pp", "quit": "q quit exit", "restart": "run restart", "restore": "restore",
+    "retval": "rv retval", "return": "r return", "source": "source", "step": "s step", "tbreak": "tbreak",
+    "until": "unt until", "up": "u up", "whatis": "whatis", "where": "w where bt",
 }  # fmt: skip
 _NAMES = {alias: method for method, aliases in _METHODS.items() for alias in aliases.split()}
 _EXPRESSIONS = ("p", "pp", "whatis", "source", "evaluate")

@@ -237,7 +237,11 @@ class Commands(Inspection):
 
     # - time travel
 
-    def do_checkpoint(self, rest):
+    def do_hold(self, rest):
+        """Keeps the state of the process for the host, beyond the end of the program."""
+        return self.do_checkpoint(rest, hold=True)
+
+    def do_checkpoint(self, rest, hold=False):
         """Keeps the state of the process under a name."""
         self._stopped()
         if not re.match(r"[\w.-]+$", rest):
@@ -246,9 +250,12 @@ class Commands(Inspection):
         if others:
             raise CommandError("no checkpoint while other threads run: " + ", ".join(sorted(others)))
         flush_output()
-        message = self.debugger.checkpoints.make(rest)
+        message = self.debugger.checkpoints.make(rest, hold)
         if message is None:
             return "checkpoint " + rest
+        if not message:
+            self.debugger.request, self.debugger.queue = None, []
+            return ""
         self.debugger.request, self.debugger.queue = message["request"], message["queue"]
         self.debugger.results = message["results"]
         self.debugger.channel.nonce = message["nonce"]

@@ -15,10 +15,14 @@ debugger = None
 
 
 def install(chosen):
-    """Makes test runners that the program imports from now on report to a debugger."""
+    """Makes test runners report to a debugger: those that the program imports from now on, and those it has."""
     global debugger
     debugger = chosen
     sys.meta_path.insert(0, ImportWatch())
+    if "_pytest.config" in sys.modules:
+        announce()
+    if "unittest.result" in sys.modules:
+        _watch_results(sys.modules["unittest.result"].TestResult)
     take_breakpoint_calls()
 
 

@@ -18,11 +18,14 @@ _run_module_as_main = vars(runpy)["_run_module_as_main"]
 """What `python -m` itself calls."""
 
 
-def run_program(arguments, debugger):
+def run_program(arguments, debugger, as_given=False):
     """Runs `-m MODULE ...`, `-c CODE ...`, or a script with its arguments. Returns the exit code.
 
-    What nothing catches is shown to the debugger before it ends the program.
+    What nothing catches is shown to the debugger before it ends the program. Unless it is to run as given, pytest gets
+    options that keep its plugins out of the debugger's way.
     """
+    if not as_given and is_pytest(arguments):
+        arguments = [*arguments, *_pytest_options(arguments[1 + (arguments[0] == "-m") :])]
     main_module = types.ModuleType("__main__")
     vars(main_module)["__builtins__"] = builtins
     sys.modules["__main__"] = main_module
@@ -36,7 +39,7 @@ def run_program(arguments, debugger):
         else:
             _run_script(find_script(arguments[0]), arguments[1:], main_module)
     except SystemExit as error:
-        return _exit_code(error.code)
+        return exit_code(error.code)
     except KeyboardInterrupt:
         return 130
     except BaseException:
@@ -52,8 +55,6 @@ def _execute(code, module):
 
 
 def _run_module(name, arguments):
-    if name in _PYTEST:
-        arguments = arguments + _pytest_options(arguments)
     sys.argv = [name, *arguments]
     sys.path.insert(0, os.getcwd())
     _run_module_as_main(name)
@@ -122,8 +123,6 @@ def other_interpreter(path):
 
 
 def _run_script(path, arguments, main_module):
-    if os.path.basename(path) in _PYTEST:
-        arguments = arguments + _pytest_options(arguments)
     sys.argv = [path, *arguments]
     if os.path.isdir(path):
         runpy.run_path(path, run_name="__main__")
@@ -146,7 +145,8 @@ def _refusal(why):
     return SystemExit(2)
 
 
-def _exit_code(code):
+def exit_code(code):
+    """What a process ends with for the code of a SystemExit, which is printed where it is a text."""
     if code is None:
         return 0
     if isinstance(code, int):

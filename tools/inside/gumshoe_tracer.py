@@ -29,7 +29,7 @@ class Debugger:
         self.deferred = deferred
         self.files = Files(root)
         self.breakpoints = Breakpoints(self.files)
-        self.checkpoints = Checkpoints()
+        self.checkpoints = Checkpoints(self._tell_gone)
         self.commands = Commands(self)
         self.state = "ready"
         self.stop = None
@@ -277,6 +277,7 @@ class Debugger:
         """Waits for the next request and queues its commands."""
         self._at_prompt = True
         self.request = self.channel.receive()
+        self.checkpoints.note(self.channel.nonce)
         self._at_prompt = False
         self.results = []
         stale = self._changed_files()
@@ -309,9 +310,15 @@ class Debugger:
         reply.update(self.extra)
         self.extra = {}
         self.request = None
+        self.checkpoints.note(None)
         if self._seen[0] != len(sys.modules):
             self._seen = len(sys.modules), self._loaded_files()
         self.channel.send(reply)
+
+    def _tell_gone(self, nonce, code):
+        """Tells the host that the program has ended without an answer."""
+        self.channel.nonce = nonce
+        self.channel.send({"gone": code})
 
     def _changed_files(self):
         """Workspace modules whose files were changed since the program stopped."""
@@ -339,6 +346,6 @@ def _stamp(path):
     """What changes when a file is written; None where there is no such file."""
     try:
         status = _stat(path)
+        return status.st_mtime_ns, status.st_size
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size

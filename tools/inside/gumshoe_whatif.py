@@ -10,7 +10,8 @@ module at `path` is compiled from a changed syntax tree; no file changes.
 Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), `probes.jsonl` with what the probes saw,
 and `answer.json`: for each run its
 `exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect (`hits`), or `error`:
-why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one.
+why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one, in processor
+time; those that wait instead, `IDLE` times as long as that.
 
 Where the request names the `failing` tests, a run is of these alone, in a fork that has collected them
 (`gumshoe_forks`), and of all tests if one of them passes with the change; `whole` says which. If they do not fail by
@@ -36,6 +37,7 @@ from gumshoe_program import is_pytest, is_python, run_program, use_right_interpr
 
 PATIENCE = 5
 LEAST_S = 3.0
+IDLE = 5
 JOBS = 4
 
 
@@ -67,6 +69,11 @@ class Run:
         self.answer["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
         self._finish()
         return True
+
+    def has_used(self, seconds):
+        """Whether it has run for so long, and not waited for a processor."""
+        took = time.time() - self.began
+        return took >= IDLE * seconds or (took >= seconds and _processor_s(self.pid) >= seconds)
 
     def stop(self):
         """Ends it, with all that it has started."""
@@ -124,12 +131,22 @@ def _child(program, record, watcher, only):
     return code
 
 
-def run_all(runs, deadline):
-    """Waits for runs, at most `JOBS` at a time; those that are not over at the deadline are stopped.
+def _processor_s(pid):
+    """Seconds of processor time that a process and its ended children have used; endless where that is not known."""
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as stream:
+            fields = stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return float("inf")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_all(runs, is_late):
+    """Waits for runs, at most `JOBS` at a time; those that are late are stopped.
 
     Args:
         runs: functions that start a run.
-        deadline: of each run, by its beginning.
+        is_late: whether a run is to be stopped.
     """
     waiting, going, done = list(runs), [], []
     while waiting or going:
@@ -138,7 +155,7 @@ def run_all(runs, deadline):
         time.sleep(0.002)
         for run in list(going):
             over = run.is_over()
-            if not over and time.time() >= deadline(run.began):
+            if not over and is_late(run):
                 run.stop()
                 over = True
             if over:
@@ -167,7 +184,7 @@ def _in_forks(changes, failing, program, folder, end):
     with open(only, "w") as file:
         json.dump(sorted(failing), file)
     gumshoe_forks.plugin = gumshoe_forks.Forks(changes, lambda record: failing_tests(record) == failing, folder, end)
-    run_all([lambda: Run("forks", program, folder, None, only=only)], lambda began: end)
+    run_all([lambda: Run("forks", program, folder, None, only=only)], lambda run: time.time() >= end)
     try:
         with open(os.path.join(folder, "forks.json")) as file:
             return {int(number): answer for number, answer in json.load(file).items()}
@@ -200,7 +217,9 @@ def main(arguments):
     failing = set(request.get("failing") or ())
     known = _in_forks(changes, failing, program, folder, end) if failing and is_pytest(program) else {}
     if not known:
-        (base,) = run_all([lambda: Run(0, program, folder, None, request.get("probes") or ())], lambda began: end)
+        (base,) = run_all(
+            [lambda: Run(0, program, folder, None, request.get("probes") or ())], lambda run: time.time() >= end
+        )
         known = {0: base.answer}
     for number, answer in known.items():
         answers[number] = answer
@@ -209,7 +228,7 @@ def main(arguments):
     patience = max(LEAST_S, PATIENCE * known[0]["duration_s"]) if known[0]["whole"] else request["deadline_s"]
     again = [number for number in changes if number not in known or number in helped]
     starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in again]
-    for run in run_all(starts, lambda began: min(end, began + patience)):
+    for run in run_all(starts, lambda run: time.time() >= end or run.has_used(patience)):
         answers[run.number] = run.answer
     with open(os.path.join(folder, "answer.json"), "w") as file:
         json.dump(answers, file)

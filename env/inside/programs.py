@@ -1,0 +1,104 @@
+"""What the warden starts programs with: the launcher, the test server, and the killing of what they leave behind."""
+
+import time
+
+from gumshoe.env.inside.jobs import Job, Launcher
+from gumshoe.env.inside.processes import kill_descendants
+from gumshoe.env.inside.test_server import START_S, ForkedJob, TestServer
+
+
+class Programs:
+    """Starts programs and knows which run.
+
+    Args:
+        host: what a wait listens to; see `Run.finish`.
+        source: the launcher's modules, in ASCII.
+        adopts_orphans: whether this process is the parent of all orphans.
+        sessions: the warden's sessions, by name.
+    """
+
+    def __init__(self, host, source, adopts_orphans, sessions):
+        self.host = host
+        self.source = source
+        self.adopts_orphans = adopts_orphans
+        self.sessions = sessions
+        self.launcher = None
+        self._server = None
+        self._served = None
+
+    def start_launcher(self):
+        """Starts the launcher where none runs. While it starts it could be traced, so no program may be alive then."""
+        if self.launcher is not None and self.launcher.alive:
+            return
+        if self.launcher is not None:
+            self.launcher.close()
+            for session in self.sessions.values():
+                session.job.close()
+            self.close_server()
+        kill_descendants()
+        self.launcher = Launcher(self.source)
+
+    def start(self, launch, forked, *descriptors):
+        """Starts a program, as the launcher takes it. Returns its Job, whose `refused` says why it is not a fork.
+
+        `forked` has the test server fork it where that takes it: `program`, what comes behind the interpreter and its
+        options, and `server`, the order for the server itself. None has an interpreter started.
+        """
+        if forked is None:
+            return Job(self.launcher, launch, *descriptors)
+        job = ForkedJob(self._server_for(forked["server"]), dict(launch, program=forked["program"]), *descriptors)
+        try:
+            job.wait_for_start(time.monotonic() + START_S, self.host)
+        except BaseException:
+            job.close()
+            raise
+        if job.refused is None:
+            return job
+        job.close()
+        fresh = Job(self.launcher, launch, *descriptors)
+        fresh.refused = job.refused
+        return fresh
+
+    def _server_for(self, order):
+        """The test server that such an order starts; one of another kind is ended."""
+        if self._server is None or self._served != order or not self._server.alive:
+            self.close_server()
+            self._server, self._served = TestServer(self.launcher, order, self.source), order
+        return self._server
+
+    def close_server(self):
+        """Kills the test server and all that it has started. Idempotent."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+    def ours(self):
+        """(supervisor, program, True) of the test server, where one runs."""
+        server = self._server
+        return [] if server is None or not server.alive else [(server.job.supervisor, server.job.pid, True)]
+
+    def clean_up_after(self, job):
+        """Kills what the supervisor of a program leaves when it was killed itself or cannot become a subreaper."""
+        if not isinstance(job, ForkedJob):  # What those leave, the test server's own supervisor kills.
+            if job.supervisor is None:
+                self.launcher.close()  # It was stopped or killed before it could start the program.
+            if job.orphaned:
+                self.kill_strays()
+        if not self.adopts_orphans:
+            self.kill_strays()
+
+    def kill_strays(self):
+        """Kills what a killed supervisor left behind and the warden has adopted."""
+        supervisors = {session.job.supervisor for session in self.sessions.values() if not session.job.over}
+        supervisors.update(supervisor for supervisor, _, _ in self.ours())
+        kill_descendants({self.launcher.pid, *supervisors} if self.launcher else ())
+
+    def close(self):
+        """Ends the launcher."""
+        if self.launcher is not None:
+            self.launcher.close()
+
+
+def origin(job):
+    """What a reply says of how a program was started: as a fork of the test server, and if not, why not."""
+    return {"warm": isinstance(job, ForkedJob), "cold": job.refused}

@@ -1,0 +1,95 @@
+"""The test server, seen from the warden: see `tools/inside/gumshoe_server.py`.
+
+It is a program like any other, so nothing that it says is trusted: what it has started is killed with it, by its own
+supervisor, whenever it does not do what it was told.
+"""
+
+import os
+import re
+import socket
+import struct
+
+from gumshoe.env.inside.jobs import Job
+from gumshoe.env.inside.processes import wait_readable
+
+START_S = 60.0
+LENGTH = struct.Struct("!I")
+REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
+
+
+class TestServer:
+    """A running test server.
+
+    Args:
+        launcher: what starts programs; it starts the server, too.
+        launch: the order for it, as the launcher takes it.
+        source: the modules of the launcher, in ASCII.
+    """
+
+    def __init__(self, launcher, launch, source):
+        self.connection, theirs = socket.socketpair()
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            self.job = Job(launcher, launch, null, null, theirs.fileno())
+        finally:
+            os.close(null)
+            theirs.close()
+        data = source.encode("ascii")
+        self.connection.settimeout(START_S)
+        self.connection.sendall(LENGTH.pack(len(data)) + data)
+
+    @property
+    def alive(self):
+        """Whether it still runs."""
+        while not self.job.over and wait_readable([self.job.status], 0):
+            self.job.read_status()
+        return not self.job.over
+
+    def close(self):
+        """Kills it, and all that it has started. Idempotent."""
+        self.connection.close()
+        self.job.close()
+
+
+class ForkedJob(Job):
+    """A program that a test server has forked, or has refused to: then `refused` says why.
+
+    No process id that it reports is used: it could name any process.
+    """
+
+    def __init__(self, server, launch, stdin, stdout, control=None):
+        self.started = False
+        self.server = server
+        try:
+            super().__init__(server, launch, stdin, stdout, control)
+        except OSError:
+            self.refused = "the test server has ended"
+
+    def wait_for_start(self, deadline, host):
+        """Waits until it is started or refused. Raises as `host.check_cancelled`."""
+        while not self.started and self.refused is None:
+            ready = wait_readable([self.status, self.server.job.status, host.source], deadline)
+            if host.source in ready:
+                host.check_cancelled()
+            if self.status in ready:
+                self.read_status()
+            elif not self.server.alive:
+                self.refused = "the test server has ended"
+            elif not ready:
+                self.refused = "the test server does not answer"
+                self.server.close()
+
+    def take(self, line):
+        """Takes in one line of the status pipe."""
+        refused = REFUSED.match(line)
+        if refused:
+            self.refused = refused.group(1).decode("ascii")
+        self.started = self.started or line.startswith(b"supervisor ")
+        if line.startswith(b"exit "):
+            super().take(line)
+
+    def close(self):
+        """Kills what is left. Idempotent."""
+        super().close()
+        if self.refused is None and (self.orphaned or not self.over):
+            self.server.close()

@@ -1,0 +1,143 @@
+"""The test server: runs that are forked have the outcomes of runs in a fresh interpreter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.workspace import Workspace
+from gumshoe.protocols import TestRun
+from gumshoe.records import Observation, Task, ToolCall, WorkspaceSpec
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+CONFIG = SandboxConfig(kind="bubblewrap")
+CASES = {"casebook/ttl_cache", "casebook/event_sim", "casebook/delivery_import"}
+Open = Callable[..., Workspace]
+
+
+def _facts(run: TestRun) -> object:
+    messages = [(each.id, each.outcome, re.sub(r"0x\w+", "", each.message), each.frames) for each in run.outcomes]
+    return run.result.exit_code, run.result.timed_out, messages
+
+
+@pytest.fixture
+def open_workspace(tmp_path: Path) -> Generator[Open]:
+    """Opens a workspace with these files; its sandbox is closed at the end."""
+    opened: list[Workspace] = []
+
+    def begin(*entrypoint: str, **files: str) -> Workspace:
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        task = Task(
+            id="t",
+            source="test",
+            problem_statement="",
+            workspace=WorkspaceSpec(path=str(tmp_path)),
+            entrypoint=entrypoint or ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        )
+        opened.append(Workspace(task, open_sandbox(task, CONFIG, trusted=True)))
+        return opened[-1]
+
+    yield begin
+    for workspace in opened:
+        workspace.sandbox.close()
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_outcomes_of_the_casebook_are_equal_warm_and_cold(case: str) -> None:
+    task = next(task for task, _ in load_tasks("casebook") if task.id == case)
+    with open_sandbox(task, CONFIG, trusted=True) as sandbox:
+        workspace = Workspace(task, sandbox)
+        cold, first, second = (workspace.run_tests(warm=warm) for warm in (False, True, True))
+        assert (cold.result.warm, first.result.warm, second.result.warm) == (False, True, True)
+        assert _facts(cold) == _facts(first) == _facts(second)
+
+
+def test_a_fork_sees_what_was_changed_and_the_server_what_was_imported(open_workspace: Open) -> None:
+    early = "import sys\nearly = 'colorsys' in vars(sys)['modules']\nimport colorsys, part\n"
+    workspace = open_workspace(test_it=f"{early}def test_it(): assert (part.N, early) == (1, False)\n", part="N = 1\n")
+    first = workspace.run_tests(warm=True)
+    workspace.write_text("part.py", "N = 2\n")
+    second = workspace.run_tests(warm=True)
+    assert first.passed
+    assert [run.result.warm for run in (first, second)] == [True, True]
+    assert "(2, True) == (1, False)" in second.outcomes[0].message
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "why"),
+    [
+        ("test_it", "import os\ndef test_it():\n    os.fork() or os._exit(0)\n", "starts processes"),
+        ("test_it", "import gc\ndef test_it(): gc.get_objects()\n", "looks at its own process"),
+        ("colorsys", "", None),
+        ("calendar", "", "a module calendar of its own"),
+    ],
+)
+def test_it_falls_back_and_says_why(open_workspace: Open, name: str, source: str, why: str | None) -> None:
+    workspace = open_workspace(**{"test_any": "def test_any(): pass\n", name: source})
+    run = workspace.run_tests(warm=True)
+    assert run.passed
+    assert run.result.warm is (why is None)
+    assert (why or "None") in str(run.result.cold)
+
+
+def test_a_project_that_measures_imports_finds_none_that_it_would_not_find(open_workspace: Open) -> None:
+    workspace = open_workspace(
+        test_it="import sys\ndef test_it():\n    assert 'colorsys' not in sys.modules\n    import colorsys\n"
+    )
+    assert all(run.passed and run.result.warm for run in [workspace.run_tests(warm=True) for _ in range(2)])
+
+
+def test_other_runners_and_scripts(open_workspace: Open) -> None:
+    source = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self): assert 0\n"
+    workspace = open_workspace("python", "-W", "error", "-m", "unittest", "-v", test_it=source)
+    cold, warm = workspace.run_tests(), workspace.run_tests(warm=True)
+    assert warm.result.warm
+    assert _facts(cold) == _facts(warm)
+    script = workspace.sandbox.run(
+        ["python", "-W", "error", "-c", "import sys; sys.exit(len(sys.argv))", "a"], warm=True
+    )
+    assert (script.exit_code, script.cold) == (2, "another test runner is loaded")
+
+
+def test_nothing_that_a_fork_starts_outlives_it_and_a_killed_server_is_replaced(open_workspace: Open) -> None:
+    leave = "import subprocess\ndef test_it(): subprocess.Popen(['sleep', '987'], start_new_session=True)\n"
+    workspace = open_workspace(test_it=leave)
+    assert workspace.run_tests(warm=True).result.warm
+    find = "import glob, re\nfor each in glob.glob('/proc/[0-9]*/cmdline'):\n    text = open(each).read()\n"
+    assert workspace.sandbox.run(["python", "-c", f"{find}    if 'sl' + 'eep' in text: print(text)"]).output == ""
+    kill = f"{find}    if 'gumshoe_' + 'server' in text: __import__('os').kill(int(each.split('/')[2]), 9)"
+    workspace.sandbox.run(["python", "-c", kill])
+    assert workspace.run_tests(warm=True).passed
+    assert workspace.run_tests(warm=True).result.warm
+
+
+def test_a_verdicts_sandbox_has_no_server(open_workspace: Open) -> None:
+    task = open_workspace(test_it="def test_it(): pass\n").task
+    with open_sandbox(task, CONFIG, trusted=True, verdict=True) as sandbox:
+        assert not sandbox.run(["python", "-c", "pass"], warm=True).warm
+
+
+def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
+    task = open_workspace(test_it="def test_it():\n    n = 1\n    assert n == 2\n").task
+    env = DebugEnv(task, tools=("pdb", "eval"), sandbox=CONFIG, trusted=True)
+
+    def call(name: str, **arguments: str) -> Observation:
+        return env.step(ToolCall(id="1", name=name, arguments=arguments))[4]["observation"]  # type: ignore[arg-type]
+
+    try:
+        env.reset(seed=0)
+        assert "test_it.py:3 in test_it (breakpoint 1)" in call("pdb", command="b test_it.py:3\nc").text
+        fork = "'gumshoe_server' in open('/proc/self/cmdline').read(), n"
+        assert call("pdb", command=f"p {fork}").text == f"{fork} = (True, 1)"
+        assert call("eval").data["warm"] is True
+        assert "test_it.py:3 in test_it (breakpoint 1)" in call("pdb", command="restart\nc").text
+        assert "post-mortem" in call("pdb", command="c").text
+    finally:
+        env.close()

@@ -1,0 +1,168 @@
+"""The modules that a test server has loaded from outside the workspace. Standard library only, Python 3.6 to 3.14.
+
+A module is loaded ahead only where its import has no effect but itself: one that warns, starts threads, changes the
+environment or the import path, belongs to a plugin of pytest or loads something of the workspace is left out.
+"""
+
+import builtins
+import contextlib
+import gc
+import importlib
+import linecache
+import os
+import signal
+import sys
+import threading
+import warnings
+
+PLUGINS = ("gumshoe_outcomes", "gumshoe_suspects", "gumshoe_trace")
+"""Ours that pytest is told to load."""
+
+
+class Imports:
+    """What is loaded, and what must not be.
+
+    Attributes:
+        excluded: names of packages that are not loaded ahead.
+        problem: why forks of this process would differ from a fresh interpreter, or None.
+        runner: the name of the test runner that is loaded, empty for none; None before `load_runner`.
+        is_beyond_runner: whether more is loaded than the test runner.
+    """
+
+    def __init__(self, root, own, excluded):
+        self.root = os.path.realpath(root) + os.sep
+        self.own = own + os.sep
+        self.excluded = excluded
+        self.problem = None
+        self.runner = None
+        self.is_beyond_runner = False
+        self.top_level = set()
+        self._stamps = {}
+        self._library = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+
+    def load_runner(self, name):
+        """Loads pytest, unittest or, for an empty name, nothing."""
+        self.runner = name
+        try:
+            for each in [name] if name else []:
+                importlib.import_module(each)
+        except ImportError as error:
+            self.problem = "the test runner cannot be imported: {}".format(error)
+            return
+        if name == "pytest":
+            for each in PLUGINS:
+                if os.path.exists(os.path.join(self.own, each + ".py")):
+                    importlib.import_module(each)
+        if any(self._is_inside(path) for path in _files().values()):
+            self.problem = "the test runner comes from the workspace"
+        self._note()
+
+    def add(self, names):
+        """Loads modules in this order. Returns the package whose import had effects, or None."""
+        plugins = None
+        for name in names:
+            top = name.partition(".")[0]
+            if name in sys.modules or top in self.excluded:
+                continue
+            plugins = _plugins() if plugins is None else plugins
+            if top in plugins:
+                continue
+            self.is_beyond_runner = True
+            if not self._import(name, plugins):
+                return top
+        self._note()
+        return None
+
+    def _import(self, name, plugins):
+        """Whether a module was imported without effects."""
+        before, modules = _state(), set(sys.modules)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            filters = list(warnings.filters)
+            try:
+                importlib.import_module(name)
+            except BaseException:  # a library may raise anything
+                return False
+            quiet = not caught and warnings.filters == filters
+        fresh = {each: path for each, path in _files().items() if each not in modules}
+        foreign = any(self._is_inside(path) or each.partition(".")[0] in plugins for each, path in fresh.items())
+        return quiet and not foreign and _state() == before
+
+    def seen(self):
+        """The modules from outside of the workspace that are loaded now, in the order in which they were."""
+        return [name for name, path in _files().items() if not self._is_inside(path) and not path.startswith(self.own)]
+
+    def are_stale(self):
+        """Whether a file of a loaded library was changed."""
+        return any(_stamp(path) != stamp for path, stamp in self._stamps.items())
+
+    def become(self):
+        """Makes a fork forget what may have changed since this process started."""
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        if sys.version_info < (3, 7) and "random" in sys.modules:
+            sys.modules["random"].seed()
+
+    def _is_inside(self, path):
+        return os.path.realpath(path).startswith(self.root) and not path.startswith(self.own)
+
+    def _note(self):
+        files = {name: path for name, path in _files().items() if not path.startswith(self.own)}
+        self.top_level = {name for name in files if "." not in name}
+        libraries = [path for path in files.values() if not path.startswith(self._library) or "-packages" in path]
+        self._stamps = {path: _stamp(path) for path in libraries if os.access(path, os.W_OK)}
+
+
+def _files():
+    """Name to file of the loaded modules that have one."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(path, str) and name != "__main__":
+            found[name] = path
+    return found
+
+
+def _state():
+    """What an import can change of the process beside the modules."""
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
+    hooks = [sys.excepthook, sys.displayhook, sys.gettrace(), sys.getprofile(), builtins.__import__, os.fork, open]
+    mask = os.umask(0)
+    os.umask(mask)
+    numbers = [threading.active_count(), sys.getrecursionlimit(), os.getcwd(), mask]
+    return handlers, hooks, numbers, dict(os.environ), list(sys.path), set(vars(builtins))
+
+
+def _plugins():
+    """The top-level names of all distributions that have a plugin for pytest: it wants to import these itself."""
+    found = set()
+    with contextlib.suppress(Exception):  # metadata may be damaged in any way
+        from importlib import metadata
+
+        for each in metadata.distributions():
+            if any(point.group == "pytest11" for point in each.entry_points):
+                found.update(path.parts[0].partition(".")[0] for path in each.files or ())
+        return found - {"", "__pycache__", "pytest", "_pytest"}
+    return _Everything()
+
+
+class _Everything:
+    """Holds whatever is looked for: where nothing is known of plugins, no library is loaded ahead."""
+
+    def __contains__(self, name):
+        return name not in sys.builtin_module_names
+
+
+def _stamp(path):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def freeze():
+    """Keeps the collector from writing to, and so copying, memory that forks share."""
+    if hasattr(gc, "freeze"):
+        gc.collect()
+        gc.freeze()

@@ -1,0 +1,92 @@
+"""What in a workspace makes a fork of a running interpreter differ from a fresh one.
+
+Standard library only, Python 3.6 to 3.14. Two levels: in a fork that has only the test runner loaded, every module of
+the workspace is imported as it would be otherwise; in one with libraries, these are imported earlier than otherwise.
+"""
+
+import os
+import re
+
+from gumshoe_project import FOREIGN
+
+MOST_FILES = 20000
+FILE_BYTES = 1 << 20
+
+_EITHER = {
+    "starts processes that share its memory": rb"\bos\.fork|\bforkpty\b|\bmultiprocessing\b|\bProcessPoolExecutor\b",
+    "looks at its own process": rb"/proc/self|\bpsutil\b|\btracemalloc\b|\bgetrusage\b|\bgc\.get_|\borig_argv\b",
+}
+_LIBRARIES = {
+    "measures or changes imports": rb"\bsys\.modules\b(?!\[__name__\])|\bmeta_path\b|\bpath_hooks\b"
+    rb"|\bimportlib\.reload\b|\bbuiltins\.__import__|\bpytest_plugins\b|\bregister_assert_rewrite\b",
+    "sets variables that libraries may read": rb"\bos\.environ(\[[^]]+\]\s*=[^=]|\.setdefault|\.update)|\bos\.putenv\b",
+    "patches libraries or the clock": rb"\bmonkey\.patch_|\bfreezegun\b|\bfreeze_time\b|\btime_machine\b",
+}
+_PATTERNS = {
+    level: [(why, re.compile(pattern)) for why, pattern in patterns.items()]
+    for level, patterns in (("runner", _EITHER), ("libraries", _LIBRARIES))
+}
+
+
+class Scan:
+    """What was found in the workspace's files; those that have changed are read again by `look`."""
+
+    def __init__(self, root):
+        self.root = root
+        self._files = {}
+        self._importable = set()
+        self._too_many = False
+        self.look()
+
+    def look(self):
+        """Reads the files that are new or changed since the last time."""
+        known, self._files, self._importable = self._files, {}, set()
+        packages = set()
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = [each for each in folders if each not in FOREIGN and not each.startswith(".")]
+            modules = {name.partition(".")[0] for name in names if name.endswith((".py", ".so"))}
+            if "__init__" in modules:
+                packages.add(folder)
+                modules = set() if os.path.dirname(folder) in packages else {os.path.basename(folder)}
+            self._importable |= modules
+            for name in names:
+                if name.endswith(".py"):
+                    path = os.path.join(folder, name)
+                    self._files[path] = _look_at(path, known.get(path))
+            self._too_many = len(self._files) > MOST_FILES
+            if self._too_many:
+                return
+
+    def reason(self, level):
+        """Why a fork with the runner, or with libraries too, may differ; None where nothing speaks against it."""
+        if self._too_many:
+            return "the workspace has over {} modules".format(MOST_FILES)
+        levels = ("runner",) if level == "runner" else ("runner", "libraries")
+        for path, (_, found) in self._files.items():
+            for each in levels:
+                if found[each] is not None:
+                    return "{} {}".format(os.path.relpath(path, self.root), found[each])
+        return None
+
+    def shadowed(self, names):
+        """Why modules of these names could be other ones in a fresh interpreter, or None."""
+        own = sorted(self._importable & names)
+        return "the workspace has a module {} of its own".format(own[0]) if own else None
+
+
+def _look_at(path, known):
+    """(what changes with the file, by level why it matters)."""
+    try:
+        status = os.stat(path)
+        stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size
+        if known is not None and known[0] == stamp:
+            return known
+        with open(path, "rb") as stream:
+            source = stream.read(FILE_BYTES)
+    except OSError:
+        return None, dict.fromkeys(_PATTERNS)
+    found = {
+        level: next((why for why, pattern in patterns if pattern.search(source)), None)
+        for level, patterns in _PATTERNS.items()
+    }
+    return stamp, found

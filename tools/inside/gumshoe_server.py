@@ -1,0 +1,309 @@
+"""The test server: a process that has loaded the test runner, and forks for each run of the tests or the debugger.
+
+    python gumshoe_server.py        with the warden at the other end of the socket GUMSHOE_CONTROL
+
+Standard library only, Python 3.6 to 3.14. The first message on the socket, four bytes with a length and Python source,
+holds the sandbox's own supervisor of programs. What follows are the warden's orders to start a program, with its
+descriptors, as the launcher takes them; `program` is what comes behind the interpreter and the options that this
+process was started with. A fork becomes the program as that interpreter would have started it. Where a fresh
+interpreter might give another outcome, `refused TEXT` stands on the order's status pipe, and nothing is started.
+
+After each run the server imports what the run had imported from outside the workspace, so that the next fork has it.
+"""
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_PATH = [each for each in sys.path if os.path.realpath(each) != _HERE]
+_PYTHONPATH = os.environ.get("PYTHONPATH", "")
+
+import gumshoe_program  # noqa: E402 - it is beside this file
+from gumshoe_imports import Imports, freeze  # noqa: E402
+from gumshoe_scan import Scan  # noqa: E402
+
+SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace")
+FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
+"""Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
+MEMORY = "GUMSHOE_SERVER"
+CONTROL = "GUMSHOE_CONTROL"
+REPORT_BYTES = 1 << 20
+LENGTH = struct.Struct("!I")
+
+
+class Server:
+    """Forks programs until the warden has gone.
+
+    Args:
+        connection: the socket to the warden.
+        launcher, supervisor: the sandbox's modules of these names.
+        memory: what the server knew that this one replaces: packages `excluded`, modules `wanted`.
+    """
+
+    def __init__(self, connection, launcher, supervisor, memory):
+        self.connection = connection
+        self.launcher = launcher
+        self.supervisor = supervisor
+        self.root = os.getcwd()
+        self.environment = dict(os.environ)
+        self.source = memory["source"]
+        self.variables = _variables_of_python(os.environ)
+        self.scan = Scan(self.root)
+        self.imports = Imports(self.root, _HERE, set(memory.get("excluded", ())))
+        self.wanted = memory.get("wanted", [])
+        self.reports, self.report_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.report_end.setblocking(False)
+
+    def serve(self):
+        """Answers orders; between them it learns what the programs have imported."""
+        while True:
+            ready = select.select([self.connection, self.reports], [], [])[0]
+            if self.reports in ready:
+                self.learn(json.loads(self.reports.recv(REPORT_BYTES).decode("ascii")))
+                continue
+            order = self.launcher.receive(self.connection)
+            if order is None:
+                return
+            self.start(*order)
+
+    def start(self, launch, descriptors):
+        """Forks the supervisor of one program, or refuses."""
+        kept = _open_descriptors() - {self.connection.fileno(), self.reports.fileno(), *descriptors}
+        why = self.refusal(launch)
+        if why is not None:
+            os.write(descriptors[2], b"refused " + why.encode("ascii", "replace")[:300] + b"\n")
+        elif os.fork() == 0:
+
+            def become(_, environment):
+                self.become(launch["program"], environment, kept)
+
+            self.supervisor.supervise(launch, *descriptors, execute=become)
+        for each in descriptors:
+            os.close(each)
+        if why is not None and self.imports.is_beyond_runner:
+            self.begin_again()
+
+    def refusal(self, launch):
+        """Why a fresh interpreter is to run this; None where a fork does."""
+        program = _inner(launch["program"])
+        if _variables_of_python(launch["env"]) != self.variables:
+            return "variables of Python's own are set"
+        if os.path.realpath(launch["cwd"]) != os.path.realpath(self.root):
+            return "it does not run in the workspace's root"
+        if not gumshoe_program.is_python(program) or _has_own_interpreter(program):
+            return "the entrypoint has an interpreter of its own"
+        runner = _runner(program)
+        if self.imports.runner is None:
+            self.prepare(runner)
+        if runner != self.imports.runner:
+            return "another test runner is loaded"
+        if self.imports.are_stale():
+            return "a library was changed"
+        self.scan.look()
+        level = "libraries" if self.imports.is_beyond_runner else "runner"
+        return self.imports.problem or self.scan.reason(level) or self.scan.shadowed(self.imports.top_level)
+
+    def prepare(self, runner):
+        """Loads the test runner, and what the server before this one had learned."""
+        self.imports.load_runner(runner)
+        for name in SCRIPTS:
+            if os.path.exists(os.path.join(_HERE, name + ".py")):
+                importlib.import_module(name)
+        if self.imports.problem is None:
+            self.learn(self.wanted)
+        freeze()
+
+    def learn(self, names):
+        """Imports modules that a run has imported; begins again without one whose import had effects."""
+        if self.scan.reason("libraries") is not None:
+            return
+        bad = self.imports.add(names)
+        if bad is not None:
+            self.imports.excluded.add(bad)
+            self.begin_again(names)
+        freeze()
+
+    def begin_again(self, wanted=()):
+        """Replaces this process by a new server, which knows what is not to be imported ahead."""
+        memory = {"source": self.source, "excluded": sorted(self.imports.excluded), "wanted": list(wanted)}
+        environment = {**self.environment, MEMORY: json.dumps(memory), CONTROL: str(self.connection.fileno())}
+        os.set_inheritable(self.connection.fileno(), True)
+        with open("/proc/self/cmdline", "rb") as stream:
+            os.execve(sys.executable, stream.read()[:-1].split(b"\0"), environment)
+
+    def become(self, program, environment, kept):
+        """Never returns: makes this fork the program, and leaves as the interpreter does at its end."""
+        control = int(environment.get(CONTROL, -1))
+        for each in _open_descriptors() - kept - {0, 1, 2, control}:
+            with contextlib.suppress(OSError):
+                os.close(each)
+        _reset_signals()
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.path[:] = _path(environment.get("PYTHONPATH", ""))
+        _open_streams(bool(environment.get("PYTHONUNBUFFERED")))
+        self.imports.become()
+        code = 1
+        try:
+            code = _run(program)
+        finally:
+            self.leave(code)
+
+    def leave(self, code):
+        """Ends this fork: its threads, what was registered for the end, its streams."""
+        for last in (_end_threads, _run_exit_functions):
+            try:
+                last()
+            except BaseException:  # the program's own functions may raise anything
+                _print_exception()
+        with contextlib.suppress(Exception):
+            self.report_end.send(json.dumps(self.imports.seen()).encode("ascii"))
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(code)
+
+
+class Nobody:
+    """Stands for a debugger where there is none."""
+
+    @staticmethod
+    def post_mortem(*_):
+        return None
+
+
+def _run(program):
+    """Runs one of our scripts, or a program as it is. Returns the exit code."""
+    name = os.path.basename(program[0])[: -len(".py")]
+    if os.path.dirname(program[0]) != _HERE or name not in SCRIPTS:
+        return gumshoe_program.run_program(program, Nobody, as_given=True)
+    sys.argv = list(program)
+    sys.path.insert(0, _HERE)
+    try:
+        return importlib.import_module(name).main(program[1:])
+    except SystemExit as error:
+        return gumshoe_program.exit_code(error.code)
+    except BaseException:
+        _print_exception()
+        return 1
+
+
+def _inner(program):
+    """The program that one of our scripts is to run, or the program itself."""
+    return program[program.index("--") + 1 :] if os.path.dirname(program[0]) == _HERE else program
+
+
+def _has_own_interpreter(program):
+    if program[0].startswith("-") or os.path.exists(program[0]):
+        return False
+    return gumshoe_program.other_interpreter(gumshoe_program.find_script(program[0])) is not None
+
+
+def _runner(program):
+    """What the program loads first of all: pytest, unittest, or nothing that is known."""
+    if gumshoe_program.is_pytest(program):
+        return "pytest"
+    return "unittest" if list(program[:2]) == ["-m", "unittest"] else ""
+
+
+def _print_exception():
+    kind, value, trace = sys.exc_info()
+    with contextlib.suppress(Exception):
+        if kind is not None and value is not None:
+            sys.excepthook(kind, value, trace)
+
+
+def _end_threads():
+    vars(threading).get("_shutdown", gumshoe_program.wait_for_threads)()
+
+
+def _run_exit_functions():
+    import atexit
+
+    vars(atexit)["_run_exitfuncs"]()
+
+
+def _variables_of_python(environment):
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON") and name not in FREE}
+
+
+def _path(variable):
+    """What `sys.path` holds in a fresh interpreter, before the program adds its own folder."""
+    before = [os.path.abspath(each) for each in _PYTHONPATH.split(os.pathsep) if each]
+    now = [os.path.abspath(each) for each in variable.split(os.pathsep) if each]
+    return now + [each for each in _PATH if each not in before]
+
+
+def _reset_signals():
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _open_streams(unbuffered):
+    """New streams on the descriptors, as an interpreter makes them at its start."""
+    encoding = sys.__stdout__.encoding
+    source = io.BufferedReader(io.FileIO(0, closefd=False))
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(source, encoding, sys.__stdin__.errors)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        errors = getattr(sys, "__" + name + "__").errors
+        raw = io.FileIO(number, "w", closefd=False)
+        raw.name = "<" + name + ">"
+        raw = raw if unbuffered else io.BufferedWriter(raw)
+        by_line = os.isatty(number) or (number == 2 and sys.version_info >= (3, 9))
+        stream = io.TextIOWrapper(raw, encoding, errors, None, by_line, unbuffered)
+        stream.mode = "w"
+        setattr(sys, name, stream)
+        setattr(sys, "__" + name + "__", stream)
+
+
+def _open_descriptors():
+    return {int(name) for name in os.listdir("/proc/self/fd")}
+
+
+def _load(source):
+    """The sandbox's launcher and supervisor; nothing of them can be imported by the programs."""
+    exec(source, {})  # noqa: S102 - the warden's own modules
+    ours = [name for name in sys.modules if name.partition(".")[0] == "gumshoe"]
+    modules = {name.rpartition(".")[2]: sys.modules.pop(name) for name in ours}
+    return modules["launcher"], modules["supervisor"]
+
+
+def main():
+    connection = socket.socket(fileno=int(os.environ.pop(CONTROL)))
+    memory = json.loads(os.environ.pop(MEMORY, "{}")) or {"source": _receive_source(connection)}
+    launcher, supervisor = _load(memory["source"])
+    for number in (*supervisor.IGNORED, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_IGN)  # Of children that are ignored, the kernel takes care.
+    sys.path[:] = [*_path(_PYTHONPATH), _HERE]
+    Server(connection, launcher, supervisor, memory).serve()
+    os._exit(0)
+
+
+def _receive_source(connection):
+    (length,) = LENGTH.unpack(_exactly(connection, LENGTH.size))
+    return _exactly(connection, length).decode("ascii")
+
+
+def _exactly(connection, count):
+    data = b""
+    while len(data) < count:
+        piece = connection.recv(count - len(data))
+        if not piece:
+            os._exit(1)
+        data += piece
+    return data
+
+
+if __name__ == "__main__":
+    main()
