@@ -58,7 +58,7 @@ def of_trajectory(line: bytes, gold: str | None) -> Episode:
 
 def of_dataset(row: Mapping[str, Any], gold: str | None) -> Episode:
     """A row of a dataset. What the columns do not hold is missing: the debugger's frames, the time of each step."""
-    messages = [one for name in ("messages", "prompt", "completion") for one in _objects(row.get(name))]
+    messages = [one for name in ("messages", "prompt", "completion", "chosen") for one in _objects(row.get(name))]
     steps = _steps_of_row(row, messages)
     try:
         pack = ContextPack.model_validate(row["context_pack"]) if row.get("context_pack") else None

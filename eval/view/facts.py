@@ -26,6 +26,8 @@ MOST_LOCATIONS = 50
 """Locations of a report that are compared with the gold patch."""
 
 LETTERS = {"seek": "s", "edit": "e", "verify": "v", "report": "r", "submit": "u"}
+ROW_MESSAGES = ("prompt", "completion", "chosen", "rejected")
+"""Columns with the messages of a dataset's row that is no whole conversation."""
 Value = str | float | int | None
 Lines = tuple[str, int, int]
 """A location of a report: path, first and last line."""
@@ -98,6 +100,7 @@ def row_of_trajectory(data: Mapping[str, Any]) -> Row:
             "locations": len(_list(_map(data, "context_pack"), "locations")),
             "patched": "yes" if data.get("patch") else "no",
             "tampered": "yes" if _list(data, "tampering") else "no",
+            **_branch(data),
         },
     )
 
@@ -140,7 +143,7 @@ def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
             "model": _text(data, "model"),
             **({"decision": decision} if decision else {}),
             "task source": _text(data, "source"),
-            "messages": len(_list(data, "messages")) or len(_list(data, "prompt")) + len(_list(data, "completion")),
+            "messages": len(_list(data, "messages")) or sum(len(_list(data, name)) for name in ROW_MESSAGES),
             "characters": sum(len(text) for text in _message_texts(data)),
             "tools": " ".join(sorted({_text(entry, "tool") for entry in entries} - {""})),
             "failed calls": sum(entry.get("failure") is not None for entry in entries),
@@ -199,7 +202,7 @@ def _spoken(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _message_texts(data: Mapping[str, Any]) -> Iterator[str]:
-    for message in (*_list(data, "messages"), *_list(data, "prompt"), *_list(data, "completion")):
+    for message in (one for name in ("messages", *ROW_MESSAGES) for one in _list(data, name)):
         if not isinstance(message, dict):
             continue
         for name in ("content", "reasoning", "reasoning_content"):
@@ -209,6 +212,13 @@ def _message_texts(data: Mapping[str, Any]) -> Iterator[str]:
                 function = _map(call, "function") or call
                 yield _text(function, "name")
                 yield from (str(value) for value in _map(function, "arguments").values())
+
+
+def _branch(data: Mapping[str, Any]) -> dict[str, Value]:
+    """Of an episode that began in the middle of another one: which, and at which step, counted from 1."""
+    point = _map(data, "branch")
+    step = _number(point, "step")
+    return {} if step is None else {"branch of": _text(point, "parent"), "branch step": step + 1}
 
 
 def _letter(step: Mapping[str, Any]) -> str:

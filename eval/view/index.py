@@ -24,7 +24,7 @@ from gumshoe.eval.view.facts import Row
 
 __all__ = ["Entry", "Index", "cache_folder"]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Changes with the tables and with what is in them."""
 
 TABLES = f"""

@@ -17,6 +17,7 @@ from gumshoe.eval.view.outcomes import label_of, shown_rows
 from gumshoe.eval.view.reading import read_journal, read_line, read_row
 from gumshoe.eval.view.solvers import evaluated
 from gumshoe.eval.view.sources import Source, inside
+from gumshoe.eval.view.trees import tree_ids, tried_beside
 from gumshoe.eval.view.watch import Watcher
 
 __all__ = ["Library", "NotThere"]
@@ -112,8 +113,23 @@ class Library:
             "live": bool(place["live"]),
             "row": self._shown([row])[0] if row is not None else None,
             "siblings": self._shown(others),
+            "tree": self._tree(place, source),
             **episode.cap({**found, "evaluated": self._evaluated(source, place, found)}),
         }
+
+    def _tree(self, place: Answer, source: Source) -> list[Answer]:
+        """What else was tried at the steps of a finished episode; nothing for one that is in no tree."""
+        if source.kind != "run" or place["live"]:
+            return []
+        with self._index.reading() as connection:
+            rows = query.tree_rows(connection, source.slug, place["task"])
+        parents = {name: str(row["facts"]["branch of"]) for name, row in rows.items() if "branch of" in row["facts"]}
+        members = [rows[name] for name in tree_ids(place["id"], parents) if name in rows]
+        if len(members) < 2:
+            return []
+        lines = (read_line(self._file(source, row["file"]), row["place"], row["length"]) for row in members)
+        shown = {row["id"]: row for row in self._shown(members)}
+        return tried_beside(place["id"], lines, shown)
 
     def raw(self, key: str) -> bytes:
         """The stored JSON of a finished trajectory, as it is. Raises NotThere and DatasetError."""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["episode_row", "find_row", "live_rows", "rows_after", "search", "siblings"]
+__all__ = ["episode_row", "find_row", "live_rows", "rows_after", "search", "siblings", "tree_rows"]
 
 COLUMNS = (
     *("n", "key", "source", "live", "task", "project", "policy", "outcome", "stop", "created", "id"),
@@ -61,6 +61,18 @@ def siblings(connection: sqlite3.Connection, task: str, limit: int = 50) -> list
     """The episodes of a task."""
     rows = connection.execute(f"{SELECT} WHERE task = ? ORDER BY n LIMIT ?", (task, limit))
     return [_as_row(row) for row in rows]
+
+
+def tree_rows(connection: sqlite3.Connection, source: str, task: str) -> dict[str, dict[str, Any]]:
+    """The finished episodes of a task in one source by id, each with where its line is."""
+    names = ("file", "place", "length")
+    rows = connection.execute(
+        f"SELECT {', '.join((*COLUMNS, *names))} FROM episodes WHERE source = ? AND task = ? AND NOT live ORDER BY n "
+        "LIMIT 2000",
+        (source, task),
+    )
+    found = [{**_as_row(row[: len(COLUMNS)]), **dict(zip(names, row[len(COLUMNS) :], strict=True))} for row in rows]
+    return {row["id"]: row for row in found}
 
 
 def _terms(text: str) -> str:

@@ -118,7 +118,7 @@ def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
 _JSON = frozenset(
     {
         *("messages", "tools", "steps", "sampled", "context_pack", "task_tags", "usage", "provenance"),
-        *("prompt", "completion"),
+        *("prompt", "completion", "chosen", "rejected"),
     }
 )
 

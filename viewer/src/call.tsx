@@ -52,6 +52,13 @@ export function CallLine({ call }: { call: Call }) {
   )
 }
 
+/** A call in one line; long texts and lists are left out. */
+export function callText({ name, arguments: given }: { name: string; arguments: Record<string, unknown> }): string {
+  const short = Object.entries(given).filter(([, value]) => typeof value !== 'object' && String(value).length <= 80)
+  const more = short.length < Object.keys(given).length ? (short.length ? ', …' : '…') : ''
+  return `${name}(${short.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(', ')}${more})`
+}
+
 /** Whether an argument is a list of objects, as the locations and the findings of a report are. */
 function isList(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'object' && item !== null)

@@ -204,6 +204,18 @@ export interface Evaluated {
   answers: Answer[]
 }
 
+/** A decision that was tried at a step of a tree; `outcome` is how the episode that it belongs to ended. */
+export interface Tried {
+  key: string | null
+  outcome: string
+  mine: boolean
+  decision: string | null
+  calls: { name: string; arguments: Record<string, unknown> }[]
+  value: number | null
+  count: number
+  advantage: number | null
+}
+
 export interface Episode {
   key: string
   kind: Source['kind']
@@ -228,6 +240,8 @@ export interface Episode {
   cut: number
   row: Row | null
   siblings: Row[]
+  /** The steps at which something else was tried, too. */
+  tree: { step: number; tried: Tried[] }[]
   evaluated: Evaluated | null
 }
 

@@ -56,7 +56,7 @@ function Playing({ episode, address, overview }: { episode: Episode; address: Ad
   return (
     <main class="player">
       <Heading episode={episode} position={position} />
-      <Rail steps={episode.steps} position={position} onStep={setPosition} />
+      <Rail steps={episode.steps} position={position} onStep={setPosition} others={new Map(episode.tree.map((one) => [one.step, one.tried.length - 1]))} />
       {episode.steps.length === 0 && <Empty>This episode has no steps.</Empty>}
       <div class="columns">
         <div class="turn">

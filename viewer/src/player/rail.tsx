@@ -5,8 +5,17 @@ import { useEffect, useRef } from 'preact/hooks'
 import { count, seconds } from '../format'
 import type { Step } from '../types'
 
+interface RailProps {
+  steps: Step[]
+  position: number
+  onStep: (position: number) => void
+  label?: string
+  /** By the index of a step: how many other decisions were tried there. */
+  others?: Map<number, number>
+}
+
 /** All steps as a row of buttons; below each, its time and its tokens. */
-export function Rail({ steps, position, onStep, label = 'Steps' }: { steps: Step[]; position: number; onStep: (position: number) => void; label?: string }) {
+export function Rail({ steps, position, onStep, label = 'Steps', others }: RailProps) {
   const box = useRef<HTMLOListElement>(null)
   const longest = Math.max(...steps.map((step) => step.seconds ?? 0), 1e-9)
   const most = Math.max(...steps.map((step) => step.prompt_tokens + step.completion_tokens), 1)
@@ -22,7 +31,7 @@ export function Rail({ steps, position, onStep, label = 'Steps' }: { steps: Step
         const kind = step.decision ?? step.stated ?? 'none'
         const tokens = step.prompt_tokens + step.completion_tokens
         const failed = step.observations.some((one) => one.failure) || step.calls.some((one) => one.error)
-        const title = `Step ${step.index + 1}: ${kind}${step.seconds !== null ? `, ${seconds(step.seconds)}` : ''}${tokens ? `, ${count(tokens)} tokens` : ''}${failed ? ', failed' : ''}`
+        const title = `Step ${step.index + 1}: ${kind}${step.seconds !== null ? `, ${seconds(step.seconds)}` : ''}${tokens ? `, ${count(tokens)} tokens` : ''}${failed ? ', failed' : ''}${others?.has(step.index) ? `, ${others.get(step.index)} others tried` : ''}`
         return (
           <li key={index}>
             <button
@@ -35,6 +44,7 @@ export function Rail({ steps, position, onStep, label = 'Steps' }: { steps: Step
             >
               {step.index + 1}
               {failed && <sup aria-hidden="true">✗</sup>}
+              {others?.has(step.index) && <sup aria-hidden="true">+{others.get(step.index)}</sup>}
             </button>
             <span class="time" style={{ width: `${(100 * (step.seconds ?? 0)) / longest}%` }} />
             <span class="tokens" style={{ width: `${(100 * tokens) / most}%` }} />

@@ -6,6 +6,7 @@ import { CallLine } from '../call'
 import { Decision, Pieces } from '../parts'
 import { findMarks, piecesOf, type Mark } from '../text'
 import type { Episode, Observation, Step } from '../types'
+import { TriedHere } from './tried'
 
 const FOLD = 6_000
 
@@ -35,6 +36,7 @@ export function StepCard({ episode, position, search = '' }: { episode: Episode;
       {step.observations.map((observation, index) => (
         <Answer key={`${position}-${index}`} observation={observation} marks={marksOf(episode, step, observation, search)} />
       ))}
+      <TriedHere episode={episode} position={position} />
     </article>
   )
 }

@@ -1,0 +1,104 @@
+"""What else was tried at the steps of an episode that belongs to a tree, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from gumshoe.collect.tree import Node, Trees, node_of
+from gumshoe.records import Step, Trajectory
+
+__all__ = ["MOST_MEMBERS", "tree_ids", "tried_beside"]
+
+MOST_MEMBERS = 256
+"""Trajectories of a tree that are read."""
+
+Answer = dict[str, Any]
+
+
+def tree_ids(id: str, parents: Mapping[str, str]) -> list[str]:
+    """The ids of an episode's tree, itself among them; only itself where it has none.
+
+    Args:
+        id: the episode.
+        parents: of each branch, the episode that it branched from.
+    """
+    root = id
+    for _ in parents:
+        root = parents.get(root, root)
+    children: dict[str, list[str]] = {}
+    for child, parent in parents.items():
+        children.setdefault(parent, []).append(child)
+    found, open_ones = {root: None}, [root]
+    while open_ones and len(found) < MOST_MEMBERS:
+        new = [child for child in children.get(open_ones.pop(), ()) if child not in found]
+        found |= dict.fromkeys(new)
+        open_ones += new
+    return list(found)[:MOST_MEMBERS]
+
+
+def tried_beside(id: str, lines: Iterable[bytes], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
+    """By step of an episode: all decisions that were tried there, the best first, its own among them.
+
+    Args:
+        id: the episode.
+        lines: the trajectories of its tree, as they are stored; what cannot be read is left out.
+        rows: what the list knows of them, by id.
+    """
+    steps: dict[str, tuple[Step, ...]] = {}
+    nodes: list[Node] = []
+    for line in lines:
+        try:
+            trajectory = Trajectory.model_validate_json(line)
+        except ValidationError:
+            continue
+        steps[trajectory.id] = trajectory.steps
+        nodes.append(node_of(trajectory))
+    trees = Trees(nodes)
+    if id not in trees.nodes:
+        return []
+    places = [_owner(trees, id, step) for step in range(len(steps[id]))]
+    tried = [(step, trees.siblings(owner, step)) for step, owner in enumerate(places)]
+    return [
+        {"step": step, "tried": _ranked(trees, siblings, mine=places[step], steps=steps, rows=rows)}
+        for step, siblings in tried
+        if len(siblings) > 1
+    ]
+
+
+def _owner(trees: Trees, id: str, step: int) -> str:
+    """The trajectory of a tree whose own step it is."""
+    node = trees.nodes[id]
+    while step < node.start and node.branch is not None and node.branch.parent in trees.nodes:
+        node = trees.nodes[node.branch.parent]
+    return node.id
+
+
+def _ranked(
+    trees: Trees,
+    siblings: list[tuple[str, int]],
+    *,
+    mine: str,
+    steps: Mapping[str, tuple[Step, ...]],
+    rows: Mapping[str, Mapping[str, Any]],
+) -> list[Answer]:
+    found: list[Answer] = []
+    for owner, index in siblings:
+        worth, step = trees.decision(owner, index), steps[owner][index]
+        calls = [{"name": call.name, "arguments": call.arguments} for call in step.tool_calls]
+        row = rows.get(owner, {})
+        found.append(
+            {
+                "key": row.get("key"),
+                "outcome": row.get("outcome") or "",
+                "mine": owner == mine,
+                "decision": step.decision.value if step.decision else None,
+                "calls": calls,
+                "value": worth.value,
+                "count": worth.count,
+                "advantage": worth.advantage,
+            }
+        )
+    return sorted(found, key=lambda one: -1.0 if one["value"] is None else one["value"], reverse=True)
