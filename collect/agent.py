@@ -25,7 +25,7 @@ from gumshoe.records import Message, Task, ToolSchema
 __all__ = ["Agent", "make_agent", "nudge"]
 
 PROMPTS = Path(__file__).parent / "prompts"
-SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "report")
+SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
 REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
 DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
 

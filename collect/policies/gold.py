@@ -29,10 +29,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Gold:
-    """`lines` of the buggy files that matter, by path; `changes`, last line first within a file."""
+    """`lines` of the buggy files that matter, by path; `changes`, last line first within a file; `texts` of the lines
+    that the patch shows, by path and number.
+    """
 
     lines: Mapping[str, frozenset[int]]
     changes: tuple[Change, ...]
+    texts: Mapping[str, Mapping[int, str]]
 
     @property
     def places(self) -> list[tuple[str, int]]:
@@ -43,10 +46,17 @@ class Gold:
 def read_gold(oracle: Oracle) -> Gold:
     """The gold patch taken apart. Raises TaskError for one that edits cannot make, because it deletes files."""
     lines = {path: frozenset(numbers) for path, numbers in gold_lines(oracle.gold_patch).items()}
-    changes = [change for file in PatchSet(oracle.gold_patch) for change in _changes(file, oracle.task_id)]
+    files = PatchSet(oracle.gold_patch)
+    changes = [change for file in files for change in _changes(file, oracle.task_id)]
     if not changes:
         raise TaskError(f"task {oracle.task_id} has an empty gold patch: the teacher has nothing to teach")
-    return Gold(lines, tuple(changes))
+    texts = {
+        file.path: {
+            line.source_line_no: line.value for hunk in file for line in hunk if line.source_line_no is not None
+        }
+        for file in files
+    }
+    return Gold(lines, tuple(changes), texts)
 
 
 def _changes(file: PatchedFile, task_id: str) -> list[Change]:

@@ -1,8 +1,10 @@
-"""The scripted teacher: it knows the answer, and works through the real environment as a good debugger would.
+"""The scripted teacher: it knows the answer, and lets that choose only among looks that anyone might take next.
 
-It runs the tests, reads the failure, asks which functions are suspicious, reads the one with the cause, stops there,
-looks at the values and decides. As debug agent it then makes exactly the gold change, runs the tests again and
-submits; as seeker it reports. What it says is drawn from what it has seen. Everything it sees is real tool output.
+It makes its turns as the investigator does, from a belief and from what was seen. The answer decides which of several
+sensible looks comes next: a place is visited once an observation has named it. Now and then it takes a wrong turn, and
+drops it with the reason. When it has read the lines that matter and looked at them at run time, it reports as seeker;
+as debug agent it makes exactly the gold change, runs the tests again and submits. New code in its edits is all that it
+says without having seen it. Where no look leads to the lines that matter, it hands over what it believes, or gives up.
 """
 
 from __future__ import annotations
@@ -11,37 +13,36 @@ import builtins
 import keyword
 import random
 import re
-from collections.abc import Generator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from gumshoe.collect.decisions import format_decision
-from gumshoe.collect.evidence import (
-    Region,
-    build_pack,
-    failures,
-    functions_around,
-    pack_arguments,
-    region_of,
-    seen_code,
-    stop_at,
-    telling_values,
-)
+from gumshoe.collect.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
 from gumshoe.collect.policies.gold import Change, read_gold
-from gumshoe.collect.policies.phrases import Phrases
+from gumshoe.collect.policies.investigator.belief import Belief, Function, form_belief
+from gumshoe.collect.policies.investigator.changes import changes_at
+from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
+from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
+from gumshoe.collect.policies.investigator.statements import Statement
+from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError, ScriptExhausted
-from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolCall, ToolSchema, WorkspaceSpec
-from gumshoe.tools.suspects import shown_suspects
+from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema
+from gumshoe.tools.text import plural
 
 __all__ = ["TeacherPolicy"]
 
-WINDOW = 60
-"""Lines of code that one look takes in at most."""
+AROUND = 20
+"""Lines that it reads before and after one that a search has found."""
+PAGE = 200
 OUTLINE = r"def (?!test_)"
 """Finds where functions begin, tests left out."""
+MOST_WRONG_TURNS = 3
+TRIES = 0.6
+"""How often it tries changes at the place in memory, where it may."""
 
-Turn = tuple[Decision, float, str, str, Mapping[str, object]]
-Plan = Generator[Turn, list[ToolOutput], list[ToolOutput]]
+
+Turn = tuple[Decision, float | None, str, str, Mapping[str, object]]
+"""Decision, confidence, rationale, tool (empty: no call) and arguments."""
 
 
 class TeacherPolicy:
@@ -50,8 +51,8 @@ class TeacherPolicy:
     Args:
         task: what is worked on.
         oracle: its answer.
-        seed: of the small choices: phrases, order, which extra looks.
-        explore: probability of a step that is not strictly needed, 0 to 1.
+        seed: of the choices that the answer leaves open: wording, order, wrong turns.
+        explore: probability of a look that is not needed, at each turn, 0 to 1.
         whole_functions: report the functions that hold the lines that matter, not these lines alone.
 
     Raises:
@@ -73,174 +74,249 @@ class TeacherPolicy:
     ) -> None:
         self._task = task
         self._gold = read_gold(oracle)
-        self._rng = random.Random(seed)
-        self._phrases = Phrases(self._rng)
+        self._seed = seed
         self._explore = explore
         self._whole_functions = whole_functions
-        self._tools: frozenset[str] = frozenset()
-        self._plan: Plan | None = None
-        self._turns = 0
-        self._viewed: dict[tuple[str, int], int] = {}
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """The next turn. Turns of a replayed journal are gone through first, so that it finds its place.
+        """The next turn, from what was seen so far.
 
         Raises:
             ScriptExhausted: the episode goes on after the teacher's last turn.
             PolicyError: the agent lacks a tool that the teacher needs.
         """
-        self._tools = frozenset(tool.name for tool in tools)
-        past = [index for index, message in enumerate(messages) if message.role == "assistant"]
-        turn: Turn | None = None
-        for number in range(self._turns, len(past) + 1):
-            known = messages[: past[number]] if number < len(past) else messages
-            turn = self._advance(tool_outputs(known))
-        self._turns = len(past) + 1
-        assert turn is not None
-        decision, confidence, why, tool, arguments = turn
-        call = ToolCall.model_validate({"id": f"call-{len(past)}", "name": tool, "arguments": arguments})
-        text = format_decision(decision, confidence, why)
+        offered = frozenset(tool.name for tool in tools)
+        if not {"report", "rewrite"} & offered:
+            raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
+        number = sum(message.role == "assistant" for message in messages)
+        here = _Here(tool_outputs(messages), offered, random.Random(f"{self._seed} {number}"))
+        if here.is_over():
+            raise ScriptExhausted(f"the teacher has finished {self._task.id} but another turn was requested")
+        decision, sure, why, tool, arguments = self._decide(here, _texts(messages))
+        text = format_decision(decision, sure, why)
+        if not tool:
+            return Completion(text=text)
+        call = ToolCall.model_validate({"id": f"call-{number}", "name": tool, "arguments": arguments})
         return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
-    def _advance(self, seen: list[ToolOutput]) -> Turn:
-        try:
-            if self._plan is None:
-                self._plan = self._episode()
-                return next(self._plan)
-            return self._plan.send(seen)
-        except StopIteration:
-            raise ScriptExhausted(f"the teacher has finished {self._task.id} but another turn was requested") from None
+    def _decide(self, here: _Here, shown: str) -> Turn:
+        if here.called("rewrite"):
+            return self._repair(here)
+        look = self._look(here, shown)
+        if look is not None:
+            return Decision.SEEK, self._sure(here), here.words.before(look), look.kind, look.arguments
+        if "report" in here.offered:
+            return self._hand_over(here)
+        if self._missing(here):
+            return Decision.SUBMIT, 0.1, here.words.give_up(), "submit", {}
+        return self._repair(here)
 
-    def _episode(self) -> Plan:
-        if self._likes("listdir"):
-            yield Decision.SEEK, 0.2, self._phrases.layout(), "listdir", {}
-        seen = yield Decision.SEEK, 0.3, self._phrases.run_tests(), "eval", {}
-        for path, line in self._gold.places:
-            seen = yield from self._read(seen, path, line)
-        if "pdb" in self._tools:
-            for path, line in self._gold.places[:2]:
-                seen = yield from self._stop_at(path, line)
-        why = self._hypothesis(seen)
-        if "report" in self._tools:
-            return (yield from self._hand_over(seen, why))
-        if "rewrite" in self._tools:
-            return (yield from self._repair(seen, why))
-        raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
+    def _look(self, here: _Here, shown: str) -> Look | None:
+        """The next look; None where everything that matters was seen, or nothing leads there."""
+        found = [look for look in looks(here.belief, here.outputs, here.offered) if look.bits > 0]
+        opening = [look for look in found if look.kind in ("eval", "suspects")]
+        if not here.outputs and "listdir" in here.offered and here.rng.random() < self._explore:
+            return Look("listdir", 0.0)
+        if opening:
+            return here.rng.choice(opening) if self._explore else min(opening, key=lambda look: look.kind)
+        wrong = [look for look in found if look.function is not None and not self._holds_gold(look.function)]
+        if wrong and self._wrong_turns(here) < MOST_WRONG_TURNS and here.rng.random() < self._explore:
+            return wrong[0]
+        missing = self._missing(here)
+        if missing and "view" in here.offered:
+            return self._towards(*missing[0], here, shown)
+        return None if missing else self._at_the_place(here)
 
-    def _read(self, seen: list[ToolOutput], path: str, line: int) -> Plan:
-        """Looks for the function around the line, among the suspects first, then in an outline, and views it."""
-        called = {output.tool for output in seen}
-        if "suspects" in self._tools and "suspects" not in called:
-            seen = yield Decision.SEEK, 0.4, self._phrases.suspects(), "suspects", {}
-        suspect = suspect_around(seen, path, line)
-        if suspect is None and path not in outline(seen) and "grep" in self._tools:
-            seen = yield Decision.SEEK, 0.4, self._phrases.outline(), "grep", {"pattern": OUTLINE}
-        window = suspect or self._window(outline(seen).get(path, []), path, line)
-        if window[1] - window[0] <= WINDOW:
-            self._viewed[path, line] = window[0]
-        else:
-            window = max(1, line - WINDOW // 2), line + WINDOW // 2
-        start, end = window
-        why = self._phrases.read()
-        return (yield Decision.SEEK, 0.5, why, "view", {"start": start, "end": end, "path": path})
+    def _missing(self, here: _Here) -> list[tuple[str, int]]:
+        """The first line that matters and was not seen yet, of each file."""
+        unseen = {path: numbers - here.code.get(path, {}).keys() for path, numbers in self._gold.lines.items()}
+        return [(path, min(numbers)) for path, numbers in unseen.items() if numbers]
 
-    def _stop_at(self, path: str, line: int) -> Plan:
-        """Stops where the function that was viewed begins, runs to its end, and looks at the values there."""
-        start = self._viewed.get((path, line), line)
-        commands = [f"b {path}:{start}", "c", "r", "locals"]
-        return (yield Decision.SEEK, 0.6, self._phrases.stop(), "pdb", {"command": "\n".join(commands)})
+    def _towards(self, path: str, line: int, here: _Here, shown: str) -> Look | None:
+        """A look at a line, as far as something seen leads there, or else a search; None at a dead end."""
+        around = here.belief.function_of(path, line)
+        if around is not None:
+            start, end = window_of(around, line)
+            return Look("view", 0.0, around, path=path, start=start, end=end)
+        found = here.matches.get(path, {})
+        if line in found or any(text.lstrip().startswith(("def ", "async def ")) for text in found.values()):
+            start, end = _window(found, line)
+            return Look("view", 0.0, path=path, start=start, end=end)
+        pattern = self._searched(path, line, here, shown)
+        if pattern and "grep" in here.offered:
+            return Look("grep", 0.0, text=pattern)
+        read = here.code.get(path, {})
+        page = next((start for start in range(1, line + 1, PAGE) if start not in read), None)
+        if path in shown and page is not None:
+            return Look("view", 0.0, path=path, start=page, end=page + PAGE - 1)
+        return Look("listdir", 0.0) if "listdir" in here.offered and not here.called("listdir") else None
 
-    def _hand_over(self, seen: list[ToolOutput], why: str) -> Plan:
-        pack = build_pack(seen, self._gold.lines, why, whole_functions=self._whole_functions)
+    def _searched(self, path: str, line: int, here: _Here, shown: str) -> str | None:
+        """A name that was seen and that the line holds, else what lists all functions; None once both were tried."""
+        words = set(re.findall(r"\w+", shown))
+        names = [name for name in names_in(self._gold.texts.get(path, {}).get(line, "")) if name in words]
+        tried = {output.data.get("pattern") for output in here.outputs if output.tool == "grep"}
+        count = sum(output.tool == "grep" for output in here.outputs)
+        patterns = [*sorted(names, key=len, reverse=True)[:1], OUTLINE]
+        return next((pattern for pattern in patterns[count:] if pattern not in tried), None)
+
+    def _at_the_place(self, here: _Here) -> Look | None:
+        """A look at run time at what was read: values, or changes in memory."""
+        for path, line in self._gold.places[:2]:
+            around = region_of(here.code.get(path, {}), line)
+            inside = range(around.start, around.end + 1)
+            stopped = any(stop_at(output, path, inside) for output in here.outputs)
+            if "pdb" in here.offered and not stopped and not here.stops_at(path, inside) and around.symbol:
+                first = self._statement(path, around.start, here)
+                return Look("pdb", 0.0, here.belief.function_of(path, line), first)
+        path, line = next(iter(self._gold.places), ("", 0))
+        statement = self._statement(path, line, here) if path else None
+        tried = any(one.path == path for one in here.belief.trials)
+        changes = changes_at(statement)[:BATCH] if statement is not None and not tried else []
+        if "whatif" in here.offered and "eval" in here.tools and changes and here.rng.random() < TRIES:
+            return Look("whatif", 0.0, here.belief.function_of(path, line), changes=tuple(changes))
+        return None
+
+    def _statement(self, path: str, line: int, here: _Here) -> Statement:
+        """The statement on a line that was read."""
+        known = [one for one in here.belief.statements if one.path == path and one.line <= line <= one.end]
+        return known[0] if known else Statement(path, line, line, here.code.get(path, {}).get(line, "").strip())
+
+    def _hand_over(self, here: _Here) -> Turn:
+        words, belief = here.words, here.belief
+        pack = self._pack(here)
         if pack is None:
-            raise PolicyError(f"the teacher saw none of the code that {self._task.id} is about")
-        why = self._phrases.report(pack.locations[0])
-        return (yield Decision.REPORT, 0.9, why, "report", pack_arguments(pack))
+            pack = pack_of(belief, here.outputs, words)
+        if pack is None:
+            return Decision.REPORT, 0.0, words.give_up(), "", {}
+        return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack)
 
-    def _repair(self, seen: list[ToolOutput], why: str) -> Plan:
-        for change in self._gold.changes:
-            seen = yield Decision.EDIT, 0.8, why, "rewrite", _rewrite_arguments(change)
-        seen = yield Decision.VERIFY, 0.9, self._phrases.verify(), "eval", {}
-        left = [failure for failure in failures(seen) if failure.step == seen[-1].step]
-        sure = 0.5 if left else 1.0
-        return (yield Decision.SUBMIT, sure, self._phrases.submit(len(left)), "submit", {})
-
-    def _hypothesis(self, seen: list[ToolOutput]) -> str:
-        path, line = self._gold.places[0] if self._gold.places else (self._gold.changes[0].path, 1)
-        code = seen_code(seen).get(path, {})
-        value = next(
-            (
-                shown
-                for output in seen
-                if stop_at(output, path, functions_around(code, self._gold.lines.get(path, frozenset())))
-                for _, shown in telling_values(output, names_in(code.get(line, "")))
-            ),
-            None,
-        )
-        symbol = region_of(code, line).symbol if line in code else None
-        return self._phrases.hypothesis(path, line, symbol, value)
-
-    def _window(self, defs: Sequence[int], path: str, line: int) -> tuple[int, int]:
-        """What to view: from the function's own line to where the next one begins, as the outline has them.
-
-        Without an outline, the lines around.
-        """
-        region = self._region(path, line)
-        start = max((number for number in defs if number <= line), default=line - WINDOW // 2)
-        end = min((number for number in defs if number > line), default=None)
-        if region and region.symbol and region.start > start:
-            start = region.start
-        return max(start, 1), end or (region.end if region else line)
-
-    def _region(self, path: str, line: int) -> Region | None:
-        source = source_of(self._task.workspace, path)
-        if source is None:
+    def _pack(self, here: _Here) -> ContextPack | None:
+        """The report on the lines that matter; None where none of them was read."""
+        path, line = next(iter(self._gold.places), ("", 0))
+        code = here.code.get(path, {})
+        if line not in code:
             return None
-        return region_of(dict(enumerate(source.splitlines(), start=1)), line)
+        function = here.belief.function_of(path, line)
+        place = Conclusion(function, self._statement(path, line, here), 0.0)
+        symbol = region_of(code, line).symbol
+        where = f"{symbol} ({path}:{line})" if symbol else f"{path}:{line}"
+        why = here.words.hypothesis(where, code[line], best_trial(here.belief, place))
+        pack = build_pack(here.outputs, self._gold.lines, why, whole_functions=self._whole_functions)
+        if pack is None:
+            return None
+        named = [one for one in here.belief.functions if self._holds_gold(one)]
+        return pack.model_copy(update={"ruled_out": tuple(ruled_out(here.belief, named, here.words))})
 
-    def _likes(self, tool: str) -> bool:
-        """Whether to take a look that is not needed; the tool must be there."""
-        return tool in self._tools and self._rng.random() < self._explore
+    def _repair(self, here: _Here) -> Turn:
+        done = sum(output.tool == "rewrite" for output in here.outputs)
+        if done < len(self._gold.changes):
+            change = self._gold.changes[done]
+            code = here.code.get(change.path, {})
+            symbol = region_of(code, change.start or 1).symbol if change.start in code else None
+            where = f"{symbol} in {change.path}" if symbol else change.path
+            return Decision.EDIT, self._sure(here), here.words.correction(where), "rewrite", _rewrite_arguments(change)
+        if here.tools[-1] != "eval":
+            return Decision.VERIFY, 0.9, here.words.verify(), "eval", {}
+        left = len(failures(here.outputs[-1:]))
+        return Decision.SUBMIT, 0.5 if left else 1.0, here.words.submit(left), "submit", {}
+
+    def _sure(self, here: _Here) -> float | None:
+        """How likely what was seen makes the functions that matter; None where there is no spectrum."""
+        shares = [share for one, share in here.belief.functions.items() if self._holds_gold(one)]
+        return sum(shares) if here.belief.functions else None
+
+    def _wrong_turns(self, here: _Here) -> int:
+        read = [one for one in here.belief.functions if here.belief.is_viewed(one)]
+        return sum(not self._holds_gold(one) for one in read)
+
+    def _holds_gold(self, function: Function) -> bool:
+        return any(function.holds(path, line) for path, lines in self._gold.lines.items() for line in lines)
 
 
-def outline(seen: Sequence[ToolOutput]) -> dict[str, list[int]]:
-    """The lines at which functions begin, by path, as `grep` has listed them."""
-    found: dict[str, list[int]] = {}
-    for output in seen:
-        for match in output.data.get("matches", ()) if output.tool == "grep" else ():
-            if match["text"].lstrip().startswith(("def ", "async def ")):
-                found.setdefault(match["path"], []).append(match["line"])
-    return found
+class _Here:
+    """What was seen, and what follows from it."""
+
+    def __init__(self, outputs: Sequence[ToolOutput], offered: frozenset[str], rng: random.Random) -> None:
+        self.outputs = outputs
+        self.offered = offered
+        self.rng = rng
+        self.tools = [output.tool for output in outputs]
+        self.belief: Belief = form_belief(outputs)
+        self.code = seen_code(outputs)
+        self.words = TeacherWords(rng, self.belief, outputs)
+        self.matches: dict[str, dict[int, str]] = {}
+        for output in outputs:
+            for match in output.data.get("matches", ()) if output.tool == "grep" else ():
+                self.matches.setdefault(match["path"], {})[match["line"]] = match["text"]
+
+    def called(self, *tools: str) -> bool:
+        """Whether one of these tools has answered."""
+        return any(tool in tools for tool in self.tools)
+
+    def is_over(self) -> bool:
+        """Whether the episode has come to its end; a report may be sent back."""
+        ended = [output for output in self.outputs if output.tool in ("report", "submit")]
+        return any(output.observation.failure is None for output in ended) or len(ended) > 1
+
+    def stops_at(self, path: str, lines: range) -> bool:
+        """Whether there is a breakpoint on one of the lines."""
+        points = [
+            point for output in self.outputs for point in output.data.get("breakpoints", ()) if output.tool == "pdb"
+        ]
+        return any(point["path"] == path and point["line"] in lines for point in points)
 
 
-def suspect_around(seen: Sequence[ToolOutput], path: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the smallest function around a line that `suspects` has shown."""
-    found = [
-        (suspect["start"], suspect["end"])
-        for output in seen
-        if output.tool == "suspects"
-        for suspect in shown_suspects(output.data)
-        if suspect["path"] == path and suspect["start"] <= line <= suspect["end"]
-    ]
-    return min(found, key=lambda edges: edges[1] - edges[0], default=None)
+class TeacherWords(Words):
+    """What the teacher says besides."""
+
+    def correction(self, where: str) -> str:
+        """Before an edit."""
+        value = self.learned() if self.outputs and self.outputs[-1].tool == "pdb" else ""
+        said = self.pick(
+            f"{where} is wrong; I change it.",
+            f"The cause is in {where}, so I correct that.",
+            f"I repair {where}.",
+            f"What is wrong stands in {where}: I rewrite it.",
+        )
+        return f"{value} {said}".strip()
+
+    def verify(self) -> str:
+        """Before running the tests after an edit."""
+        return self.pick("Do the tests pass now?", "I run the tests again.", "Now the tests have to come through.")
+
+    def submit(self, failing: int) -> str:
+        """Before submitting."""
+        if failing:
+            return f"{plural(failing, 'test')} still {'fails' if failing == 1 else 'fail'}."
+        return self.pick("All tests pass.", "The tests pass: done.", "No test fails any more; that was it.")
+
+    def give_up(self) -> str:
+        """Where nothing leads to the cause."""
+        return self.pick("I found nothing to change.", "Nothing that I saw leads to the cause.")
 
 
 def names_in(code: str) -> list[str]:
-    """The names of variables that a line of code reads: no calls, attributes, keywords or builtins."""
-    found = re.findall(r"(?<![\w.\"'])([A-Za-z_]\w*)(?![\w(\"'])", code)
+    """The names in a line of code, without keywords and builtins."""
+    found = re.findall(r"[A-Za-z_]\w{2,}", code)
     return [name for name in dict.fromkeys(found) if not keyword.iskeyword(name) and not hasattr(builtins, name)]
 
 
-def source_of(workspace: WorkspaceSpec, path: str) -> str | None:
-    """The text of a file of the buggy repository, where it is on this machine."""
-    if path in workspace.overlay:
-        return workspace.overlay[path]
-    if workspace.path is None:
-        return None
-    try:
-        return (Path(workspace.path) / path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
+def _texts(messages: Sequence[Message]) -> str:
+    """All that was shown, without what the policy itself has said."""
+    return "\n".join(message.content for message in messages if message.role != "assistant")
+
+
+def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:
+    """What to read around a line: from where the search has a function begin to where the next one does, else some
+    lines on both sides.
+    """
+    starts = [number for number, text in found.items() if text.lstrip().startswith(("def ", "async def "))]
+    start = max((number for number in starts if number <= line), default=line - AROUND)
+    end = min((number for number in starts if number > line), default=line + AROUND)
+    if end - start > PAGE:
+        start, end = line - PAGE // 2, line + PAGE // 2
+    return max(start, 1), end
 
 
 def _rewrite_arguments(change: Change) -> dict[str, object]:

@@ -26,13 +26,13 @@ from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
 from gumshoe.collect.policies.suspect import SuspectPolicy
-from gumshoe.collect.policies.teacher import TeacherPolicy, names_in, source_of
+from gumshoe.collect.policies.teacher import TeacherPolicy, names_in
 from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
 from gumshoe.collect.store import RunFolder
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted, TaskError
-from gumshoe.records import Completion, Message, Observation, Oracle, ToolCall, ToolSchema, WorkspaceSpec
+from gumshoe.records import Completion, Message, Observation, Oracle, ToolCall, ToolSchema
 
 OPENING = [Message(role="system", content="S"), Message(role="user", content="U")]
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
@@ -96,17 +96,18 @@ def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
     turns = converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers)
     assert [turn.tool_calls[0].name for turn in turns] == ["eval", "grep", "view", "pdb", "rewrite", "eval", "submit"]
     assert turns[2].tool_calls[0].arguments == {"path": "shop.py", "start": 4, "end": 11}
-    assert turns[3].tool_calls[0].arguments == {"command": "b shop.py:4\nc\nr\nlocals"}
+    assert turns[3].tool_calls[0].arguments == {"command": "b shop.py:4\nc\nlocals\nw"}
     assert turns[4].tool_calls[0].arguments == {
         "path": "shop.py",
         "code": "        total = total - 10\n",
         "start": 7,
         "end": 7,
     }
-    assert "total = 50" in turns[4].text
+    assert "total is 50" in turns[4].text or "total = 50" in turns[4].text or "members" in turns[4].text
     stated = [parse_decision(turn.text) for turn in turns]
     assert [found.decision for found in stated] == ["seek"] * 4 + ["edit", "verify", "submit"]
-    assert all(found.rationale and found.confidence is not None for found in stated)
+    assert all(found.rationale for found in stated)
+    assert (stated[0].confidence, stated[-1].confidence) == (None, 1.0)
     with pytest.raises(ScriptExhausted):
         converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers, "submitted")
 
@@ -134,8 +135,8 @@ def test_the_teacher_says_when_the_tests_still_fail(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path, 3)
     turns = converse(
         TeacherPolicy(task, oracle, explore=0.0),
-        ("eval", "view", "rewrite", "submit"),
-        *(FAILING, FULL_VIEW, "rewrote", FAILING),
+        ("eval", "grep", "view", "rewrite", "submit"),
+        *(FAILING, OUTLINE, FULL_VIEW, "rewrote", FAILING),
     )
     assert parse_decision(turns[-1].text).confidence == 0.5
     assert "still fail" in turns[-1].text
@@ -157,8 +158,18 @@ def test_a_teacher_without_the_tools_it_needs_says_so(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path, 3)
     with pytest.raises(PolicyError, match="rewrite, or report"):
         converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view"), FAILING, FULL_VIEW)
-    with pytest.raises(PolicyError, match="saw none of the code"):
-        converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), FAILING, "error: no")
+
+
+def test_a_teacher_goes_nowhere_that_nothing_has_named(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), FAILING)
+    assert turns[-1].tool_calls == ()
+    turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "rewrite", "submit"), FAILING)
+    assert [turn.tool_calls[0].name for turn in turns] == ["eval", "submit"]
+    named = answer("exit code 1\n  shop.py:12 in price", passed=False, outcomes=[], output="")
+    turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), named, FULL_VIEW)
+    assert turns[1].tool_calls[0].arguments == {"start": 1, "end": 200, "path": "shop.py"}
+    assert turns[2].tool_calls[0].name == "report"
 
 
 def test_a_teacher_without_an_oracle_is_a_wrong_config(tmp_path: Path) -> None:
@@ -207,17 +218,9 @@ def test_patches_that_edits_cannot_make_are_refused() -> None:
         read_gold(Oracle(task_id="t", gold_patch=""))
 
 
-def test_names_that_a_line_reads() -> None:
+def test_names_in_a_line() -> None:
     code = 'total = price(items)[key] + self.rate if len(x) > 3 else "a b"'
-    assert names_in(code) == ["total", "items", "key", "self", "x"]
-
-
-def test_sources_come_from_the_overlay_first(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("disk")
-    assert source_of(WorkspaceSpec(path=str(tmp_path)), "a.py") == "disk"
-    assert source_of(WorkspaceSpec(path=str(tmp_path), overlay={"a.py": "laid over"}), "a.py") == "laid over"
-    assert source_of(WorkspaceSpec(path=str(tmp_path)), "b.py") is None
-    assert source_of(WorkspaceSpec(image="i"), "a.py") is None
+    assert names_in(code) == ["total", "price", "items", "key", "self", "rate"]
 
 
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:

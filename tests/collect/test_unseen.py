@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_tasks import make_task
 from small_trajectories import trajectory
 
 from gumshoe.collect.filters import make_rule
-from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.collect.unseen import unseen
 from gumshoe.records import Completion, Message, Observation, Step, ToolCall, ToolSchema, Trajectory
@@ -136,20 +133,12 @@ def test_planted_leaks_are_found() -> None:
     assert caught == 100
 
 
-def test_the_scripted_teacher_is_caught(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
-    policy = TeacherPolicy(task, oracle, explore=0.0)
-    schemas = [ToolSchema(name=name, description="", parameters={}) for name in ("eval", "view", "rewrite")]
-    messages = [Message(role="system", content="S"), Message(role="user", content="A test fails.")]
-    steps: list[Step] = []
-    for index in range(2):
-        turn = policy.complete(messages, schemas)
-        (call,) = turn.tool_calls
-        failing = Observation(tool="eval", text="exit code 1", data={"passed": False, "outcomes": [], "output": ""})
-        steps.append(Step(index=index, message_index=len(messages), completion=turn, observations=(failing,)))
-        messages += [turn.as_message(), tool_message(index, failing, call)]
-    episode = trajectory(messages=tuple(messages), steps=tuple(steps))
-    assert [(one.step, one.where, one.text) for one in unseen(episode)] == [(1, "call", "shop.py")]
+def test_a_place_that_nothing_has_named_is_a_leak() -> None:
+    turn = Completion(text="I read it.", tool_calls=(ToolCall(id="c0", name="view", arguments={"path": "shop.py"}),))
+    step = Step(index=0, message_index=2, completion=turn)
+    opening = (Message(role="system", content="S"), Message(role="user", content="A test fails."), turn.as_message())
+    episode = trajectory(messages=opening, steps=(step,))
+    assert [(one.step, one.where, one.text) for one in unseen(episode)] == [(0, "call", "shop.py")]
     assert make_rule("unseen").keeps(episode) is False
 
 

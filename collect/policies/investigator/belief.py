@@ -18,13 +18,13 @@ from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = ["Belief", "Function", "Trial", "failing_frames", "form_belief", "trials"]
+__all__ = ["Belief", "Effect", "Function", "Trial", "failing_frames", "form_belief", "trials"]
 
-ELSEWHERE = 0.12
+ELSEWHERE = 0.08
 """Prior probability that the bug is in none of the functions that were seen."""
-SHARPNESS = 3.0
+SHARPNESS = 4.0
 """Power to which a suspect's score is taken."""
-NEARER = 0.8
+NEARER = 0.6
 """Each call between a function and the failure makes it so much as likely."""
 RAISED_THERE = 2.0
 """How much more likely a function is that the exception went through."""
@@ -32,6 +32,12 @@ UNREMARKABLE, HEADER = 0.2, 0.1
 """How likely a statement is compared to one of the most suspicious of its function; and the line with its `def`."""
 FALSE_REPAIR = 0.01
 """How often a change at an innocent statement lets all tests pass."""
+REPAIRABLE = 0.6
+"""How many bugs all changes at their statement together would repair."""
+SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 3.0
+"""How many times as likely a function is whose calls in failing tests are all as in passing ones; that is not called
+there; that comes to something else from equal arguments.
+"""
 
 Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
 LIKELIER: Mapping[str, float] = {"repairs": 1 / FALSE_REPAIR, "cures": 8.0, "mixed": 2.5, "unreached": 0.05}
@@ -117,8 +123,9 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
     weights: dict[tuple[Function, Statement | None], float] = {}
     total = sum(function.weight for function in functions)
     belief = Belief(dict.fromkeys(functions, 0.0), trials=tried)
+    called = _calls(outputs)
     for function in functions:
-        prior = (1 - ELSEWHERE) * function.weight / total
+        prior = (1 - ELSEWHERE) * function.weight / total * called.get((function.path, function.start), 1.0)
         known = statements_in(function.path, code.get(function.path, {}), function.start, function.end)
         own = [one for one in known if belief.function_of(one.path, one.line) == function]
         shares = [_share(statement, function) for statement in own]
@@ -185,7 +192,7 @@ def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Seque
             continue
         here = [one for one in tried if one.path == statement.path and statement.line <= one.line <= statement.end]
         power = {change.do: change.power for change in changes_at(statement)} if here else {}
-        best, missed = 1.0, 1.0
+        best, missed, useless = 1.0, 1.0, 0.0
         for one in here:
             if one.effect == "repairs":
                 best = max(best, LIKELIER["repairs"] * power.get(one.do, 0.05) ** 0.5)
@@ -194,8 +201,27 @@ def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Seque
             if one.effect == "unreached":
                 missed = min(missed, LIKELIER["unreached"])
             elif one.effect == "nothing":
-                missed *= 1 - power.get(one.do, 0.05) / 2
-        weights[function, statement] *= best if best > 1 else max(missed, 0.05)
+                useless += power.get(one.do, 0.05)
+        weights[function, statement] *= best if best > 1 else missed * (1 - REPAIRABLE * min(1.0, useless))
+
+
+def _calls(outputs: Iterable[ToolOutput]) -> dict[tuple[str, int], float]:
+    """What `trace` has shown of functions: how many times as likely each is, by path and first line."""
+    return {
+        (output.data["function"]["path"], output.data["function"]["start"]): _of_calls(output.data)
+        for output in outputs
+        if output.tool == "trace" and "failing" in output.data
+    }
+
+
+def _of_calls(data: Mapping[str, Any]) -> float:
+    calls = data["failing"]
+    if not calls:
+        return NO_CALLS
+    if all(call["like_passing"] for call in calls):
+        return SAME_CALLS
+    compared = [call["comparison"] for call in calls if call["comparison"]]
+    return OTHER_OUTCOME if any(not one["arguments"] and one["result"] for one in compared) else 1.0
 
 
 def trials(outputs: Iterable[ToolOutput]) -> list[Trial]:

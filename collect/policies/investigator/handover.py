@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.collect.evidence import failures, stop_at, telling_values
-from gumshoe.collect.policies.investigator.belief import Belief, Function, Trial
+from gumshoe.collect.policies.investigator.belief import Belief, Effect, Function, Trial
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.tool_output import ToolOutput
@@ -15,13 +15,16 @@ from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.tracebacks import describe_frame
 
-__all__ = ["Conclusion", "conclusion", "pack_of"]
+__all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]
 
 NARROW = 0.5
 """A statement stands for its function once it has so much of the function's probability."""
 WORTH_NAMING = 0.15
 MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 3
+MOST_VALUES = 2
 LONGEST_QUOTE = 160
+ORDER: tuple[Effect, ...] = ("repairs", "cures", "mixed")
+"""What changes may do for failing tests, best first."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ def _place(belief: Belief, function: Function) -> Conclusion:
     return Conclusion(function, None, probability)
 
 
-def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words) -> ContextPack | None:
-    """The report; None where nothing points anywhere."""
+def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words, *, values: bool = True) -> ContextPack | None:
+    """The report; None where nothing points anywhere. Without `values`, it quotes none of the debugger's."""
     ranked = belief.ranked()
     if not ranked:
         return _pack_of_traceback(outputs, words)
@@ -57,20 +60,22 @@ def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words) -> Cont
     places = [_place(belief, function) for function in named or ranked[:1]]
     return ContextPack(
         locations=tuple(_location(place, words) for place in places),
-        findings=tuple(_findings(belief, outputs, first, words)),
+        findings=tuple(_findings(belief, outputs, first, words, values=values)),
         failing_frame=_failing_frame(outputs),
-        ruled_out=tuple(_ruled_out(belief, named or ranked[:1], words)),
-        hypothesis=words.hypothesis(first.function, first.statement, best_trial(belief, first)),
+        ruled_out=tuple(ruled_out(belief, named or ranked[:1], words)),
+        hypothesis=_hypothesis(belief, first, words),
     )
+
+
+def _hypothesis(belief: Belief, place: Conclusion, words: Words) -> str:
+    assert place.function is not None
+    where = f"{place.function.name} ({place.function.place})"
+    return words.hypothesis(where, place.statement.code if place.statement else "", best_trial(belief, place))
 
 
 def best_trial(belief: Belief, place: Conclusion) -> Trial | None:
     """The change at a place that did most for the failing tests."""
-    order = {"repairs": 0, "cures": 1, "mixed": 2}
-    if place.function is None:
-        return None
-    there = [one for one in belief.trials if one.effect in order and _is_at(one, place)]
-    return min(there, key=lambda one: order[one.effect], default=None)
+    return next(iter(_useful(belief, place)), None)
 
 
 def _is_at(trial: Trial, place: Conclusion) -> bool:
@@ -86,39 +91,47 @@ def _location(place: Conclusion, words: Words) -> Location:
     return Location(path=function.path, start=start, end=end, symbol=function.name, why=words.why(place.probability))
 
 
-def _findings(belief: Belief, outputs: Sequence[ToolOutput], first: Conclusion, words: Words) -> list[Finding]:
-    found: list[Finding] = []
-    for failure in failures(outputs)[:1]:
-        quote = failure.message if len(failure.message) <= LONGEST_QUOTE else failure.test
-        found.append(Finding(claim=words.fails(failure), step=failure.step, quote=quote))
-    found += [
-        Finding(claim=words.effect(one), step=one.step, quote=one.quote)
-        for one in sorted(
-            belief.trials,
-            key=lambda one: (
-                ("repairs", "cures", "mixed").index(one.effect) if one.effect in ("repairs", "cures", "mixed") else 9
-            ),
-        )
-        if one.effect in ("repairs", "cures", "mixed") and _is_at(one, first)
-    ][:MOST_TRIALS]
+def _findings(
+    belief: Belief, outputs: Sequence[ToolOutput], first: Conclusion, words: Words, *, values: bool
+) -> list[Finding]:
+    """How it fails, what experiments and values at the place have shown, why it was suspected."""
+    found = [
+        Finding(claim=words.fails(one), step=one.step, quote=one.message if _fits(one.message) else one.test)
+        for one in failures(outputs)[:1]
+    ]
+    found += [Finding(claim=words.effect(one), step=one.step, quote=one.quote) for one in _useful(belief, first)]
     function = first.function
-    for output in outputs if function else ():
+    for output in outputs if function is not None else ():
         assert function is not None
-        if stop_at(output, function.path, range(function.start, function.end + 1)):
-            names = {name for result in output.data["results"] for name, _ in result.get("values", ())}
-            found += [
-                Finding(claim=words.value(name, function), step=output.step, quote=line)
-                for name, line in telling_values(output, names)[:2]
-            ]
-    for output in outputs:
-        for suspect in shown_suspects(output.data) if output.tool == "suspects" and function else ():
-            if function is not None and (suspect["path"], suspect["start"]) == (function.path, function.start):
-                claim = words.suspicious(function)
-                found.append(Finding(claim=claim, step=output.step, quote=describe_suspect(suspect)))
+        found += _seen_in(function, output, words) if values or output.tool != "pdb" else []
     return found
 
 
-def _ruled_out(belief: Belief, named: Sequence[Function], words: Words) -> list[RuledOut]:
+def _fits(quote: str) -> bool:
+    return 0 < len(quote) <= LONGEST_QUOTE
+
+
+def _useful(belief: Belief, place: Conclusion) -> list[Trial]:
+    """The changes at a place that did something for the failing tests, best first."""
+    there = [one for one in belief.trials if one.effect in ORDER and _is_at(one, place)]
+    return sorted(there, key=lambda one: ORDER.index(one.effect))[:MOST_TRIALS]
+
+
+def _seen_in(function: Function, output: ToolOutput, words: Words) -> list[Finding]:
+    """What one observation says of a function."""
+    found: list[Finding] = []
+    if stop_at(output, function.path, range(function.start, function.end + 1)):
+        names = {name for result in output.data["results"] for name, _ in result.get("values", ())}
+        values = telling_values(output, names)[:MOST_VALUES]
+        found += [Finding(claim=words.value(name, function), step=output.step, quote=line) for name, line in values]
+    for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
+        if (suspect["path"], suspect["start"]) == (function.path, function.start):
+            claim = words.suspicious(function)
+            found.append(Finding(claim=claim, step=output.step, quote=describe_suspect(suspect)))
+    return found
+
+
+def ruled_out(belief: Belief, named: Sequence[Function], words: Words) -> list[RuledOut]:
     """Suspects that are not named, with what speaks against them."""
     found: list[RuledOut] = []
     for function in belief.ranked():

@@ -12,17 +12,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import JsonValue
+
 from gumshoe.collect.evidence import seen_code
 from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, Function
 from gumshoe.collect.policies.investigator.changes import Change, changes_at
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.tool_output import ToolOutput
 
-__all__ = ["BATCH", "Look", "looks"]
+__all__ = ["BATCH", "Look", "looks", "window_of"]
 
-LookKind = Literal["eval", "suspects", "view", "whatif", "pdb", "trace"]
+LookKind = Literal["eval", "suspects", "view", "whatif", "pdb", "trace", "grep", "listdir"]
 
-COST = {"eval": 1.0, "suspects": 1.5, "view": 0.2, "pdb": 1.2, "trace": 1.5, "whatif": 1.0}
+COST = {"eval": 1.0, "suspects": 1.5, "view": 0.2, "pdb": 1.2, "trace": 1.5, "whatif": 1.0, "grep": 0.2, "listdir": 0.2}
 """What a call costs, in runs of the tests; a view costs its reader some attention."""
 COST_OF_CHANGE = 0.05
 BATCH = 16
@@ -31,19 +33,26 @@ USEFUL_CODE = 0.15
 """How often the code of the function with the bug leads to it."""
 OPENING = 5.0
 """Bits that the first run of the tests and the first suspects are worth: nothing can be told without them."""
+DIFFERS_IF_THERE, DIFFERS_ELSEWHERE = 0.7, 0.35
+"""How often calls with equal arguments come to something else in failing tests: where the bug is, and elsewhere."""
 SHOWS_IF_THERE, SHOWS_ELSEWHERE = 0.45, 0.3
 """How often the values at a place look wrong where the bug is, and where it is not."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """A call that may be made next, what it is about, and the bits that it is expected to tell."""
+    """A call that may be made next, what it is about, and the bits that it is expected to tell.
+
+    `text` is what `grep` looks for; `path`, `start` and `end` what `view` shows.
+    """
 
     kind: LookKind
     bits: float
     function: Function | None = None
     statement: Statement | None = None
     changes: tuple[Change, ...] = ()
+    text: str = ""
+    path: str = ""
     start: int = 0
     end: int = 0
 
@@ -56,6 +65,24 @@ class Look:
         """Bits for each unit of cost."""
         return self.bits / self.cost
 
+    @property
+    def arguments(self) -> dict[str, JsonValue]:
+        """The arguments of the call."""
+        if self.kind == "view":
+            return {"start": self.start, "end": self.end, "path": self.path}
+        if self.kind == "whatif":
+            return {
+                "variants": [{"path": one.path, "line": one.line, "do": one.do} for one in self.changes],
+                "quick": True,
+            }
+        if self.kind == "pdb":
+            assert self.statement is not None
+            return {"command": f"b {self.statement.place}\nc\nlocals\nw"}
+        if self.kind == "trace":
+            assert self.function is not None
+            return {"function": self.function.place}
+        return {"pattern": self.text} if self.kind == "grep" else {}
+
 
 def looks(belief: Belief, outputs: Sequence[ToolOutput], tools: Collection[str]) -> list[Look]:
     """What may be done next, most worthwhile first."""
@@ -65,6 +92,8 @@ def looks(belief: Belief, outputs: Sequence[ToolOutput], tools: Collection[str])
         found += _views(belief, outputs)
     if "whatif" in tools and "eval" in called:
         found += _experiments(belief)
+    if "trace" in tools:
+        found += _traces(belief, outputs)
     if "pdb" in tools and "eval" in called:
         found += _stops(belief, outputs)
     return sorted(found, key=lambda look: -look.worth)
@@ -84,19 +113,19 @@ def _views(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
     code = seen_code(outputs)
     found: list[Look] = []
     for function in belief.ranked():
-        start, end = _window(function)
+        start, end = window_of(function)
         if any(line in code.get(function.path, {}) for line in range(start, end + 1)):
             continue
         bits = information(belief.functions[function], USEFUL_CODE, FALSE_REPAIR)
-        found.append(Look("view", bits, function, start=start, end=end))
+        found.append(Look("view", bits, function, path=function.path, start=start, end=end))
     return found
 
 
-def _window(function: Function) -> tuple[int, int]:
-    """All of a function, of a long one what is around its most suspicious lines."""
+def window_of(function: Function, *lines: int) -> tuple[int, int]:
+    """All of a function; of a long one what is around some lines, by default its most suspicious ones."""
     if function.end - function.start < LONGEST_VIEW:
         return function.start, function.end
-    remarkable = sorted(function.raised or function.lines or {function.start})
+    remarkable = sorted(lines or function.raised or function.lines or {function.start})
     middle = remarkable[len(remarkable) // 2]
     start = max(function.start, min(middle - LONGEST_VIEW // 2, function.end - LONGEST_VIEW + 1))
     return start, start + LONGEST_VIEW - 1
@@ -134,6 +163,21 @@ def _experiment(batch: Sequence[tuple[float, Change, Function | None]]) -> Look:
         functions.pop() if len(functions) == 1 else None,
         changes=tuple(change for _, change, _ in batch),
     )
+
+
+def _traces(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
+    """The calls of the likeliest functions, beside those in passing tests."""
+    known = {
+        (output.data["function"]["path"], output.data["function"]["start"])
+        for output in outputs
+        if output.tool == "trace" and "function" in output.data
+    }
+    refused = sum(output.tool == "trace" and output.observation.failure is not None for output in outputs)
+    return [
+        Look("trace", information(belief.functions[one], DIFFERS_IF_THERE, DIFFERS_ELSEWHERE), one)
+        for one in belief.ranked()[:2]
+        if (one.path, one.start) not in known and not refused
+    ]
 
 
 def _stops(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:

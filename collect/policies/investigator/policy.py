@@ -43,7 +43,7 @@ class InvestigatorPolicy:
     model = ""
     trusted = True
 
-    def __init__(self, *, seed: int = 0, sure: float = 0.9, patience: float = 0.01, turns: int = 16) -> None:
+    def __init__(self, *, seed: int = 0, sure: float = 0.9, patience: float = 0.03, turns: int = 16) -> None:
         self._seed = seed
         self._sure = sure
         self._patience = patience
@@ -62,8 +62,9 @@ class InvestigatorPolicy:
         look = self._next(looks(belief, outputs, offered), belief, turn, rng)
         if look is not None:
             text = format_decision(Decision.SEEK, conclusion(belief).probability, words.before(look))
-            return _turn(turn, text, look.kind, _arguments(look))
-        pack = pack_of(belief, outputs, words)
+            return _turn(turn, text, look.kind, look.arguments)
+        sent_back = any(output.tool == "report" for output in outputs)
+        pack = pack_of(belief, outputs, words, values=not sent_back)
         if pack is None:
             return Completion(text=format_decision(Decision.REPORT, 0.0, NOTHING))
         text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
@@ -75,19 +76,6 @@ class InvestigatorPolicy:
             return None
         worthwhile = [look for look in found if look.worth >= self._patience]
         return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, WANDER), default=None)
-
-
-def _arguments(look: Look) -> Mapping[str, JsonValue]:
-    function = look.function
-    if look.kind == "view":
-        assert function is not None
-        return {"start": look.start, "end": look.end, "path": function.path}
-    if look.kind == "whatif":
-        return {"variants": [{"path": one.path, "line": one.line, "do": one.do} for one in look.changes], "quick": True}
-    if look.kind == "pdb":
-        assert look.statement is not None
-        return {"command": f"b {look.statement.place}\nc\nlocals\nw"}
-    return {}
 
 
 def _turn(turn: int, text: str, tool: str, arguments: Mapping[str, JsonValue]) -> Completion:

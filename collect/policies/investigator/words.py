@@ -5,89 +5,75 @@ Every sentence is put together from what was seen; nothing else is named. Wordin
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
-from gumshoe.collect.evidence import FailingTest, failures
-from gumshoe.collect.policies.investigator.belief import Belief, Function, Trial
+from gumshoe.collect.evidence import FailingTest
+from gumshoe.collect.policies.investigator.belief import Function, Trial
 from gumshoe.collect.policies.investigator.looks import Look
-from gumshoe.collect.policies.investigator.statements import Statement
-from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.collect.policies.investigator.observed import Observed, in_words
 from gumshoe.records import ContextPack, DebugFrame
 from gumshoe.tools.text import plural
 
 __all__ = ["Words"]
 
-CODE = 70
-"""Characters of code that a sentence quotes."""
 
-
-class Words:
-    """The sentences of one turn.
-
-    Args:
-        rng: picks among wordings.
-        belief: what is believed now.
-        outputs: what was seen.
-    """
-
-    def __init__(self, rng: random.Random, belief: Belief, outputs: Sequence[ToolOutput]) -> None:
-        self._rng = rng
-        self._belief = belief
-        self._outputs = outputs
+class Words(Observed):
+    """The sentences of one turn."""
 
     def before(self, look: Look) -> str:
         """What was learned last, what is left, and what this look will decide."""
-        parts = [self._learned(), self._left(), self._plan(look)]
+        parts = [self.learned(), self.dropped(look.function), self._left(look.function), self._plan(look)]
         return " ".join(part for part in parts if part)
 
     def at_the_end(self, pack: ContextPack) -> str:
         """Before the report."""
         place = pack.locations[0]
         where = f"{place.symbol} ({place.path})" if place.symbol else f"{place.path}:{place.start}"
-        left = self._belief.ranked()[1:2]
+        left = self.belief.ranked()[1:2]
         rest = ""
-        if left and self._belief.functions[left[0]] >= 0.1:
-            rest = self._pick(
+        if left and self.belief.functions[left[0]] >= 0.1:
+            rest = self.pick(
                 f"I cannot rule out {left[0].name}.",
                 f"{left[0].name} stays possible.",
                 f"What keeps me from being sure is {left[0].name}.",
             )
-        said = self._pick(
+        said = self.pick(
             f"The evidence points to {where}, so I hand that over.",
             f"{where} explains the failure best; further looks would tell little more.",
             f"I report {where}.",
             f"Enough: {where} is where I would change the code.",
         )
-        return " ".join(part for part in (self._learned(), said, rest) if part)
+        return " ".join(part for part in (self.learned(), said, rest) if part)
 
     def why(self, probability: float) -> str:
         """Why a place is in the report."""
         if probability >= 0.75:
-            return self._pick("what was tried there decides it", "the failing tests hang on it")
+            return self.pick("what was tried there decides it", "the failing tests hang on it")
         if probability >= 0.4:
-            return self._pick("likelier than the rest, not proven", "the best explanation that is left")
-        return self._pick("possible, not tested to the end", "cannot be ruled out")
+            return self.pick("likelier than the rest, not proven", "the best explanation that is left")
+        return self.pick("possible, not tested to the end", "cannot be ruled out")
 
-    def hypothesis(self, function: Function | None, statement: Statement | None, trial: Trial | None) -> str:
-        """What is wrong."""
-        assert function is not None
-        where = f"{function.name} ({function.place})"
-        if statement is None:
-            return self._pick(
+    def hypothesis(self, where: str, line: str, trial: Trial | None) -> str:
+        """What is wrong: the place, the line if one stands out, the change that showed it."""
+        if not line:
+            return self.pick(
                 f"Something in {where} is wrong.",
                 f"The failing tests depend on {where}; no single line stands out.",
             )
-        code = _code(statement.code)
+        code = in_words(line)
         if trial is None:
-            return f"{code} in {where} is the likeliest cause."
+            return self.pick(
+                f"{code} in {where} is the likeliest cause.",
+                f"In {where} the trouble is {code}.",
+                f"The cause is most likely {code}, in {where}.",
+            )
         after = {
             "repairs": "all failing tests pass and none breaks",
             "cures": "some failing tests pass and none breaks",
         }.get(trial.effect, "failing tests pass, though others break")
-        return self._pick(
-            f"{code} in {where} is wrong: with {_code(trial.do)} in its place, {after}.",
-            f"In {where} the line {code} is to blame; with {_code(trial.do)} instead, {after}.",
+        return self.pick(
+            f"{code} in {where} is wrong: with {in_words(trial.do)} in its place, {after}.",
+            f"In {where} the line {code} is to blame; with {in_words(trial.do)} instead, {after}.",
         )
 
     def hypothesis_of_frame(self, frame: DebugFrame) -> str:
@@ -97,7 +83,7 @@ class Words:
     def fails(self, failure: FailingTest) -> str:
         """The claim about a failing test."""
         test = failure.test.rpartition("::")[2]
-        return self._pick(f"this is how {test} fails", f"{test} fails with this", f"what {test} reports")
+        return self.pick(f"this is how {test} fails", f"{test} fails with this", f"what {test} reports")
 
     def effect(self, trial: Trial) -> str:
         """The claim about a change that was tried."""
@@ -118,107 +104,28 @@ class Words:
         """The claim about the last frame."""
         return "the exception was raised there"
 
-    def against(self, function: Function, there: Sequence[Trial]) -> str:
-        """Why a suspect is no longer one."""
-        useless = [one for one in there if one.effect in ("nothing", "mixed")]
-        if there and all(one.effect == "unreached" for one in there):
-            return "the lines changed there were never reached"
-        if useless:
-            return f"{plural(len(useless), 'change')} there did not bring the failing tests through"
-        return self._pick(
-            "passing tests run it much as failing ones do",
-            "less suspicious than the places named, and nothing seen speaks for it",
-        )
-
-    def _learned(self) -> str:
-        """What the last answer has shown."""
-        if not self._outputs:
-            return ""
-        last = self._outputs[-1]
-        if last.observation.failure is not None:
-            return self._pick("That gave no answer.", "No luck with that.")
-        if last.tool == "eval":
-            return self._of_tests(last)
-        if last.tool == "whatif":
-            return self._of_trials([trial for trial in self._belief.trials if trial.step == last.step])
-        if last.tool == "pdb":
-            return self._of_values(last)
-        return ""
-
-    def _of_tests(self, last: ToolOutput) -> str:
-        failed = [failure for failure in failures([last]) if failure.message]
-        if not failed:
-            return ""
-        test = failed[0].test.rpartition("::")[2]
-        message = failed[0].message[:CODE]
-        more = f", and {len(failed) - 1} more fail" if len(failed) > 1 and str(len(failed) - 1) in last.text else ""
-        return self._pick(
-            f"{test} stops with: {message}{more}.",
-            f"So {test} fails ({message}){more}.",
-            f"The failure to explain is {test}: {message}{more}.",
-            f"{message}: that is what {test} runs into{more}.",
-        )
-
-    def _of_trials(self, tried: Sequence[Trial]) -> str:
-        good = [one for one in tried if one.effect in ("repairs", "cures")]
-        if good:
-            one = good[0]
-            done = _code(one.do)
-            return (
-                self._pick(
-                    f"With {done} at {one.path}:{one.line} the failing tests come through.",
-                    f"That is telling: {done} at {one.path}:{one.line} makes failing tests pass and breaks none.",
-                    f"Changing {one.path}:{one.line} to {done} is enough to turn red into green.",
-                )
-                if one.effect == "repairs"
-                else self._pick(
-                    f"{done} at {one.path}:{one.line} helps some of the failing tests.",
-                    f"Part of the failure goes away with {done} at {one.path}:{one.line}.",
-                )
-            )
-        mixed = [one for one in tried if one.effect == "mixed"]
-        if mixed:
-            return self._pick(
-                f"{mixed[0].path}:{mixed[0].line} has a hand in it, but what I did there breaks other tests.",
-                f"At {mixed[0].path}:{mixed[0].line} a change helps and harms; not yet the cause.",
-            )
-        if tried and all(one.effect == "unreached" for one in tried):
-            return self._pick("None of those lines is reached.", "The tests never come by there.")
-        return self._pick(
-            "None of these changes helps.",
-            "No variant makes a difference for the failing tests.",
-            "That experiment came back empty.",
-            "Nothing changes the outcome there.",
-        )
-
-    def _of_values(self, last: ToolOutput) -> str:
-        values = [pair for result in last.data.get("results", ()) for pair in result.get("values", ())]
-        short = [
-            (name, value) for name, value in values if len(value) <= 40 and "\n" not in value and name.isidentifier()
-        ]
-        if not short:
-            return ""
-        name, value = self._rng.choice(short)
-        return self._pick(
-            f"There {name} is {value}.", f"At that point I see {name} = {value}.", f"So {name} = {value}."
-        )
-
-    def _left(self) -> str:
-        """The hypotheses that are left."""
-        ranked = self._belief.ranked()
+    def _left(self, following: Function | None) -> str:
+        """The hypotheses that are left, and how the function that comes next stands among them."""
+        ranked = self.belief.ranked()
         if not ranked:
             return ""
-        first, share = ranked[0], self._belief.functions[ranked[0]]
-        others = [function for function in ranked[1:3] if self._belief.functions[function] > share / 4]
+        first, share = ranked[0], self.belief.functions[ranked[0]]
+        if following is not None and following not in ranked[:3]:
+            return self.pick(
+                f"{first.name} scores highest, but {following.name} lies on the way to the failure, too.",
+                f"On paper it is {first.name}; before I settle on it I want {following.name} checked.",
+                f"{following.name} ranks below {first.name}, yet what goes wrong could start there.",
+            )
+        others = [function for function in ranked[1:3] if self.belief.functions[function] > share / 4]
         if not others:
-            return self._pick(
+            return self.pick(
                 f"{first.name} is far ahead of everything else.",
                 f"Hardly anything but {first.name} is left.",
                 f"My one serious candidate is {first.name} in {first.path}.",
                 f"By now it is {first.name} or something not seen yet.",
             )
         names = " and ".join(function.name for function in others)
-        return self._pick(
+        return self.pick(
             f"{first.name} leads, with {names} behind.",
             f"It could be {first.name}; {names} would explain it too.",
             f"Still open: {first.name}, {names}.",
@@ -230,7 +137,7 @@ class Words:
         """What the next look will decide."""
         name = look.function.name if look.function else ""
         if look.kind == "eval":
-            return self._pick(
+            return self.pick(
                 "First the tests: what fails, and how?",
                 "I run the tests to see the failure with my own eyes.",
                 "Which tests fail, and where do they stop?",
@@ -238,39 +145,64 @@ class Words:
                 "Let me see the failure before I guess.",
             )
         if look.kind == "suspects":
-            return self._pick(
+            return self.pick(
                 "Comparing what failing and passing tests run will narrow it down.",
                 "Which functions do only the failing tests need?",
                 "The coverage of failing against passing tests gives me the candidates.",
                 "I want a list of candidates: what do the failing tests run that the others do not?",
             )
+        if look.kind == "listdir":
+            return self.pick("I look at what is there.", "First the layout of the project.", "Which files are there?")
+        if look.kind == "grep":
+            return self._of_search(look.text)
+        if look.kind == "view" and look.function is None:
+            return self.pick(
+                f"I read on in {look.path}.",
+                f"What stands there in {look.path}?",
+                f"The code in {look.path} around that is what I need now.",
+            )
         if look.kind == "view":
-            return self._pick(
+            return self.pick(
                 f"I read {name} to see which of its lines could do this.",
                 f"What does {name} really do? Its code decides what to try.",
                 f"Next the code of {name}, at {look.function.place if look.function else ''}.",
                 f"Reading {name} is cheap and tells me what can be tested in it.",
                 f"Let me look at {name} line by line.",
             )
+        if look.kind == "trace":
+            return self.pick(
+                f"How do the calls of {name} in failing tests differ from those in passing ones?",
+                f"I compare what {name} does in failing and in passing tests.",
+                f"The calls of {name} will show whether it misbehaves or is only given something odd.",
+            )
         if look.kind == "pdb" and look.statement is not None:
-            return self._pick(
+            return self.pick(
                 f"Stopping at {look.statement.place} shows whether the values are wrong by then.",
                 f"I stop at {look.statement.place}: are the values there what {name} expects?",
                 f"The values at {look.statement.place} will tell whether the fault lies before it or behind it.",
             )
         return self._experiment(look, name)
 
+    def _of_search(self, pattern: str) -> str:
+        if pattern.startswith("def "):
+            return self.pick("Which functions are there?", "I list the functions.", "An outline of the code helps now.")
+        return self.pick(
+            f"Where does {pattern} come from?",
+            f"I look for {pattern}: where is it set, and who uses it?",
+            f"Everything that mentions {pattern} is of interest.",
+        )
+
     def _experiment(self, look: Look, name: str) -> str:
         lines = sorted({(one.path, one.line) for one in look.changes})
         if len(lines) == 1:
             path, line = lines[0]
-            return self._pick(
+            return self.pick(
                 f"If {path}:{line} is the culprit, one of these variants should bring the tests through.",
                 f"I vary {path}:{line} alone: does any version of it help?",
                 f"Everything now hangs on {path}:{line}; I try it in other forms.",
             )
         where = f"of {name}" if name else "of the candidates"
-        return self._pick(
+        return self.pick(
             f"I change single lines {where} in memory: whichever makes failing tests pass is where to look.",
             f"Trying small changes to lines {where} will show which of them the failing tests hang on.",
             f"If one of the lines {where} is at fault, some variant of it should bring the tests through.",
@@ -280,12 +212,3 @@ class Words:
 
     def _verb(self, tests: Sequence[str]) -> str:
         return "passes" if len(tests) == 1 else "pass"
-
-    def _pick(self, *wordings: str) -> str:
-        return self._rng.choice(wordings)
-
-
-def _code(text: str) -> str:
-    """Code in a sentence; of long code the beginning, word for word as it was shown."""
-    line = " ".join(text.split())
-    return f"`{line}`" if len(line) <= CODE else f"`{line[:CODE].rstrip()}` (and so on)"

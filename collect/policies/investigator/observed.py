@@ -1,0 +1,163 @@
+"""What the investigator says of what it has just seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from gumshoe.collect.evidence import failures
+from gumshoe.collect.policies.investigator.belief import Belief, Function, Trial
+from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.tools.text import plural
+
+__all__ = ["CODE", "Observed", "in_words"]
+
+CODE = 70
+"""Characters of code that a sentence quotes."""
+
+
+class Observed:
+    """Sentences about the last answer.
+
+    Args:
+        rng: picks among wordings.
+        belief: what is believed now.
+        outputs: what was seen.
+    """
+
+    def __init__(self, rng: random.Random, belief: Belief, outputs: Sequence[ToolOutput]) -> None:
+        self.rng = rng
+        self.belief = belief
+        self.outputs = outputs
+
+    def pick(self, *wordings: str) -> str:
+        """One of several wordings."""
+        return self.rng.choice(wordings)
+
+    def learned(self) -> str:
+        """What the last answer has shown."""
+        if not self.outputs:
+            return ""
+        last = self.outputs[-1]
+        if last.observation.failure is not None:
+            return self.pick("That gave no answer.", "No luck with that.")
+        if last.tool == "eval":
+            return self._of_tests(last)
+        if last.tool == "whatif":
+            return self._of_trials([trial for trial in self.belief.trials if trial.step == last.step])
+        if last.tool == "pdb":
+            return self._of_values(last)
+        if last.tool == "trace":
+            return self._of_calls(last)
+        return ""
+
+    def dropped(self, following: Function | None) -> str:
+        """Why the function that was read last is left for another."""
+        last = self.outputs[-1] if self.outputs else None
+        if last is None or last.tool != "view" or "path" not in last.data or following is None:
+            return ""
+        left = self.belief.function_of(last.data["path"], last.data["start"])
+        if left is None or left == following:
+            return ""
+        why = self.against(left, [one for one in self.belief.trials if left.holds(one.path, one.line)])
+        return self.pick(
+            f"I set {left.name} aside: {why}.",
+            f"{left.name} is not it, I think: {why}.",
+            f"Nothing in {left.name} accounts for this; {why}.",
+            "",
+        )
+
+    def _of_tests(self, last: ToolOutput) -> str:
+        failed = [failure for failure in failures([last]) if failure.message]
+        if not failed:
+            return ""
+        test = failed[0].test.rpartition("::")[2]
+        message = failed[0].message[:CODE]
+        more = f", and {len(failed) - 1} more fail" if len(failed) > 1 and str(len(failed) - 1) in last.text else ""
+        return self.pick(
+            f"{test} stops with: {message}{more}.",
+            f"So {test} fails ({message}){more}.",
+            f"The failure to explain is {test}: {message}{more}.",
+            f"{message}: that is what {test} runs into{more}.",
+        )
+
+    def _of_trials(self, tried: Sequence[Trial]) -> str:
+        good = [one for one in tried if one.effect in ("repairs", "cures")]
+        if good:
+            one = good[0]
+            done = in_words(one.do)
+            return (
+                self.pick(
+                    f"With {done} at {one.path}:{one.line} the failing tests come through.",
+                    f"That is telling: {done} at {one.path}:{one.line} makes failing tests pass and breaks none.",
+                    f"Changing {one.path}:{one.line} to {done} is enough to turn red into green.",
+                )
+                if one.effect == "repairs"
+                else self.pick(
+                    f"{done} at {one.path}:{one.line} helps some of the failing tests.",
+                    f"Part of the failure goes away with {done} at {one.path}:{one.line}.",
+                )
+            )
+        mixed = [one for one in tried if one.effect == "mixed"]
+        if mixed:
+            return self.pick(
+                f"{mixed[0].path}:{mixed[0].line} has a hand in it, but what I did there breaks other tests.",
+                f"At {mixed[0].path}:{mixed[0].line} a change helps and harms; not yet the cause.",
+            )
+        if tried and all(one.effect == "unreached" for one in tried):
+            return self.pick("None of those lines is reached.", "The tests never come by there.")
+        return self.pick(
+            "None of these changes helps.",
+            "No variant makes a difference for the failing tests.",
+            "That experiment came back empty.",
+            "Nothing changes the outcome there.",
+        )
+
+    def _of_values(self, last: ToolOutput) -> str:
+        values = [pair for result in last.data.get("results", ()) for pair in result.get("values", ())]
+        short = [
+            (name, value) for name, value in values if len(value) <= 40 and "\n" not in value and name.isidentifier()
+        ]
+        if not short:
+            return ""
+        name, value = self.rng.choice(short)
+        return self.pick(f"There {name} is {value}.", f"At that point I see {name} = {value}.", f"So {name} = {value}.")
+
+    def _of_calls(self, last: ToolOutput) -> str:
+        name = last.data["function"]["name"]
+        calls = last.data["failing"]
+        if not calls:
+            return self.pick(f"No failing test calls {name}.", f"{name} is not called where it fails.")
+        if all(call["like_passing"] for call in calls):
+            return self.pick(
+                f"Whatever the failing tests ask of {name}, passing ones ask too, with the same result.",
+                f"{name} does in the failing tests what it does elsewhere.",
+            )
+        compared = [call["comparison"] for call in calls if call["comparison"]]
+        if any(not one["arguments"] and one["result"] for one in compared):
+            return self.pick(
+                f"Given equal arguments, {name} comes to something else in the failing tests.",
+                f"The same arguments, another result: {name} behaves differently where it fails.",
+            )
+        return self.pick(
+            f"The failing tests call {name} in ways that no passing one does.",
+            f"What {name} is given in the failing tests never occurs in passing ones.",
+        )
+
+    def against(self, function: Function, there: Sequence[Trial]) -> str:
+        """Why a suspect is no longer one."""
+        useless = [one for one in there if one.effect in ("nothing", "mixed")]
+        if there and all(one.effect == "unreached" for one in there):
+            return "the lines changed there were never reached"
+        if useless:
+            return f"{plural(len(useless), 'change')} there did not bring the failing tests through"
+        return self.pick(
+            "passing tests run it much as failing ones do",
+            "less suspicious than the places named, and nothing seen speaks for it",
+        )
+
+
+def in_words(text: str) -> str:
+    """Code in a sentence; of long code the beginning, word for word as it was shown."""
+    line = " ".join(text.split())
+    return f"`{line}`" if len(line) <= CODE else f"`{line[:CODE].rstrip()}` (and so on)"
