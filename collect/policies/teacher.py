@@ -205,7 +205,7 @@ class TeacherPolicy:
         pack = build_pack(here.outputs, self._gold.lines, why, whole_functions=self._whole_functions)
         if pack is None:
             return None
-        named = [one for one in here.belief.functions if self._holds_gold(one)]
+        named = [one for one in here.belief.functions if self._holds_gold(one) or not here.belief.is_viewed(one)]
         return pack.model_copy(update={"ruled_out": tuple(ruled_out(here.belief, named, here.words))})
 
     def _repair(self, here: _Here) -> Turn:

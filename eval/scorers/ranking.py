@@ -35,7 +35,7 @@ LEVELS: tuple[RankLevel, ...] = get_args(RankLevel)
 ACC: tuple[tuple[RankLevel, int], ...] = (
     *(("file", k) for k in (1, 3, 5)),
     *(("module", k) for k in (5, 10)),
-    *(("function", k) for k in (5, 10)),
+    *(("function", k) for k in (1, 5, 10)),
 )
 UNSCORED = "the gold patch edits no existing function that can be read"
 

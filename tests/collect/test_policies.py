@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,56 @@ def test_the_same_seed_gives_the_same_episode_and_others_vary(tmp_path: Path) ->
 
     assert episode(4) == episode(4)
     assert len({tuple(episode(seed)) for seed in range(8)}) > 3
+
+
+def answered(call: ToolCall) -> Observation:
+    """What a project with two suspects answers, of which the first is not to blame."""
+    if call.name == "eval":
+        return answer("1 failed\n  ZeroDivisionError: division by zero", passed=False, outcomes=[FAILING_TEST])
+    if call.name == "suspects":
+        found = [
+            {
+                "path": "shop.py",
+                "function": name,
+                "start": start,
+                "end": end,
+                "score": score,
+                "lines": [],
+                "distance": 1,
+            }
+            for name, start, end, score in (("price", 11, 14, 0.9), ("discount", 4, 8, 0.8))
+        ]
+        return answer("11-14 shop.py price 0.90\n4-8 shop.py discount 0.80", suspects=found, shown=2, failed=1)
+    if call.name == "view":
+        start, end = int(str(call.arguments["start"])), int(str(call.arguments["end"]))
+        return answer("shop.py", path="shop.py", start=start, lines=BUGGY[start - 1 : end])
+    if call.name == "pdb":
+        line = int(str(call.arguments["command"]).splitlines()[0].rpartition(":")[2])
+        stop = {"path": "shop.py", "line": line, "function": "f"}
+        return answer("stopped", results=[{"command": "c", "output": "", "stop": stop}])
+    return answer("nothing", variants=[])
+
+
+def test_no_sequence_of_calls_is_more_than_a_fifth_of_the_teachers_episodes(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path, 3)
+    tools = schemas("listdir", "eval", "suspects", "view", "pdb", "whatif", "report")
+    routes: Counter[tuple[str, ...]] = Counter()
+    wrong = 0
+    for seed in range(100):
+        policy, messages, called = TeacherPolicy(task, oracle, seed=seed), list(OPENING), list[ToolCall]()
+        while not called or called[-1].name != "report":
+            turn = policy.complete(messages, tools)
+            (call,) = turn.tool_calls
+            observation = answered(call).model_copy(update={"tool": call.name})
+            messages += [turn.as_message(), tool_message(len(called), observation, call)]
+            called.append(call)
+        routes[tuple(call.name for call in called)] += 1
+        wrong += any(call.arguments.get("start") == 11 for call in called)
+        locations: Any = called[-1].arguments["locations"]
+        assert locations[0]["path"] == "shop.py"
+        assert locations[0]["start"] <= 7 <= locations[0]["end"]
+    assert routes.most_common(1)[0][1] <= 20
+    assert 10 <= wrong <= 90
 
 
 def test_a_teacher_without_the_tools_it_needs_says_so(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ __all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]
 NARROW = 0.5
 """A statement stands for its function once it has so much of the function's probability."""
 WORTH_NAMING = 0.15
-MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 3
+MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 1
 MOST_VALUES = 2
 LONGEST_QUOTE = 160
 ORDER: tuple[Effect, ...] = ("repairs", "cures", "mixed")
@@ -101,9 +101,11 @@ def _findings(
     ]
     found += [Finding(claim=words.effect(one), step=one.step, quote=one.quote) for one in _useful(belief, first)]
     function = first.function
-    for output in outputs if function is not None else ():
-        assert function is not None
-        found += _seen_in(function, output, words) if values or output.tool != "pdb" else []
+    if function is not None:
+        found += [
+            one for output in outputs if values or output.tool != "pdb" for one in _seen_in(function, output, words)
+        ]
+        found = found or [one for output in outputs for one in _suspected(function, output, words)]
     return found
 
 
@@ -124,11 +126,16 @@ def _seen_in(function: Function, output: ToolOutput, words: Words) -> list[Findi
         names = {name for result in output.data["results"] for name, _ in result.get("values", ())}
         values = telling_values(output, names)[:MOST_VALUES]
         found += [Finding(claim=words.value(name, function), step=output.step, quote=line) for name, line in values]
-    for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
-        if (suspect["path"], suspect["start"]) == (function.path, function.start):
-            claim = words.suspicious(function)
-            found.append(Finding(claim=claim, step=output.step, quote=describe_suspect(suspect)))
     return found
+
+
+def _suspected(function: Function, output: ToolOutput, words: Words) -> list[Finding]:
+    """That a function was a suspect: nothing that could be run again, so it counts only where there is nothing else."""
+    return [
+        Finding(claim=words.suspicious(function), step=output.step, quote=describe_suspect(suspect))
+        for suspect in shown_suspects(output.data)
+        if output.tool == "suspects" and (suspect["path"], suspect["start"]) == (function.path, function.start)
+    ]
 
 
 def ruled_out(belief: Belief, named: Sequence[Function], words: Words) -> list[RuledOut]:

@@ -71,8 +71,9 @@ class InvestigatorPolicy:
         return _turn(turn, text, "report", pack_arguments(pack))
 
     def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:
-        """The look to take; None where it is time to report."""
-        if turn >= self._turns or conclusion(belief).probability >= self._sure:
+        """The look to take; None where it is time to report. It is never sure enough without an experiment."""
+        tested = bool(belief.trials) or all(look.kind not in ("view", "whatif") for look in found)
+        if turn >= self._turns or (tested and conclusion(belief).probability >= self._sure):
             return None
         worthwhile = [look for look in found if look.worth >= self._patience]
         return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, WANDER), default=None)
