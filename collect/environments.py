@@ -203,14 +203,16 @@ class LocalEnvironment:
         return self._inner.tampering()
 
     def snapshot(self) -> str | None:
-        """Keeps the files; None where tools hold what is not in them."""
+        """Keeps the environment; None where tools may hold what a snapshot does not bring back whole."""
         return None if self._inner.toolbox.stateful else self._inner.snapshot()
 
     def restore(self, snapshot: str) -> None:
-        """Puts the files back, and the tools as they were: without anything of their own."""
+        """Puts the environment back. Tools that have no snapshots were not used before: they begin anew."""
         self._inner.restore(snapshot)
-        if self._inner.toolbox.stateful:
-            self._inner.toolbox.on_reset(self._inner.workspace)
+        toolbox = self._inner.toolbox
+        if toolbox.stateful:
+            toolbox.restart_others(self._inner.workspace)
+        toolbox.stateful = False
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""

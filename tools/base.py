@@ -71,7 +71,7 @@ class BaseTool:
     instructions: str = ""
     """What a prompt should say about the tool beyond its description."""
     stateful: bool = False
-    """Whether a call leaves something behind that is not in the workspace's files, such as a running program."""
+    """Whether a call may leave something behind that `snapshot` cannot keep whole, such as a running program."""
 
     run: Callable[..., str | Observation]
 

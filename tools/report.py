@@ -90,6 +90,14 @@ class Report(BaseTool):
         """Forgets what was sent back."""
         self._sent_back = False
 
+    def snapshot(self, workspace: Workspace) -> object:
+        """Whether a report was sent back."""
+        return self._sent_back
+
+    def restore(self, state: bool, workspace: Workspace) -> None:
+        """As it was."""
+        self._sent_back = state
+
     def run(
         self,
         workspace: Workspace,

@@ -38,7 +38,7 @@ class Toolbox:
             raise ValueError("two tools of one toolbox have the same name")
         self.text_limit = text_limit
         self.stateful = False
-        """Whether tools hold something that is not in the workspace's files."""
+        """Whether tools may hold something that a snapshot does not bring back."""
         self.history: list[Observation] = []
         for tool in self._base_tools():
             tool.attach(self)
@@ -137,6 +137,14 @@ class Toolbox:
         for tool in self._base_tools():
             if tool.name in states:
                 tool.restore(states[tool.name], workspace)
+
+    def restart_others(self, workspace: Workspace) -> None:
+        """Begins anew with the tools that have no snapshots, and with the servers. Raises as `on_reset`."""
+        for server in self._servers:
+            server.start(workspace)
+        for tool in self.tools.values():
+            if not isinstance(tool, BaseTool):
+                tool.on_reset(workspace)
 
     def close(self) -> None:
         """Closes every tool and server. Idempotent."""

@@ -85,6 +85,14 @@ class WhatIf(BaseTool):
         """Keeps what the tests did."""
         self._known = {outcome.id: outcome for outcome in run.outcomes}
 
+    def snapshot(self, workspace: Workspace) -> object:
+        """What the tests did."""
+        return self._known
+
+    def restore(self, state: dict[str, TestOutcome], workspace: Workspace) -> None:
+        """As it was."""
+        self._known = state
+
 
 def changes(runs: ForkedRuns, variants: Sequence[Variant]) -> list[dict[str, JsonValue]]:
     """Each variant, how its run ended, and the tests whose outcome differs from the unchanged run."""

@@ -38,7 +38,8 @@ VIEW_MEANINGS = {
     "(`chosen_value`, `rejected_value`: the mean outcome of `..._count` episodes). The columns are those of TRL's DPO.",
     "steps_scored": "an episode with a label a step, in TRL's format for stepwise supervision: `values` is the mean "
     "outcome of the `counts` episodes that went through the step, `advantages` what that is above the other decisions "
-    "tried in its place, `labels` whether it is 0.5 or more. A text begins with what came back from the step before.",
+    "tried in its place, `labels` whether it is 0.5 or more and no probe contradicts what was reported. A text begins "
+    "with what came back from the step before.",
 }
 
 

@@ -16,7 +16,7 @@ from gumshoe.collect.export.rows import COLUMNS, make_row
 from gumshoe.collect.export.seeker import Dropped
 from gumshoe.collect.tree import DecisionValue, Trees, node_of
 from gumshoe.protocols import call_key
-from gumshoe.records import Step, Trajectory
+from gumshoe.records import ContextPack, Step, Trajectory
 
 __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
 
@@ -49,6 +49,7 @@ SCORED_COLUMNS: dict[str, str] = {
     "values": "list of float",
     "counts": "list of int",
     "advantages": "list of float",
+    "contradicted": "list of bool",
 }
 """Columns of the labelled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
 
@@ -62,6 +63,7 @@ class _Tried:
     message: dict[str, Any]
     calls: tuple[str, ...]
     kind: str | None
+    contradicted: bool
 
 
 class TreeRows:
@@ -78,7 +80,10 @@ class TreeRows:
             self._tried |= {(trajectory.id, step.index): _tried(step) for step in self._compared(trajectory)}
 
     def preferences(self, trajectory: Trajectory) -> Iterator[dict[str, Any]]:
-        """A row for each two decisions tried in one place of a trajectory that differ in value, the better one chosen.
+        """A row for each two decisions tried in one place of a trajectory, of which one is better.
+
+        Better is what was worth more; of two that were worth the same, the one whose claims hold, where a probe
+        contradicts the other's.
 
         Raises:
             Dropped: nothing was tried beside it, or nothing that differs.
@@ -100,15 +105,17 @@ class TreeRows:
             raise Dropped("no outcome")
         prompt, completions = _as_steps(trajectory)
         known = [value.value or 0.0 for value in values]
+        contradicted = [_is_contradicted(step) for step in trajectory.steps]
         return {
             **_shared(trajectory),
             "resolved": trajectory.resolved,
             "prompt": prompt,
             "completions": completions,
-            "labels": [value >= SUCCEEDS for value in known],
+            "labels": [value >= SUCCEEDS and not wrong for value, wrong in zip(known, contradicted, strict=True)],
             "values": known,
             "counts": [value.count for value in values],
             "advantages": [value.advantage for value in values],
+            "contradicted": contradicted,
         }
 
     def _compared(self, trajectory: Trajectory) -> list[Step]:
@@ -119,18 +126,15 @@ class TreeRows:
 
     def _pairs(self, trajectory: Trajectory, step: int) -> Iterator[dict[str, Any]]:
         tried = [one for one in self._trees.siblings(trajectory.id, step) if one in self._tried]
-        numbered = [(number, one, *self._trees.value(*one)) for number, one in enumerate(tried)]
         at = trajectory.steps[step]
         prompt = shown(trajectory.messages[: at.message_index], at.elided)
-        for left, right in combinations(numbered, 2):
-            if left[2] is None or right[2] is None or left[2] == right[2]:
+        for left, right in combinations(range(len(tried)), 2):
+            found = self._better(tried[left], tried[right])
+            if found is None:
                 continue
-            (good, better, high, goods), (bad, worse, low, bads) = (
-                (left, right) if left[2] > right[2] else (right, left)
-            )
-            chosen, rejected = self._tried[better], self._tried[worse]
-            if chosen.calls == rejected.calls:
-                continue
+            good, bad = (left, right) if found == tried[left] else (right, left)
+            chosen, rejected = self._tried[tried[good]], self._tried[tried[bad]]
+            (high, goods), (low, bads) = self._trees.value(*tried[good]), self._trees.value(*tried[bad])
             yield {
                 **_shared(trajectory),
                 "id": f"{trajectory.id}/{step}/{good}>{bad}",
@@ -146,6 +150,15 @@ class TreeRows:
                 "rejected_count": bads,
             }
 
+    def _better(self, left: Place, right: Place) -> Place | None:
+        """The better of two decisions; None where none is, or both call the same."""
+        one, other = self._tried[left], self._tried[right]
+        worth, others = self._trees.value(*left)[0], self._trees.value(*right)[0]
+        if one.calls == other.calls or (worth is None) != (others is None):
+            return None
+        mine, theirs = (worth or 0.0, not one.contradicted), (others or 0.0, not other.contradicted)
+        return None if mine == theirs else max((mine, left), (theirs, right))[1]
+
     def _value(self, trajectory: Trajectory, step: int) -> DecisionValue:
         """Of any step of a trajectory, those of its parents included."""
         owner = self._trees.nodes[trajectory.id]
@@ -157,7 +170,21 @@ class TreeRows:
 def _tried(step: Step) -> _Tried:
     message = step.completion.as_message().as_openai(arguments_as_text=False)
     calls = tuple(call_key(call) for call in step.tool_calls)
-    return _Tried(message, calls, step.decision.value if step.decision else None)
+    return _Tried(message, calls, step.decision.value if step.decision else None, _is_contradicted(step))
+
+
+def _is_contradicted(step: Step) -> bool:
+    """Whether a turn reported something that its own probe contradicts."""
+    for observation in step.observations:
+        if observation.failure is not None and observation.failure.kind == "contradicted":
+            return True
+        pack = observation.data.get("context_pack")
+        if pack is not None and any(
+            finding.check is not None and finding.check.status == "contradicted"
+            for finding in ContextPack.model_validate(pack).findings
+        ):
+            return True
+    return False
 
 
 def _shared(trajectory: Trajectory) -> dict[str, Any]:

@@ -14,14 +14,17 @@ from typing import Any
 
 import pytest
 from provider_server import Handler, chat, provider
+from small_tasks import make_task
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.commands.status import summarise
 from gumshoe.collect.config import BranchConfig, CollectConfig
+from gumshoe.collect.environments import LocalEnvironment
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.collect.tree import Node, Trees, node_of
-from gumshoe.records import BranchPoint, Decision, StopReason, Trajectory
+from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
 
 Make = Callable[..., CollectConfig]
 SEEK, EDIT = Decision.SEEK, Decision.EDIT
@@ -91,6 +94,27 @@ def test_a_shell_is_as_it_was_in_every_branch(config: Make) -> None:
     for one in played(made).values():
         assert "seen=yes" in one.steps[1].observations[0].text
         assert "total - 11" in one.steps[1].observations[0].text
+
+
+def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tmp_path: Path) -> None:
+    task, _ = make_task(tmp_path / "repo", 0)
+    sandbox = SandboxConfig(kind="local", unsafe=True)
+    env = DebugEnv(task, tools=["view", "bash", "report"], sandbox=sandbox)
+    environment = LocalEnvironment(env)
+    try:
+        environment.reset(0)
+        environment.step(ToolCall(id="1", name="view", arguments={"path": "shop.py"}))
+        before = environment.snapshot()
+        assert before is not None
+        environment.step(ToolCall(id="2", name="bash", arguments={"command": "cd /; X=1"}))
+        assert environment.snapshot() is None, "a variable that is not exported would be lost"
+        environment.restore(before)
+        assert [one.tool for one in env.toolbox.history] == ["view"]
+        assert environment.snapshot() is not None
+        seen = environment.step(ToolCall(id="3", name="bash", arguments={"command": "echo $X; ls"})).observation.text
+        assert seen.split() == ["check.py", "shop.py"]
+    finally:
+        environment.close()
 
 
 def test_reports_are_compared_with_the_gold_patch(config: Make) -> None:

@@ -94,6 +94,25 @@ def test_every_step_of_an_episode_has_a_value_a_label_and_its_text() -> None:
         rows.scored(TREE[3])
 
 
+def test_a_report_that_a_probe_contradicts_is_the_worse_one() -> None:
+    def reported(name: str, line: int, status: str) -> Trajectory:
+        made = episode(name, 0.0, 1)
+        finding = {"claim": "x is 3", "step": 0, "quote": "x = 3", "check": {"status": status}}
+        last = made.steps[-1]
+        call = last.tool_calls[0].model_copy(update={"arguments": {"line": line}})
+        seen = last.observations[0].model_copy(update={"data": {"context_pack": {"findings": [finding]}}})
+        changed = last.completion.model_copy(update={"tool_calls": (call,)})
+        step = last.model_copy(update={"observations": (seen,), "completion": changed})
+        return made.model_copy(update={"steps": (*made.steps[:-1], step)})
+
+    tree = [reported("t", 1, "contradicted"), reported("t/1.1", 2, "confirmed"), reported("t/1.2", 3, "confirmed")]
+    rows = TreeRows(lambda: tree)
+    assert [row["id"] for row in rows.preferences(tree[0])] == ["t/1/1>0", "t/1/2>0"]
+    assert rows.scored(tree[0])["contradicted"] == [False, True]
+    solved = tree[0].model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
+    assert TreeRows(lambda: [solved]).scored(solved)["labels"] == [True, False]
+
+
 def test_the_views_load_with_datasets_alone(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
