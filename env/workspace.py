@@ -146,10 +146,6 @@ class Workspace:
         """Whether the agent may not write there."""
         return self._readonly.match(self._clean(path))
 
-    def is_hidden(self, path: str) -> bool:
-        """Whether the agent may not see it."""
-        return self._hidden.match(self._clean(path))
-
     def patch(self) -> str:
         """What has changed since the episode began, in git's format: without hidden and read-only paths, and without
         new files that the repository's `.gitignore` leaves out.

@@ -43,8 +43,6 @@ class HarnessReport:
     empty: tuple[str, ...]
     errors: tuple[str, ...]
     """Patches that do not apply, images that are not there, tests that take too long."""
-    incomplete: tuple[str, ...]
-    """Rows without a prediction."""
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -199,5 +197,4 @@ def _read_report(place: Path, run_id: str, predictions: Sequence[Prediction]) ->
         unresolved=tuple(report["unresolved_ids"]),
         empty=tuple(report["empty_patch_ids"]),
         errors=tuple(report["error_ids"]),
-        incomplete=tuple(report["incomplete_ids"]),
     )
