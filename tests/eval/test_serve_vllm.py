@@ -30,7 +30,7 @@ def test_vllm_serves_a_model_as_it_was_trained(micro_model: Path, tmp_path: Path
     assert "vllm.entrypoints.openai.api_server" in done.stdout, done.stderr
     columns = [re.split(r"\s{2,}", line, maxsplit=2) for line in done.stdout.splitlines()[4:-1]]
     items = {item: status for status, item, *_ in columns}
-    for item in ("native calls", "text calls", "streaming", "stop at length", "token counts"):
+    for item in ("native calls", "text calls", "streaming", "stop at length", "token counts", "sampled tokens"):
         assert items[item] == "ok", done.stdout
     renderings = [item for item in items if " as trained, syntax " in item]
     assert len(renderings) == 6

@@ -9,6 +9,7 @@ comes from no file. Test suites may well change their runner: original files and
 import builtins
 import contextlib
 import sys
+import types
 
 HOOKS = (
     "pytest_runtest_protocol",
@@ -24,8 +25,9 @@ HOOKS = (
     "pytest_exception_interact",
     "pytest_sessionfinish",
 )
-CODE = type((lambda: None).__code__)
+CODE = types.CodeType
 KINDS = (staticmethod, classmethod)
+METHODS = (*KINDS, types.MethodType)
 WRAPPED = 20
 
 
@@ -158,8 +160,10 @@ def _functions(value):
         value = waiting.pop()
         if isinstance(value, property):
             waiting.extend([value.fget, value.fset])
-        value = getattr(value, "__func__", value)
-        if getattr(value, "__code__", None) is not None:
+        if isinstance(value, METHODS):
+            value = value.__func__
+        # Some objects have any attribute that they are asked for, such as unittest.mock.call.
+        if isinstance(getattr(value, "__code__", None), CODE):
             found.append(value)
         wrapped = _wrapped(value)
         if wrapped is not None:

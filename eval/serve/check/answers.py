@@ -1,4 +1,4 @@
-"""Items about the form of answers: streaming, the length limit, token counts."""
+"""Items about the form of answers: streaming, the length limit, token counts, the tokens themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gumshoe.eval.serve.check.verdict import Verdict
 from gumshoe.eval.serve.check.wire import Answer, Prompt, Wire
 from gumshoe.records import ToolSchema
 
-__all__ = ["length_stop", "streaming", "token_counts"]
+__all__ = ["length_stop", "sampled_tokens", "streaming", "token_counts"]
 
 LIMIT = 5
 
@@ -81,3 +81,21 @@ def token_counts(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict
     if not isinstance(longer, Prompt) or longer.count <= usage["prompt_tokens"]:
         return Verdict(item, "wrong", "a longer conversation has no more tokens")
     return Verdict(item, "ok", f"{usage['prompt_tokens']} + {usage['completion_tokens']}")
+
+
+def sampled_tokens(wire: Wire, ask: str) -> Verdict:
+    """The ids of the tokens that were sampled and their log probabilities: what training as sampled needs."""
+    item = "sampled tokens"
+    fields = {"return_token_ids": True, "logprobs": True, "max_tokens": LIMIT}
+    answer = wire.chat([{"role": "user", "content": ask}], **fields)
+    if answer.status != 200:
+        return Verdict(item, "not supported" if answer.refused else "wrong", f"HTTP {answer.status}: {answer.said}")
+    ids, logprobs = answer.choice.get("token_ids"), answer.choice.get("logprobs")
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(ids, list) or not isinstance(entries, list):
+        missing = "token ids" if not isinstance(ids, list) else "log probabilities"
+        return Verdict(item, "not supported", f"the answer has no {missing}")
+    made = answer.usage.get("completion_tokens")
+    if not len(ids) == len(entries) == made:
+        return Verdict(item, "wrong", f"{len(ids)} ids and {len(entries)} log probabilities for {made} tokens")
+    return Verdict(item, "ok", f"{len(ids)} ids with log probabilities")

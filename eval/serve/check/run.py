@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gumshoe.eval.serve.check.answers import length_stop, streaming, token_counts
+from gumshoe.eval.serve.check.answers import length_stop, sampled_tokens, streaming, token_counts
 from gumshoe.eval.serve.check.calls import forced_call, native_call, text_call
 from gumshoe.eval.serve.check.rendering import SYNTAXES, same_rendering
 from gumshoe.eval.serve.check.samples import ASK, PARALLEL, REASONED, TOOLS, TURNS
@@ -51,6 +51,7 @@ def check_server(
         yield streaming(wire, ask, tools)
         yield length_stop(wire, ask)
         yield token_counts(wire, ask, tools)
+        yield sampled_tokens(wire, ask)
         yield from _renderings(wire, folder, tools)
     finally:
         wire.close()
