@@ -13,6 +13,8 @@ __all__ = ["BreakpointTable", "moved_line"]
 
 MOST_COMPARED = 4_000_000
 """Lines before times lines after: what repeats itself takes time in proportion."""
+LIKENESS, MOST_LIKE = 0.6, 200
+"""How like a line must be to be taken for the old one (`SequenceMatcher.ratio`), and how many are looked at."""
 
 
 @dataclass
@@ -48,8 +50,9 @@ class BreakpointTable:
 def moved_line(before: Sequence[str], after: Sequence[str], line: int) -> int | None:
     """Where `line` (from 1) of `before` is in `after`; None when it is gone.
 
-    A line inside a block that was rewritten stays at its place in the block, if the new block is long enough. Where
-    too much was rewritten to compare, lines between the first and the last change are gone.
+    A line inside a block that was rewritten goes to the line of the new block that is most like it, or stays at its
+    place in the block, if the new block is long enough. Where too much was rewritten to compare, lines between the
+    first and the last change are gone.
     """
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
@@ -64,8 +67,21 @@ def moved_line(before: Sequence[str], after: Sequence[str], line: int) -> int | 
     for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if old_start <= line - 1 - head < old_end:
             place = new_start + (line - 1 - head - old_start)
+            if old_end - old_start != new_end - new_start or old[line - 1 - head] != new[place]:
+                place = _most_like(old[line - 1 - head], new, new_start, new_end, place)
             return head + place + 1 if place < new_end else None
     return None
+
+
+def _most_like(text: str, lines: Sequence[str], start: int, end: int, otherwise: int) -> int:
+    """The index of the line from `start` to `end` that is most like `text`; `otherwise` where none is like it."""
+    matcher = difflib.SequenceMatcher(None, "", text.strip(), autojunk=False)
+    best, found = LIKENESS, otherwise
+    for index in sorted(range(start, min(end, start + MOST_LIKE)), key=lambda index: abs(index - otherwise)):
+        matcher.set_seq1(lines[index].strip())
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
+            best, found = matcher.ratio(), index
+    return found
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -53,7 +53,8 @@ class Debug(BaseTool):
 
         Args:
             command: pdb commands, one a line: b FILE:LINE[, CONDITION], c, n, s, r, p EXPR, locals, w, u, d, cl,
-                checkpoint NAME, restore NAME, restart, q
+                log FILE:LINE, EXPR (notes values, does not stop), watch EXPR (stops when it changes in this function),
+                catch TYPE (stops where it is raised), checkpoint NAME, restore NAME, restart, q
         """
         if not command.strip():
             raise ToolFailure("bad_arguments", f"command is empty. Usage: {self.signature.usage}")
@@ -99,7 +100,7 @@ class Debug(BaseTool):
     def _keep(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
         """Takes over the debugger's table, and remembers the text of the files in it."""
         self._table.items = breakpoints
-        paths = {str(item["path"]) for item in breakpoints}
+        paths = {str(item["path"]) for item in breakpoints if item["path"]}
         for path in paths - set(self._texts):
             self._texts[path] = _text(workspace, path)
         for path in set(self._texts) - paths:

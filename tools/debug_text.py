@@ -43,8 +43,8 @@ def describe_stop(stop: Mapping[str, Any], *, brief: bool = False) -> list[str]:
 
 def _why(stop: Mapping[str, Any]) -> str:
     reason = stop["reason"]
-    if reason == "breakpoint":
-        return f" (breakpoint {stop.get('breakpoint')})"
+    if reason in ("breakpoint", "raised"):
+        return f" ({'raised, ' if reason == 'raised' else ''}breakpoint {stop.get('breakpoint')})"
     if reason == "post-mortem":
         here = f"{stop['path']}::{stop['function']}"
         return f" (post-mortem of {stop['test']})" if stop.get("test", here) != here else " (post-mortem)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tool_bench import Bench
 
@@ -198,12 +199,44 @@ def test_pytest_command_is_debugged(open_bench: Open) -> None:
     assert "post-mortem of test_cart.py::test_total" in open_bench(entrypoint=("pytest", "-x")).text("pdb", command="c")
 
 
+def test_log_and_catch_points_survive_an_edit(bench: Bench) -> None:
+    seen = bench.call("pdb", command="log cart.py:17, item\ncatch TypeError\nc")
+    assert seen.text.splitlines()[:4] == [
+        "logpoint 1 at cart.py:17, item",
+        "breakpoint 2 on TypeError",
+        "cart.py:17 item = 3",
+        "cart.py:17 item = None",
+    ]
+    assert "> cart.py:11 in price (raised, breakpoint 2)" in seen.text
+    results: Any = seen.data["results"]
+    assert [each["value"] for each in results[2]["log"]] == ["3", "None"]
+    bench.call("rewrite", path="cart.py", start=1, end=1, code='"""A cart,\nand prices."""')
+    again = bench.text("pdb", command="c")
+    assert "cart.py:18 item = 3" in again
+    assert "> cart.py:12 in price (raised, breakpoint 2)" in again
+
+
 def test_lines_move_with_their_code() -> None:
     before = ["a\n", "b\n", "c\n", "d\n"]
     assert moved_line(before, ["new\n", *before], 3) == 4
     assert moved_line(before, ["a\n", "B\n", "c\n"], 2) == 2
     assert moved_line(before, ["a\n", "d\n"], 3) is None
     assert moved_line(before, before, 9) is None
+
+
+def test_breakpoints_stay_with_a_statement_that_is_rewritten() -> None:
+    before = ["total = 0\n", "for price in prices:\n", "    total += price\n", "return total\n"]
+    after = [
+        "check(prices)\n",
+        "total = 0\n",
+        "if prices:\n",
+        "    log(prices)\n",
+        "    for price in sorted(prices):\n",
+        "        total += price * rate\n",
+        "return total\n",
+    ]
+    assert [moved_line(before, after, line) for line in (1, 2, 3, 4)] == [2, 5, 6, 7]
+    assert moved_line(["x = 1\n", "y = 2\n"], ["while True:\n", "    pass\n"], 2) == 2
 
 
 def test_table_leaves_other_files_alone() -> None:

@@ -3,12 +3,29 @@
 from gumshoe_files import code_lines, stop_line
 from gumshoe_values import CommandError, describe_exception
 
+_END_OF_ITERATION = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
+
 
 class Breakpoint:
-    """One breakpoint; `problem` says why it cannot be hit."""
+    """One breakpoint; `problem` says why it cannot be hit.
+
+    One with `log`, an expression, notes its value and does not stop. One with `catch`, the name of a type or `*`, is at
+    no place, but stops where such an exception is raised in the workspace; its path is empty.
+    """
 
     def __init__(
-        self, number, path, line, condition=None, temporary=False, ignore=0, enabled=True, function=None, problem=None
+        self,
+        number,
+        path="",
+        line=0,
+        condition=None,
+        temporary=False,
+        ignore=0,
+        enabled=True,
+        function=None,
+        problem=None,
+        log=None,
+        catch=None,
     ):
         self.number = number
         self.path = path
@@ -20,11 +37,13 @@ class Breakpoint:
         self.function = function
         self.hits = 0
         self.problem = problem
+        self.log = log
+        self.catch = catch
 
     @property
     def place(self):
         """What makes two breakpoints the same."""
-        return self.path, self.line, self.condition, self.temporary
+        return self.path, self.line, self.condition, self.temporary, self.log, self.catch
 
     def as_data(self):
         """The breakpoint as the host keeps it."""
@@ -36,8 +55,12 @@ class Breakpoint:
         notes += ["ignoring next {}".format(self.ignore)] if self.ignore else []
         notes += [] if self.enabled else ["disabled"]
         notes += [self.problem] if self.problem else []
-        where = "{}:{}".format(self.path, self.line)
-        return "breakpoint {} at {}{}".format(self.number, where, " (" + ", ".join(notes) + ")" if notes else "")
+        notes = " (" + ", ".join(notes) + ")" if notes else ""
+        if self.catch:
+            return "breakpoint {} on {}{}".format(self.number, self.catch.replace("*", "any exception"), notes)
+        kind = "logpoint" if self.log else "breakpoint"
+        where = "{}:{}{}".format(self.path, self.line, ", " + self.log if self.log else "")
+        return "{} {} at {}{}".format(kind, self.number, where, notes)
 
 
 class Breakpoints:
@@ -48,20 +71,23 @@ class Breakpoints:
         self.by_number = {}
         self.unreported = False
         self.span = 0
+        self.catches = []
         self._by_path = {}
         self._wanted = {}
         self._since = {}
 
     def __bool__(self):
-        return bool(self._by_path)
+        return bool(self._by_path or self.catches)
 
     def changed(self):
         """Is to be called after every change."""
         self.unreported = True
         self._wanted = {}
         self._by_path = {}
-        for each in self.by_number.values():
-            if each.enabled and each.problem is None:
+        enabled = [each for each in self.by_number.values() if each.enabled and each.problem is None]
+        self.catches = [each for each in enabled if each.catch]
+        for each in enabled:
+            if not each.catch:
                 self._by_path.setdefault(each.path, {}).setdefault(each.line, []).append(each)
         places = [(path, line) for path, lines in self._by_path.items() for line in lines]
         self._since = {place: self._since.get(place, self.span) for place in places}
@@ -73,10 +99,10 @@ class Breakpoints:
             self._since[path, line] < self.span for line in code_lines(code).intersection(self._by_path.get(path, ()))
         )
 
-    def add(self, path, line, **options):
+    def add(self, path="", line=0, **options):
         """A new breakpoint with the next number, or the existing one. Raises CommandError."""
         number = max(self.by_number, default=0) + 1
-        made = Breakpoint(number, path, stop_line(self.files, path, line), **options)
+        made = Breakpoint(number, path, stop_line(self.files, path, line) if path else 0, **options)
         for known in self.by_number.values():
             if known.place == made.place:
                 return known
@@ -92,11 +118,15 @@ class Breakpoints:
             made = Breakpoint(**known)
             made.hits = item.get("hits", 0)
             try:
+                if made.catch:
+                    made.path, made.line = "", 0
+                    continue
                 made.path = self.files.resolve(made.path)
                 made.line = stop_line(self.files, made.path, made.line)
             except CommandError as error:
                 made.problem = str(error)
-            self.by_number[made.number] = made
+            finally:
+                self.by_number[made.number] = made
         self.changed()
 
     def as_data(self):
@@ -114,22 +144,46 @@ class Breakpoints:
             known = self._wanted[key] = (wanted, code)
         return known[0]
 
-    def hit(self, frame):
-        """The breakpoint to stop at in this line, and why its condition failed if it did; else (None, None)."""
+    def hit(self, frame, log):
+        """The breakpoint to stop at in this line, and why its condition failed if it did; else (None, None).
+
+        Args:
+            frame: where a line begins.
+            log: is told of logpoints here, with the frame.
+        """
         lines = self._by_path.get(self.files.name(frame.f_code.co_filename))
-        for each in (lines or {}).get(frame.f_lineno, ()):
-            met, error = _condition_met(each, frame)
-            if not met:
-                continue
-            each.hits += 1
-            if each.ignore > 0 and error is None:
-                each.ignore -= 1
-                continue
-            if each.temporary and error is None:
-                del self.by_number[each.number]
-                self.changed()
-            return each, error
-        return None, None
+        stop = None, None
+        for each in list((lines or {}).get(frame.f_lineno, ())):
+            if each.log:
+                if self._counts(each, frame)[0]:
+                    log(each, frame)
+            elif stop[0] is None:
+                counts, error = self._counts(each, frame)
+                stop = (each, error) if counts else stop
+        return stop
+
+    def catching(self, frame, kind):
+        """The breakpoint to stop at for an exception of a type that a frame sees, or None."""
+        names = {name for each in kind.__mro__ for name in (each.__name__, each.__module__ + "." + each.__qualname__)}
+        for each in self.catches:
+            is_end = kind.__name__ in _END_OF_ITERATION and each.catch not in _END_OF_ITERATION
+            if (each.catch == "*" or each.catch in names) and not is_end and self._counts(each, frame)[0]:
+                return each
+        return None
+
+    def _counts(self, each, frame):
+        """Whether this time is one to stop at, and why the condition failed if it did. A temporary one is gone then."""
+        met, error = _condition_met(each, frame)
+        if not met:
+            return False, None
+        each.hits += 1
+        if each.ignore > 0 and error is None:
+            each.ignore -= 1
+            return False, None
+        if each.temporary and error is None:
+            del self.by_number[each.number]
+            self.changed()
+        return True, error
 
 
 def _condition_met(breakpoint_, frame):

@@ -5,15 +5,13 @@ From Python 3.12 on with `sys.monitoring`: other functions cost nothing after th
 it is watched are seen, and no child processes.
 """
 
-import dis
 import sys
 import threading
 
-from gumshoe_stops import is_pause
+from gumshoe_stops import is_pause, is_raising
 
 _get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]
-_YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
 _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
@@ -58,27 +56,13 @@ class Tracing:
                 recorder.raised(frame, error)
         elif event == "return":
             error, line = self._raising.pop(key, (None, None))
-            if error is not None and arg is None and _is_raising(frame, line):
+            if error is not None and arg is None and is_raising(frame, line):
                 recorder.unwound(frame, error)
             elif is_pause(frame):
                 recorder.yielded(frame, arg)
             else:
                 recorder.returned(frame, arg)
         return self._on_event
-
-
-def _is_raising(frame, line):
-    """Whether a frame in which an exception was raised ends with it.
-
-    Args:
-        frame: at a return event without a value.
-        line: the last line that has begun since, as in `finally`, `with` or `except`; None for none. An exception that
-            goes on after it takes the frame back to where it came from.
-    """
-    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    if line is None:
-        return True
-    return "RETURN" not in operation and (operation not in _YIELDS or frame.f_lineno != line)
 
 
 def _resumes(frame):

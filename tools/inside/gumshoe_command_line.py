@@ -5,20 +5,22 @@ import re
 from gumshoe_values import CommandError
 
 HELP = (
-    "commands: b FILE:LINE[, CONDITION], tbreak, cl, enable, disable, condition, ignore, c, n, s, r, until, jump, "
+    "commands: b FILE:LINE[, CONDITION], tbreak, log FILE:LINE, EXPRESSION, catch TYPE, watch EXPRESSION, unwatch, "
+    "cl, enable, disable, condition, ignore, c, n, s, r, until, jump, "
     "w, u, d, locals, a, l, ll, p, pp, whatis, source, retval, exception, checkpoint, restore, restart, q"
 )
 _METHODS = {
-    "args": "a args", "break": "b break", "checkpoint": "checkpoint", "clear": "cl clear", "condition": "condition",
-    "continue": "c cont continue", "disable": "disable", "down": "d down", "enable": "enable",
-    "evaluate": "evaluate", "exception": "exception", "help": "h help ?", "hold": "__hold__",
-    "ignore": "ignore", "jump": "j jump", "list": "l list", "locals": "locals", "longlist": "ll longlist",
+    "args": "a args", "break": "b break", "catch": "catch", "checkpoint": "checkpoint", "clear": "cl clear",
+    "condition": "condition", "continue": "c cont continue", "disable": "disable", "down": "d down",
+    "enable": "enable", "evaluate": "evaluate", "exception": "exception", "help": "h help ?", "hold": "__hold__",
+    "ignore": "ignore", "jump": "j jump", "list": "l list", "locals": "locals", "log": "log", "longlist": "ll longlist",
     "next": "n next", "p": "p", "pp": "pp", "quit": "q quit exit", "restart": "run restart", "restore": "restore",
-    "retval": "rv retval", "return": "r return", "source": "source", "step": "s step", "tbreak": "tbreak",
-    "until": "unt until", "up": "u up", "whatis": "whatis", "where": "w where bt",
+    "return": "r return", "retval": "rv retval", "source": "source", "step": "s step", "tbreak": "tbreak",
+    "until": "unt until", "unwatch": "unwatch", "up": "u up", "watch": "watch", "whatis": "whatis",
+    "where": "w where bt",
 }  # fmt: skip
 _NAMES = {alias: method for method, aliases in _METHODS.items() for alias in aliases.split()}
-_EXPRESSIONS = ("p", "pp", "whatis", "source", "evaluate")
+_EXPRESSIONS = ("p", "pp", "whatis", "source", "evaluate", "watch")
 _ABSENT = ("commands", "alias", "unalias", "interact", "debug", "display", "undisplay", "exceptions")
 _PYTHON_FOLLOWS = re.compile(r"[=(\[]|\.\w|[-+*/]=")
 
@@ -101,8 +103,8 @@ def number(text, usage):
         raise CommandError("{!r} is no number. Usage: {}".format(text, usage)) from None
 
 
-def check_expression(text):
+def check_expression(text, what="condition"):
     try:
-        compile(text.strip(), "<condition>", "eval")
+        compile(text.strip(), "<{}>".format(what), "eval")
     except (SyntaxError, ValueError) as error:
-        raise CommandError("condition {!r}: {}".format(text.strip(), error)) from None
+        raise CommandError("{} {!r}: {}".format(what, text.strip(), error)) from None

@@ -9,7 +9,7 @@ from gumshoe_checkpoints import flush_output
 from gumshoe_command_line import HELP, check_expression, number, split_command
 from gumshoe_files import body_line, function_line, stop_line
 from gumshoe_inspection import NOT_STARTED, Inspection
-from gumshoe_stops import Plan, Stop
+from gumshoe_stops import Plan, Stop, caller_of, stack_of
 from gumshoe_values import CommandError, shorten
 
 _get_ident = threading.get_ident
@@ -69,7 +69,7 @@ class Commands(Inspection):
         """Goes on to the next line of this frame, over calls."""
         frame = self._moving()
         if frame is not None and self.stop.reason == "return":
-            frame = self.debugger.caller(frame)
+            frame = caller_of(self.files, frame)
         self.debugger.resume(Plan("next", frame))
         return True
 
@@ -77,7 +77,7 @@ class Commands(Inspection):
         """Goes on until this frame returns."""
         frame = self._moving()
         if frame is not None and self.stop.reason == "return":
-            frame = self.debugger.caller(frame)
+            frame = caller_of(self.files, frame)
         self.debugger.resume(Plan("return", frame))
         return True
 
@@ -100,7 +100,7 @@ class Commands(Inspection):
             frame.f_lineno = line
         except ValueError as error:
             raise CommandError("cannot jump: {}".format(error)) from None
-        self.debugger.stop = Stop(self.files, "jump", self.debugger.stack(frame))
+        self.debugger.stop = Stop(self.files, "jump", stack_of(self.files, frame))
         self.debugger.results[-1]["stop"] = self.stop.as_data()
         return ""
 
@@ -130,6 +130,48 @@ class Commands(Inspection):
         if not rest:
             raise CommandError("give a place: tbreak FILE:LINE")
         return self.do_break(rest, temporary=True)
+
+    def do_log(self, rest):
+        """`log FILE:LINE, EXPRESSION`: notes the value each time and does not stop."""
+        where, expression = [*_CONDITION.split(rest, 1), ""][:2]
+        if not expression:
+            raise CommandError("give a place and an expression: log FILE:LINE, EXPRESSION")
+        check_expression(expression, "expression")
+        path, line, function = self._find_place(where)
+        made = self.breakpoints.add(path, line, log=expression, function=function)
+        self._last_number = made.number
+        return str(made)
+
+    def do_catch(self, rest):
+        """`catch TYPE, CONDITION`: stops where such an exception is raised; `catch` alone, at any."""
+        name, condition = [*_CONDITION.split(rest, 1), ""][:2]
+        if not re.match(r"([^\W\d]\w*(\.[^\W\d]\w*)*|\*?)$", name):
+            raise CommandError("give the name of an exception: catch KeyError")
+        if condition:
+            check_expression(condition)
+        made = self.breakpoints.add(catch=name or "*", condition=condition)
+        self._last_number = made.number
+        return str(made)
+
+    def do_watch(self, rest):
+        """`watch EXPRESSION`: stops when its value changes, until the chosen function ends; alone, all watches."""
+        watches = self.debugger.watches
+        if not rest:
+            return "\n".join(map(str, watches.all)) or "no watches"
+        self._moving()
+        if self.stop is None:
+            raise CommandError(NOT_STARTED)
+        check_expression(rest, "expression")
+        made = self._evaluate(lambda: watches.add(rest, self.stop.frame))
+        return "{}: {}".format(made, made.shown)
+
+    def do_unwatch(self, rest):
+        """Deletes watches, or the one of that number."""
+        watches = self.debugger.watches
+        wanted = number(rest, "unwatch NUMBER") if rest else None
+        kept = [each for each in watches.all if wanted is not None and each.number != wanted]
+        deleted, watches.all = len(watches.all) - len(kept), kept
+        return "deleted {}".format(deleted)
 
     def _find_place(self, where):
         """Path, line and function name of `FILE:LINE`, `FILE:FUNCTION`, `LINE` or `FUNCTION`."""

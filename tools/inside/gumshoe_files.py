@@ -1,10 +1,12 @@
 """Which files belong to the workspace, and where code is in them. Standard library only, Python 3.6 to 3.14."""
 
+import ast
 import dis
 import io
 import linecache
 import os
 import re
+import sys
 import tokenize
 import types
 import warnings
@@ -14,8 +16,8 @@ from gumshoe_values import CommandError
 
 SEARCH_LIMIT = 3000
 
-# A program under test may replace it; the debugger keeps the real one.
-_open = io.open
+# A program under test may replace these; the debugger keeps the real ones.
+_open, _stat = io.open, os.stat
 
 
 def _as_the_shell_says(root):
@@ -119,6 +121,25 @@ class Files:
         return found[:SEARCH_LIMIT]
 
 
+def loaded_files(files):
+    """The files of the workspace's modules, with what changes when they do."""
+    found = {}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and files.name(path):
+            found[path] = stamp_of(path)
+    return found
+
+
+def stamp_of(path):
+    """What changes when a file is written; None where there is no such file."""
+    try:
+        status = _stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 def _cached_lines(filename):
     """Lines of what is no plain file, such as a module in an archive, as far as the program has left that working."""
     try:
@@ -151,7 +172,7 @@ def _is_function(code):
 
 
 def stop_line(files, name, line):
-    """The line at which a breakpoint wanted at `line` stops, moved down over lines without code.
+    """The line at which a breakpoint wanted at `line` stops: that of the statement that goes on there, or the next one.
 
     A breakpoint on a `def` or its decorators means the function's first line. Raises CommandError.
     """
@@ -159,7 +180,10 @@ def stop_line(files, name, line):
     lines = files.source(os.path.join(files.root, name))
     if not 1 <= line <= len(lines):
         raise CommandError("{} has only {} lines".format(name, len(lines)))
-    later = [found for code in code_objects(top) for found in code_lines(code) if found >= line]
+    known = {found for code in code_objects(top) for found in code_lines(code)}
+    if line not in known:
+        line = _statement_line(lines, line, known) or line
+    later = [found for found in known if found >= line]
     for wanted in [line] + ([min(later)] if later else []):
         for code in code_objects(top):
             if _is_function(code) and code.co_firstlineno <= wanted <= _def_line(lines, code.co_firstlineno):
@@ -167,6 +191,26 @@ def stop_line(files, name, line):
     if not later:
         raise CommandError("no code at or after {}:{}".format(name, line))
     return min(later)
+
+
+def _statement_line(lines, line, known):
+    """The first of the `known` lines of the simple statement that begins above a line and goes on there; else None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno < line <= _last_line(node):
+            return min([each for each in known if node.lineno <= each <= _last_line(node)] or [node.lineno])
+    return None
+
+
+def _last_line(node):
+    """The last line of a statement; before Python 3.8, that where its last part begins."""
+    end = getattr(node, "end_lineno", None)
+    return end or max(getattr(each, "lineno", 0) for each in ast.walk(node))
 
 
 def _def_line(lines, line):

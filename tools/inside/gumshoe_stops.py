@@ -9,6 +9,7 @@ from gumshoe_values import short_repr
 FRAME_LIMIT = 30
 LOCALS_LIMIT = 40
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
+_YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
 _get_ident = threading.get_ident
 
 
@@ -107,6 +108,25 @@ def failing_frames(files, value, trace):
     return [], None
 
 
+def stack_of(files, frame):
+    """Workspace frames up to `frame`, outermost first; `frame` alone where there are none."""
+    found = []
+    inner = frame
+    while frame is not None:
+        if files.name(frame.f_code.co_filename):
+            found.append((frame, line_of(frame)))
+        frame = frame.f_back
+    return found[::-1] or [(inner, line_of(inner))]
+
+
+def caller_of(files, frame):
+    """The nearest workspace frame that called `frame`, or None."""
+    frame = frame.f_back
+    while frame is not None and not files.name(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
 def line_of(frame):
     """The frame's line; its first one where the interpreter knows none."""
     return frame.f_lineno or frame.f_code.co_firstlineno
@@ -118,6 +138,26 @@ def is_pause(frame):
     if not code.co_flags & _GENERATOR_FLAGS or frame.f_lasti < 0:
         return False
     return "RETURN" not in dis.opname[code.co_code[frame.f_lasti]]
+
+
+def is_raising(frame, line):
+    """Whether a frame in which an exception was raised ends with it.
+
+    Args:
+        frame: at a return event without a value.
+        line: the last line that has begun since, as in `finally`, `with` or `except`; None for none. An exception that
+            goes on after it takes the frame back to where it came from.
+    """
+    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    if line is None:
+        return True
+    return "RETURN" not in operation and (operation not in _YIELDS or frame.f_lineno != line)
+
+
+def waits(frame, value):
+    """Whether a frame that pauses waits for something, and does not hand a value to who called it."""
+    flags = frame.f_code.co_flags
+    return bool(flags & 0x180) or (bool(flags & 0x200) and type(value).__name__ != "async_generator_wrapped_value")
 
 
 class Plan:

@@ -1,6 +1,5 @@
 """Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
 
-import os
 import sys
 import threading
 
@@ -8,11 +7,12 @@ from gumshoe_breakpoints import Breakpoints
 from gumshoe_checkpoints import Checkpoints, flush_output
 from gumshoe_command_line import lines_of
 from gumshoe_commands import Commands
-from gumshoe_files import Files
-from gumshoe_stops import Plan, Stop, failing_frames, is_pause, line_of
+from gumshoe_files import Files, loaded_files, stamp_of
+from gumshoe_stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from gumshoe_values import CommandError, describe_exception, short_repr
+from gumshoe_watches import Log, Watches
 
-_get_ident, _stat = threading.get_ident, os.stat
+_get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]
 _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
@@ -29,6 +29,8 @@ class Debugger:
         self.deferred = deferred
         self.files = Files(root)
         self.breakpoints = Breakpoints(self.files)
+        self.watches = Watches(self.files)
+        self.log = Log(self.files)
         self.checkpoints = Checkpoints(self._tell_gone)
         self.commands = Commands(self)
         self.state = "ready"
@@ -44,7 +46,8 @@ class Debugger:
         self.test = None
         self._counts = {}
         self._turn = threading.RLock()
-        self._raising = None
+        self._raising = None, None
+        self._met = None
         self._at_prompt = False
         self._seen = 0, {}
 
@@ -56,16 +59,18 @@ class Debugger:
             return None
         code = frame.f_code
         if self.breakpoints.wants(code):
-            return self.on_event
+            return self._follow(frame)
         plan = self.plan
-        if (
-            plan is not None
-            and plan.kind == "step"
-            and plan.thread == _get_ident()
-            and self.files.name(code.co_filename)
-        ):
-            return self.on_event
-        return None
+        steps = plan is not None and plan.kind == "step" and plan.thread == _get_ident()
+        if not (steps or self.watches or self.breakpoints.catches) or not self.files.name(code.co_filename):
+            return None
+        return self._follow(frame, lines=steps or bool(self.watches))
+
+    def _follow(self, frame, lines=True):
+        """The trace function of a frame; without `lines`, which Python 3.6 always has, it costs less."""
+        if hasattr(frame, "f_trace_lines"):
+            frame.f_trace_lines = lines
+        return self.on_event
 
     def on_event(self, frame, event, arg):
         """The local trace function of frames that are followed.
@@ -77,7 +82,8 @@ class Debugger:
         if event != "exception":
             self._count(frame, event)
         if event == "line":
-            self._raising = None
+            if self._raising[0] is frame:
+                self._raising = frame, frame.f_lineno
             self._on_line(frame)
         elif event == "return":
             self._on_return(frame, arg)
@@ -115,44 +121,61 @@ class Debugger:
         return plan if plan.kind == "step" or plan.frame is frame else None
 
     def _on_line(self, frame):
-        hit, problem = self.breakpoints.hit(frame)
+        hit, problem = self.breakpoints.hit(frame, self.log.add)
+        watched = self.watches.check(frame) if self.watches else None
         if hit is not None:
-            self.stop_at(frame, "breakpoint", breakpoint=hit.number, note=problem, time=self._time(frame, "line"))
+            facts = watched or {"note": problem}
+            time = self._time(frame, "line")
+            self.stop_at(frame, "breakpoint", breakpoint=hit.number, time=time, **facts)
+            return
+        if watched is not None:
+            self.stop_at(frame, "watch", **watched)
             return
         plan = self._plan_for(frame)
         if plan is not None and plan.kind != "return" and frame.f_lineno >= plan.line:
             self.stop_at(frame, "step", time=self._time(frame, "line"))
 
     def _on_return(self, frame, value):
+        raised = self._raising[0] is frame and value is None and is_raising(frame, self._raising[1])
+        paused = not raised and is_pause(frame)
+        watched = self.watches.check(frame) if self.watches else None
+        ended = None if paused or not self.watches else self.watches.ended(frame, caller_of(self.files, frame))
+        if watched is not None or ended is not None:
+            note = "\n".join(filter(None, (watched and watched["note"], ended)))
+            self.stop_at(frame, "watch", **dict(watched or {}, note=note))
+            return
         plan = self._plan_for(frame)
         if plan is None:
             return
-        if self._raising is frame:
+        if raised:
             self._leave(frame)
-        elif not is_pause(frame):
+        elif not paused:
             self.stop_at(frame, "return", value=short_repr(value), time=self._time(frame, "return"))
         elif plan.kind == "step":
-            self._leave(frame)
+            if waits(frame, value):
+                self.resume(Plan("next", frame))  # until what it waits for is there
+            else:
+                self._leave(frame)
 
     def _on_exception(self, frame, kind, value, trace):
-        plan = self._plan_for(frame)
-        if plan is None or (issubclass(kind, _END_OF_ITERATION) and trace is None):
+        if issubclass(kind, _END_OF_ITERATION) and trace is None:
             return
-        self._raising = frame
-        if plan.kind in ("step", "next") and not issubclass(kind, _END_OF_ITERATION):
+        self._raising = frame, None
+        if self.breakpoints.catches and value is not self._met:
+            self._met = value  # It is met again in each frame that it goes through.
+            hit = self.breakpoints.catching(frame, kind)
+            if hit is not None:
+                self.last_exception = value
+                self.stop_at(frame, "raised", breakpoint=hit.number, exception=describe_exception(kind, value))
+                return
+        plan = self._plan_for(frame)
+        if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, _END_OF_ITERATION):
             self.last_exception = value
             self.stop_at(frame, "exception", exception=describe_exception(kind, value))
 
     def _leave(self, frame):
         """The plan's frame has ended: goes on in the nearest workspace frame that called it."""
-        self.resume(Plan("next", self.caller(frame)))
-
-    def caller(self, frame):
-        """The nearest workspace frame that called `frame`, or None."""
-        frame = frame.f_back
-        while frame is not None and not self.files.name(frame.f_code.co_filename):
-            frame = frame.f_back
-        return frame
+        self.resume(Plan("next", caller_of(self.files, frame)))
 
     # - going on
 
@@ -165,11 +188,13 @@ class Debugger:
             self._begin_span()
         self.state = "running"
         self._report_breakpoints()
-        needed = not self.deferred and (plan is not None or bool(self.breakpoints))
+        needed = not self.deferred and self._needs_trace()
+        if self.watches and self.stop is not None:
+            self.watches.started(self.stop.frames[-1][0])
         frame = _current_frame(1)
         while frame is not None:
             if frame.f_code.co_filename != __file__:
-                frame.f_trace = self.on_event if needed and self._is_followed(frame) else None
+                frame.f_trace = self._follow(frame) if needed and self._is_followed(frame) else None
             frame = frame.f_back
         self._trace(needed)
 
@@ -187,34 +212,28 @@ class Debugger:
         if self.deferred:
             self.deferred = False
             if self.state == "running" and not self.dead:
-                self._trace(self.plan is not None or bool(self.breakpoints))
+                self._trace(self._needs_trace())
+
+    def _needs_trace(self):
+        return self.plan is not None or bool(self.breakpoints) or bool(self.watches)
 
     def _report_breakpoints(self):
         """Tells the host of changed breakpoints before the program goes on, since it may never come back."""
         if self.request is not None and self.breakpoints.unreported:
             self.breakpoints.unreported = False
-            self.channel.send(
-                {"id": self.request.get("id"), "interim": True, "breakpoints": self.breakpoints.as_data()}
-            )
+            told = {"id": self.request.get("id"), "interim": True, "breakpoints": self.breakpoints.as_data()}
+            self.channel.send(told)
 
     def _is_followed(self, frame):
-        return self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None
+        if self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None:
+            return True
+        return bool(self.watches or self.breakpoints.catches) and self.files.name(frame.f_code.co_filename) is not None
 
     # - stopping
 
-    def stack(self, frame):
-        """Workspace frames up to `frame`, outermost first; `frame` alone where there are none."""
-        found = []
-        inner = frame
-        while frame is not None:
-            if self.files.name(frame.f_code.co_filename):
-                found.append((frame, line_of(frame)))
-            frame = frame.f_back
-        return found[::-1] or [(inner, line_of(inner))]
-
     def stop_at(self, frame, reason, **facts):
         """Stops in a running frame."""
-        self._interact(Stop(self.files, reason, self.stack(frame), test=self.test, **facts))
+        self._interact(Stop(self.files, reason, stack_of(self.files, frame), test=self.test, **facts))
 
     def post_mortem(self, kind, value, trace, test=None):
         """Stops at the innermost workspace frame of a traceback, or of what caused the exception.
@@ -257,7 +276,7 @@ class Debugger:
             self.state, self.stop, self.plan = "stopped", stop, None
             self._seen = 0, {}
             if self.results:
-                self.results[-1]["stop"] = stop.as_data()
+                self.results[-1].update(self.log.take(), stop=stop.as_data())
             self.serve()
             self.stop = None
 
@@ -280,7 +299,8 @@ class Debugger:
         self.checkpoints.note(self.channel.nonce)
         self._at_prompt = False
         self.results = []
-        stale = self._changed_files()
+        seen = self._seen[1] if self.state == "stopped" else {}
+        stale = sorted(self.files.shown(path) for path, stamp in seen.items() if stamp_of(path) != stamp)
         if stale:
             # The host starts the program anew and gives it the same commands.
             self.queue = []
@@ -312,7 +332,7 @@ class Debugger:
         self.request = None
         self.checkpoints.note(None)
         if self._seen[0] != len(sys.modules):
-            self._seen = len(sys.modules), self._loaded_files()
+            self._seen = len(sys.modules), loaded_files(self.files)
         self.channel.send(reply)
 
     def _tell_gone(self, nonce, code):
@@ -320,32 +340,11 @@ class Debugger:
         self.channel.nonce = nonce
         self.channel.send({"gone": code})
 
-    def _changed_files(self):
-        """Workspace modules whose files were changed since the program stopped."""
-        seen = self._seen[1] if self.state == "stopped" else {}
-        return sorted(self.files.shown(path) for path, stamp in seen.items() if _stamp(path) != stamp)
-
-    def _loaded_files(self):
-        """The files of the workspace's modules, with what changes when they do."""
-        found = {}
-        for module in list(sys.modules.values()):
-            path = getattr(module, "__file__", None)
-            if isinstance(path, str) and self.files.name(path):
-                found[path] = _stamp(path)
-        return found
-
     def finish(self, exit_code):
         """Tells the host that the program has ended."""
         self.state, self.stop = "exited", None
+        if self.results:
+            self.results[-1].update(self.log.take())
         self.results += [{"command": line, "output": "not run: the program has ended"} for line in self.queue]
         self.queue = []
         self.answer(exit_code)
-
-
-def _stamp(path):
-    """What changes when a file is written; None where there is no such file."""
-    try:
-        status = _stat(path)
-        return status.st_mtime_ns, status.st_size
-    except OSError:
-        return None
