@@ -141,8 +141,8 @@ class Debugger:
         watched = self.watches.check(frame) if self.watches else None
         ended = None if paused or not self.watches else self.watches.ended(frame, caller_of(self.files, frame))
         if watched is not None or ended is not None:
-            note = "\n".join(filter(None, (watched and watched["note"], ended)))
-            self.stop_at(frame, "watch", **dict(watched or {}, note=note))
+            notes = [str(each) for each in (watched and watched["note"], ended) if each]
+            self.stop_at(frame, "watch", **dict(watched or {}, note="\n".join(notes)))
             return
         plan = self._plan_for(frame)
         if plan is None:
