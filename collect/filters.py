@@ -7,7 +7,10 @@
 | budget=N       | more than N tokens, as used, or at four characters a token where unknown         |
 | loops=N        | the same call with the same answer N times (default 3)                           |
 | seek_first     | no look for information before the first edit                                    |
-| grounded=X     | a report whose share of grounded findings is below X (default 1)                 |
+| grounded=X     | a report whose share of grounded findings is below X (default 1): confirmed when |
+|                | they were run again, and telling failing tests from passing ones; and a report   |
+|                | whose findings were never run again                                              |
+| quoted=X       | a report whose share of findings with a quote from the step they cite is below X |
 | leakage        | a call that reaches for git's history, hidden tests or the answer                |
 | unseen         | words about places, names, numbers or strings that nothing before has shown; with |
 |                | `unseen=all` also new code that holds such                                        |
@@ -26,7 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from gumshoe.collect.export.rows import project_of
-from gumshoe.collect.grounding import grounded_share, observation_texts
+from gumshoe.collect.grounding import grounded_share, observation_texts, quoted_share
 from gumshoe.collect.unseen import unseen
 from gumshoe.errors import ConfigError
 from gumshoe.protocols import call_key
@@ -40,7 +43,7 @@ LEAKS = re.compile(
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
-INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "bash"})
+INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "probe", "pdb", "bash"})
 
 
 class Rule:
@@ -147,7 +150,21 @@ def _share_of_grounded(trajectory: Trajectory) -> float:
     """1 where nothing was reported, and where the report has no findings to check."""
     if trajectory.context_pack is None:
         return 1.0
-    share = grounded_share(trajectory.context_pack, observation_texts(trajectory.steps))
+    if not trajectory.context_pack.findings:
+        return 1.0
+    return grounded_share(trajectory.context_pack) or 0.0
+
+
+def _quoted(text: str, setting: str) -> Rule:
+    least = float(setting or 1)
+    return Rule(text, lambda trajectory: _share_of_quoted(trajectory) >= least)
+
+
+def _share_of_quoted(trajectory: Trajectory) -> float:
+    """1 where nothing was reported, and where the report has no findings to check."""
+    if trajectory.context_pack is None:
+        return 1.0
+    share = quoted_share(trajectory.context_pack, observation_texts(trajectory.steps))
     return 1.0 if share is None else share
 
 
@@ -245,6 +262,7 @@ _RULES: dict[str, Callable[[str, str], Rule]] = {
     "loops": _loops,
     "seek_first": _seek_first,
     "grounded": _grounded,
+    "quoted": _quoted,
     "leakage": _leakage,
     "unseen": _unseen,
     "duplicates": _duplicates,

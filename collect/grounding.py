@@ -1,6 +1,8 @@
-"""Whether a finding's quote stands in the observation of the step that it cites.
+"""Whether what a pack claims was seen, and whether it holds.
 
-Used where seeker samples are built and where a seeker is scored, so that both mean the same thing.
+A finding is *quoted* where its quote stands in the observation of the step that it cites. It is *grounded* where its
+probe, run again when it was reported, was confirmed and tells failing tests from passing ones. Used where samples are
+chosen and where a seeker is scored, so that all mean the same thing.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from gumshoe.records import ContextPack, Finding, Step
 
-__all__ = ["grounded_share", "is_grounded", "observation_texts"]
+__all__ = ["grounded_share", "is_quoted", "observation_texts", "quoted_share"]
 
 
 def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
@@ -17,17 +19,24 @@ def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
     return {step.index: "\n".join(observation.text for observation in step.observations) for step in steps}
 
 
-def is_grounded(finding: Finding, observations: Mapping[int, str]) -> bool:
+def is_quoted(finding: Finding, observations: Mapping[int, str]) -> bool:
     """Whether the quote is in the cited step's observation. White space counts as one space; an empty quote is not."""
     quote = _normalised(finding.quote)
     return bool(quote) and quote in _normalised(observations.get(finding.step, ""))
 
 
-def grounded_share(pack: ContextPack, observations: Mapping[int, str]) -> float | None:
-    """The share of findings that are grounded; None where there are no findings."""
+def quoted_share(pack: ContextPack, observations: Mapping[int, str]) -> float | None:
+    """The share of findings that are quoted; None where there are no findings."""
     if not pack.findings:
         return None
-    return sum(is_grounded(finding, observations) for finding in pack.findings) / len(pack.findings)
+    return sum(is_quoted(finding, observations) for finding in pack.findings) / len(pack.findings)
+
+
+def grounded_share(pack: ContextPack) -> float | None:
+    """The share of findings that are grounded; None where there are none, and where none was ever checked."""
+    if all(finding.check is None for finding in pack.findings):
+        return None
+    return sum(finding.grounded for finding in pack.findings) / len(pack.findings)
 
 
 def _normalised(text: str) -> str:

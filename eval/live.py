@@ -18,7 +18,7 @@ from gumshoe.collect.chat import as_template_chat, read_turn
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
 from gumshoe.collect.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode import Episode
-from gumshoe.collect.grounding import grounded_share, observation_texts
+from gumshoe.collect.grounding import grounded_share
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
@@ -143,7 +143,7 @@ def episode_scores(
         return {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": valid / 2}
     return {
         "line_f1": lines_overlap(pack.locations, gold_lines(oracle.gold_patch)).f1 or 0.0,
-        "grounding": grounded_share(pack, observation_texts(steps)) or 0.0,
+        "grounding": grounded_share(pack) or 0.0,
         "cost": max(0.0, 1 - len(steps) / allowed_turns),
         "format": valid,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
@@ -15,16 +16,17 @@ from pydantic import BaseModel, Field, ValidationError
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
-from gumshoe.tools.forked_runs import ForkedRuns, Variant, run_forked
+from gumshoe.tools.forked_runs import Variant, run_forked
 from gumshoe.tools.text import cut_line, plural
 from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
 
-__all__ = ["MOST_PROBES", "check_findings", "check_probes", "describe_place", "read_looks"]
+__all__ = ["MOST_PROBES", "Look", "check_findings", "check_probes", "describe_place", "read_looks", "run_probes"]
 
 MOST_PROBES = 200
 """Probes of one run that stop the program."""
 MOST_LOOKS = 20_000
 EXCEPTION = "__exception__"
+_NO_PROBE = "it has no probe"
 _NOTE = 160
 
 Short = Annotated[str, Field(max_length=10_000)]
@@ -42,6 +44,15 @@ class Look(BaseModel):
     problem: Short | None = None
 
 
+@dataclass(frozen=True)
+class Probed:
+    """What came of probes: of each its check and what it saw, in all tests; and the tests' outcomes."""
+
+    outcomes: Mapping[str, TestOutcome]
+    checks: list[Check] = field(default_factory=list[Check])
+    looks: list[list[Look]] = field(default_factory=list[list[Look]])
+
+
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings with what came of their probes, which all run at once."""
     checks = check_probes(workspace, [finding.probe for finding in findings])
@@ -50,36 +61,36 @@ def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[F
 
 def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[Check]:
     """What came of each probe; what is no probe, or cannot be run, is unchecked."""
+    if all(probe is None for probe in probes):
+        return [_unchecked(_NO_PROBE) for _ in probes]
+    try:
+        return run_probes(workspace, probes).checks
+    except ToolFailure as failure:
+        return [_unchecked(_NO_PROBE if probe is None else failure.message) for probe in probes]
+
+
+def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
+    """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure."""
     stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
     variants = [_variant(probe) for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
-    if not stops and not variants:
-        return [_unchecked("it has no probe") for _ in probes]
-    try:
-        runs = run_forked(workspace, variants, stops)
-    except ToolFailure as failure:
-        return [_unchecked("it has no probe" if probe is None else failure.message) for probe in probes]
-    return _judge_all(probes, runs, variants)
-
-
-def _judge_all(probes: Sequence[Probe | None], runs: ForkedRuns, variants: Sequence[Variant]) -> list[Check]:
-    looks = read_looks(runs.seen)
-    results = iter(changes(runs, variants))
-    numbers = iter(range(MOST_PROBES))
-    checks: list[Check] = []
+    runs = run_forked(workspace, variants, stops)
+    results, numbers, looks = iter(changes(runs, variants)), iter(range(len(stops))), read_looks(runs.seen)
+    probed = Probed(runs.outcomes[0])
     for probe in probes:
+        seen: list[Look] = []
         if probe is None:
-            checks.append(_unchecked("it has no probe"))
+            check = _unchecked(_NO_PROBE)
         elif isinstance(probe, WhatIfProbe):
             result = next(results, None)
-            checks.append(_unchecked("too many probes") if result is None else _judge_change(probe, result))
+            check = _unchecked("too many probes") if result is None else _judge_change(probe, result)
         else:
             number = next(numbers, None)
             seen = [look for look in looks if look.probe == number]
             over = runs.answers[0].exit_code is not None
-            checks.append(
-                _unchecked("too many probes") if number is None else _judge_stop(probe, seen, runs.outcomes[0], over)
-            )
-    return checks
+            check = _unchecked("too many probes") if number is None else _judge_stop(probe, seen, probed.outcomes, over)
+        probed.checks.append(check)
+        probed.looks.append(seen)
+    return probed
 
 
 def read_looks(data: bytes) -> list[Look]:

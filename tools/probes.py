@@ -16,8 +16,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gumshoe.records import Finding, Observation, Probe, StopProbe, WhatIfProbe
+from gumshoe.records import DebugFrame, Finding, Observation, Probe, StopProbe, WhatIfProbe
 from gumshoe.tools.forked_runs import Variant
+from gumshoe.tools.suspects import describe_suspect
+from gumshoe.tools.tracebacks import describe_frame
 from gumshoe.tools.whatif import describe_effect
 
 __all__ = ["with_probes"]
@@ -27,6 +29,7 @@ MOST_CHARACTERS = 400
 SIMILAR = 0.6
 _EVENTS = {"return": "return", "post-mortem": "failure"}
 _STOP = re.compile(r"(?:> )?(?P<place>[^\s:]+:\d+)(?: in .*)?")
+_LENGTH = re.compile(r" \(len \d+\)$")
 _KIND = re.compile(r"^\w+: ")
 """What an exception is, before its message."""
 
@@ -43,6 +46,10 @@ class Fact:
     value: str
     probe: Probe
     words: bool = False
+
+    @property
+    def lead(self) -> str:
+        return _normal(self.subject + self.joint)
 
     @property
     def text(self) -> str:
@@ -68,15 +75,10 @@ def _derive(finding: Finding, facts: Sequence[Fact], texts: Sequence[str]) -> Pr
     """
     failing = {fact.probe.test for fact in facts if fact.words and isinstance(fact.probe, StopProbe)}
     nearest = sorted(facts, key=lambda fact: (abs(fact.step - finding.step), _test_of(fact) not in failing))
-    lines = [line for line in map(_normal, finding.quote.splitlines()) if line]
+    lines = [_normal(line).removeprefix("raised ") for line in finding.quote.splitlines() if line.strip()]
     shown = [fact for line in lines for fact in [_shown(line, nearest)] if fact]
-    invented = [
-        fact
-        for line in lines
-        if not _shown(line, nearest) and not any(_holds(text, line) for text in texts)
-        for fact in [_like(line, nearest)]
-        if fact
-    ]
+    new = [line for line in lines if not any(_holds(text, line) for text in texts)]
+    invented = [fact for line in new for fact in [_like(line, nearest)] if fact]
     chosen = next(iter([*invented, *shown]), None)
     return chosen.probe if chosen else None
 
@@ -91,11 +93,13 @@ def _shown(line: str, facts: Sequence[Fact]) -> Fact | None:
 
 
 def _like(line: str, facts: Sequence[Fact]) -> Fact | None:
-    """The fact that a line is about, with the value that the line gives instead."""
+    """The fact that a line is about, with the value that the line gives instead; None where all that it gives is so."""
     for fact in facts:
         value = _value_given(line, fact)
-        if value is not None:
+        if value is not None and not any(_gives(line, other) for other in facts if other.lead == fact.lead):
             return fact.claiming(value)
+    if _shown(line, facts):
+        return None
     for fact in facts:
         for message in fact.value.splitlines() if fact.words else ():
             if difflib.SequenceMatcher(None, _KIND.sub("", _normal(message)), line, autojunk=False).ratio() >= SIMILAR:
@@ -120,11 +124,16 @@ def _alone(line: str, facts: Sequence[Fact]) -> Fact | None:
 
 def _cut(line: str, facts: Sequence[Fact]) -> Fact | None:
     """A line that gives the beginning of a value."""
-    for fact in facts:
-        value = _value_given(line, fact)
-        if value is not None and _is_cut(value) and re.match(re.escape(value) + r"(?!\w)", _normal(fact.value)):
-            return fact
-    return None
+    return next((fact for fact in facts if _gives(line, fact) and not _holds(line, fact.text)), None)
+
+
+def _gives(line: str, fact: Fact) -> bool:
+    """Whether a line gives the value of a fact, or the beginning of it."""
+    value, whole = _value_given(line, fact), _normal(fact.value)
+    if value is None:
+        return False
+    cut = _is_cut(value) and re.match(re.escape(value) + r"(?!\w)", whole) is not None
+    return cut or _holds(line, fact.text)
 
 
 def _part(line: str, facts: Sequence[Fact]) -> Fact | None:
@@ -135,7 +144,7 @@ def _part(line: str, facts: Sequence[Fact]) -> Fact | None:
             return fact.claiming(line)
         if fact.words and fact.subject and _holds(line, fact.subject):
             return fact.claiming("")
-        if stop and not fact.joint and fact.subject == stop["place"]:
+        if not fact.joint and fact.subject in (line, stop and stop["place"]):
             return fact
     return None
 
@@ -144,7 +153,8 @@ def _value_given(line: str, fact: Fact) -> str | None:
     """What a line says of the subject of a fact; None where it says nothing of it."""
     if fact.words or not fact.joint:
         return None
-    found = re.search(rf"(?<![\w.]){re.escape(_normal(fact.subject + fact.joint))}(?P<value>.+)", line)
+    end = r"(?=, [\w.]+=|$)" if fact.joint == "=" else "$"
+    found = re.search(rf"(?<![\w.]){re.escape(fact.lead)}(?P<value>.+?){end}", line)
     return found["value"].strip().rstrip("`") if found else None
 
 
@@ -184,6 +194,10 @@ def _all_facts(observations: Sequence[Numbered]) -> list[Fact]:
                 facts += _of_tests(step, observation.data)
             elif observation.tool == "whatif":
                 facts += _of_changes(step, observation.data)
+            elif observation.tool == "suspects":
+                facts += _of_suspects(step, observation.data)
+            elif observation.tool == "trace":
+                facts += _of_calls(step, observation.data)
         except (ValidationError, KeyError, TypeError):
             continue  # A record from elsewhere, or of a program that answered in the debugger's place.
     return facts
@@ -251,7 +265,7 @@ def _is_expression(text: str) -> bool:
 
 
 def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
-    """The failures of a run of the tests, with the frame where each failed."""
+    """The failures of a run of the tests, with the frames that each went through."""
     for outcome in data.get("outcomes", ()):
         frames = outcome.get("frames", ())
         if outcome["outcome"] in ("failed", "error") and frames:
@@ -263,10 +277,50 @@ def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
                 expression="__exception__",
             )
             yield Fact(step, outcome["id"], ": ", outcome["message"], probe, words=True)
+            for frame in frames:
+                event = "failure" if frame is frames[-1] else "line"
+                place = {"event": event, "path": frame["path"], "line": frame["line"], "test": outcome["id"]}
+                there = describe_frame(DebugFrame.model_validate(frame))
+                yield Fact(step, _normal(there), "", "", StopProbe.model_validate(place))
+
+
+def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    """The functions that failing tests run, each with the first of its most suspicious lines."""
+    for suspect in data.get("suspects", ()):
+        probe = StopProbe(path=suspect["path"], line=suspect["lines"][0])
+        yield Fact(step, _normal(describe_suspect(suspect)), "", "", probe)
 
 
 def _of_changes(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
     for result in data.get("variants", ()):
+        if not result.get("whole", True):
+            continue  # Only failing tests were run: what it does to the others is not known.
         variant = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
         effect = describe_effect(result)
         yield Fact(step, variant.describe(), ": ", effect, WhatIfProbe(**variant.model_dump(), effect=effect))
+
+
+def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    """The arguments, the values that lines set, and the results of the calls of a function, those that failed first."""
+    path = data["function"]["path"]
+    for call in [*data["failing"], *data["passing"]]:
+        lines = [line for line, _, _ in call["steps"]]
+        if not lines:
+            continue
+        for line, values in _settled(call, lines):
+            for name, value in values.items():
+                plain = _LENGTH.sub("", value)
+                probe = StopProbe(path=path, line=line, test=call["test"] or None, expression=name, value=plain)
+                yield Fact(step, name, "=", value, probe)
+        if call["outcome"] == "returned" and not call["yielded"]:
+            place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"] or None}
+            probe = StopProbe.model_validate({**place, "expression": "__return__", "value": call["value"]})
+            yield Fact(step, "returned", " ", call["value"], probe)
+
+
+def _settled(call: Mapping[str, Any], lines: Sequence[int]) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Lines at which values are set: arguments at the first line, what a line sets at the one after it."""
+    yield lines[0], call["arguments"]
+    if not call["skipped"]:
+        for (_, values, _), after in zip(call["steps"], lines[1:], strict=False):
+            yield after, values

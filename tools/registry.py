@@ -22,6 +22,7 @@ BUILTIN: dict[str, str] = {
     "suspects": "gumshoe.tools.suspects:Suspects",
     "trace": "gumshoe.tools.trace:TraceFunction",
     "whatif": "gumshoe.tools.whatif:WhatIf",
+    "probe": "gumshoe.tools.probe:ProbeTool",
     "pdb": "gumshoe.tools.debug:Debug",
     "rewrite": "gumshoe.tools.rewrite:Rewrite",
     "bash": "gumshoe.tools.bash:Bash",

@@ -13,7 +13,7 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import build_pack, pack_arguments
 from gumshoe.collect.export.rows import make_row
-from gumshoe.collect.grounding import is_grounded, observation_texts
+from gumshoe.collect.grounding import is_quoted, observation_texts
 from gumshoe.collect.tool_output import outputs_of_steps
 from gumshoe.env.diff import gold_lines
 from gumshoe.records import (
@@ -27,6 +27,7 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.tools import Toolbox, make_tools
+from gumshoe.tools.probes import with_probes
 
 __all__ = ["Dropped", "SeekerView"]
 
@@ -89,13 +90,15 @@ class SeekerView:
         """The evidence for what was edited then, re-checked. Raises Dropped."""
         cause = gold_lines(trajectory.patch)
         hypothesis = _hypothesis(trajectory, steps)
-        pack = build_pack(outputs_of_steps(steps), cause, hypothesis)
+        outputs = outputs_of_steps(steps)
+        pack = build_pack(outputs, cause, hypothesis)
         if pack is None:
             raise Dropped("the edited code was never seen")
         texts = observation_texts(steps)
-        if not pack.findings or not all(is_grounded(finding, texts) for finding in pack.findings):
-            raise Dropped("no grounded finding")
-        return pack
+        if not pack.findings or not all(is_quoted(finding, texts) for finding in pack.findings):
+            raise Dropped("no finding that was shown")
+        shown = [(output.step, output.observation) for output in outputs]
+        return pack.model_copy(update={"findings": with_probes(pack.findings, shown)})
 
 
 def _own_row(trajectory: Trajectory) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode import NOT_RUN, Episode
-from gumshoe.collect.grounding import is_grounded, observation_texts
+from gumshoe.collect.grounding import is_quoted, observation_texts
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
@@ -90,7 +90,7 @@ def replayed_share(task: Task, tools: Sequence[str], trajectory: Trajectory, san
     finally:
         episode.close()
     texts = observation_texts(episode.steps)
-    return sum(is_grounded(finding, texts) for finding in findings) / len(findings)
+    return sum(is_quoted(finding, texts) for finding in findings) / len(findings)
 
 
 def _carried_out(step: Step) -> tuple[ToolCall, ...]:

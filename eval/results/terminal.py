@@ -20,6 +20,7 @@ SHOWN = (
     "line_recall",
     "line_precision",
     "grounding",
+    "quoted",
     "steps",
     "tokens",
 )

@@ -8,7 +8,7 @@ from gumshoe.eval.scorers import budget, conduct, localisation, ranking
 from gumshoe.eval.scorers.budget import LineBudget, LinesNamed
 from gumshoe.eval.scorers.calibration import Brier, Confidence, Top1Hit
 from gumshoe.eval.scorers.conduct import Conduct, Timing
-from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.eval.scorers.grounding import Grounding, Quoted
 from gumshoe.eval.scorers.localisation import FirstRank, Localisation, ReciprocalRank
 from gumshoe.eval.scorers.ranking import Acc, Edited, ListLength, Ranked, Rankings
 from gumshoe.eval.scorers.sources import Sources
@@ -32,6 +32,7 @@ def make_scorers(sources: Sources, given: Mapping[str, Ranked] | None = None) ->
         ReciprocalRank(),
         FirstRank(),
         Grounding(),
+        Quoted(),
         Confidence(),
         Top1Hit(),
         Brier(),

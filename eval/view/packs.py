@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from gumshoe.collect.grounding import is_grounded, observation_texts
+from gumshoe.collect.grounding import is_quoted, observation_texts
 from gumshoe.eval.scorers.localisation import clean_path
 from gumshoe.eval.view.gold import changed_lines
-from gumshoe.records import ContextPack, Location, Step
+from gumshoe.records import ContextPack, Finding, Location, Step
+from gumshoe.tools.probe_checks import describe_place
 
 __all__ = ["pack_of"]
 
@@ -30,12 +31,21 @@ def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -
             for place in pack.locations
         ],
         "findings": [
-            {**finding.model_dump(mode="json"), "grounded": is_grounded(finding, texts), "known": finding.step in texts}
+            {**finding.model_dump(mode="json"), **_marks(finding, texts), "known": finding.step in texts}
             for finding in pack.findings
         ],
         "ruled_out": [item.model_dump(mode="json") for item in pack.ruled_out],
         "failing_frame": pack.failing_frame.model_dump(mode="json") if pack.failing_frame else None,
         "missed": _missed(pack, wanted),
+    }
+
+
+def _marks(finding: Finding, texts: Mapping[int, str]) -> dict[str, Any]:
+    """Whether it is quoted and grounded, and where its probe looks; `grounded` is None where nothing was ever run."""
+    return {
+        "quoted": is_quoted(finding, texts),
+        "grounded": None if finding.check is None else finding.grounded,
+        "place": None if finding.probe is None else describe_place(finding.probe),
     }
 
 

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("gumshoe.reference", "list every key of a config, with its type, default and meaning"),
     "completion": ("gumshoe.completion", "print a script that completes commands and options in your shell"),
     "status": ("gumshoe.collect.commands.status", "show the progress of a run"),
+    "probe": ("gumshoe.collect.commands.probe", "run the probes of stored reports again, in fresh sandboxes"),
     "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that pass named rules"),
     "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
     "push": ("gumshoe.collect.commands.push", "upload a dataset to the Hugging Face Hub"),

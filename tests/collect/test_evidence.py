@@ -16,7 +16,7 @@ from gumshoe.collect.evidence import (
     stop_at,
     telling_values,
 )
-from gumshoe.collect.grounding import grounded_share, is_grounded
+from gumshoe.collect.grounding import is_quoted, quoted_share
 from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
 from gumshoe.records import (
     Completion,
@@ -143,7 +143,7 @@ def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
         (2, "result = 3"),
     ]
     texts = {seen.step: seen.text for seen in (EVAL, VIEW, STOP)}
-    assert grounded_share(pack, texts) == 1.0
+    assert quoted_share(pack, texts) == 1.0
     assert ContextPack.model_validate(pack_arguments(pack)) == pack
 
 
@@ -181,11 +181,11 @@ def test_an_object_tells_less_than_a_value() -> None:
 
 def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
     texts = {0: "a  b\n c"}
-    assert is_grounded(Finding(claim="", step=0, quote=" a b c "), texts)
-    assert not is_grounded(Finding(claim="", step=1, quote="a"), texts)
-    assert not is_grounded(Finding(claim="", step=0, quote="ab"), texts)
-    assert not is_grounded(Finding(claim="", step=0, quote=" "), texts)
-    assert grounded_share(ContextPack(), texts) is None
+    assert is_quoted(Finding(claim="", step=0, quote=" a b c "), texts)
+    assert not is_quoted(Finding(claim="", step=1, quote="a"), texts)
+    assert not is_quoted(Finding(claim="", step=0, quote="ab"), texts)
+    assert not is_quoted(Finding(claim="", step=0, quote=" "), texts)
+    assert quoted_share(ContextPack(), texts) is None
 
 
 def test_tool_messages_carry_their_observations_until_they_are_stored() -> None:

@@ -21,7 +21,7 @@ from gumshoe.collect.export import export_runs
 from gumshoe.collect.export.rows import COLUMNS, agent_decision_rows, agent_row
 from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects
-from gumshoe.collect.grounding import grounded_share
+from gumshoe.collect.grounding import quoted_share
 from gumshoe.collect.store import RunFolder, read_trajectories
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import DatasetError
@@ -170,7 +170,7 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
         assert row["context_pack"] == played[task]["context_pack"]
         pack = ContextPack.model_validate(row["context_pack"])
         texts = _shown(row["messages"])
-        assert grounded_share(pack, texts) == 1.0
+        assert quoted_share(pack, texts) == 1.0
         assert row["messages"][-1]["content"].startswith("[report 0.9] ")
         assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
         assert 7 in pack.locations[0].lines
@@ -242,7 +242,7 @@ def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: 
         )
         for step in whole.steps
     )
-    with pytest.raises(Dropped, match="no grounded finding"):
+    with pytest.raises(Dropped, match="no finding that was shown"):
         SeekerView().row(whole.model_copy(update={"steps": steps}))
 
 

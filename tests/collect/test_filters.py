@@ -16,6 +16,7 @@ from gumshoe.collect.filters import make_rule
 from gumshoe.collect.store import RunFolder, read_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import (
+    Check,
     Completion,
     ContextPack,
     Decision,
@@ -86,14 +87,27 @@ def test_seek_first() -> None:
     assert keeps("seek_first", *cases) == [True, False, False, True]
 
 
-def test_grounded() -> None:
+def test_quoted() -> None:
     def reported(*quotes: str) -> Trajectory:
         findings = tuple(Finding(claim="", step=0, quote=quote) for quote in quotes)
         return trajectory(steps=(step(0, "eval", "1 failed"),), context_pack=ContextPack(findings=findings))
 
     cases = (reported("1 failed"), reported("1 failed", "2 failed"), reported(), trajectory())
-    assert keeps("grounded", *cases) == [True, False, True, True]
-    assert keeps("grounded=0.5", *cases) == [True] * 4
+    assert keeps("quoted", *cases) == [True, False, True, True]
+    assert keeps("quoted=0.5", *cases) == [True] * 4
+
+
+def test_grounded() -> None:
+    telling = Check(status="confirmed", telling=True)
+    ordinary = Check(status="confirmed", telling=False)
+
+    def reported(*checks: Check | None) -> Trajectory:
+        findings = tuple(Finding(claim="", step=0, quote="q", check=check) for check in checks)
+        return trajectory(context_pack=ContextPack(findings=findings))
+
+    cases = (reported(telling), reported(telling, ordinary), reported(None), reported(), trajectory())
+    assert keeps("grounded", *cases) == [True, False, False, True, True]
+    assert keeps("grounded=0.5", *cases) == [True, True, False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from gumshoe.records import StopReason
 REPORT = {
     "locations": [{"path": "shop.py", "start": 3, "end": 3}],
     "findings": [
-        {"claim": "too much is taken off", "step": 0, "quote": "total = total - 11"},
+        {"claim": "members pay too little", "step": 0, "quote": "test_shop.py::test_members"},
         {"claim": "made up", "step": 0, "quote": "no such line"},
     ],
     "hypothesis": "10 is meant",
@@ -35,6 +35,7 @@ def wants(name: str, arguments: dict[str, Any], text: str = "[seek 0.5] Look.") 
 
 
 VIEW = wants("view", {"path": "shop.py"})
+EVAL = wants("eval", {})
 
 
 def test_tasks_tools_and_opening_are_those_of_the_seeker(arena: LiveArena) -> None:
@@ -52,7 +53,7 @@ def test_tasks_tools_and_opening_are_those_of_the_seeker(arena: LiveArena) -> No
 
 def test_an_episode_is_scored(arena: LiveArena) -> None:
     episode = arena.episode("shop/0")
-    assert play_turns(episode, VIEW)[-1]["content"].startswith("[step 0] shop.py 1-")
+    assert play_turns(episode, EVAL)[-1]["content"].startswith("[step 0] 1 failed, 1 passed")
     assert play_turns(episode, wants("veiw", {}))[-1]["content"].startswith("[step 1] error: no tool 'veiw'")
     assert episode.scores() == {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": 0.25}
     assert play_turns(episode, wants("report", REPORT)) == []

@@ -17,7 +17,7 @@ from gumshoe.eval.results.records import Result
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
 from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
 from gumshoe.eval.scorers.conduct import LATE_STEPS, Conduct, Timing, tool_counts
-from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.eval.scorers.grounding import Quoted
 from gumshoe.eval.scorers.localisation import FirstRank
 from gumshoe.records import Trajectory
 
@@ -95,12 +95,12 @@ def test_the_first_rank_by_hand() -> None:
 
 
 @given(findings=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["x = 1", "y  =\n2", "z"])), max_size=6))
-def test_grounding_stays_within_bounds_and_does_not_mind_the_order(findings: list[tuple[int, str]]) -> None:
+def test_quoted_stays_within_bounds_and_does_not_mind_the_order(findings: list[tuple[int, str]]) -> None:
     steps = [make_step(0, "x = 1"), make_step(1, "so y = 2 there")]
-    value = Grounding().score(make_trajectory(steps, make_pack(findings=findings)), make_oracle()).value
+    value = Quoted().score(make_trajectory(steps, make_pack(findings=findings)), make_oracle()).value
     right = sum((step, quote[0]) in ((0, "x"), (1, "y")) for step, quote in findings)
     assert value == (right / len(findings) if findings else None)
-    again = Grounding().score(make_trajectory(steps, make_pack(findings=findings[::-1])), make_oracle()).value
+    again = Quoted().score(make_trajectory(steps, make_pack(findings=findings[::-1])), make_oracle()).value
     assert again == value
 
 

@@ -13,11 +13,11 @@ from made import SOURCE, make_oracle, make_pack, make_step, make_task, make_traj
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
 from gumshoe.eval.scorers.conduct import Conduct
-from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.eval.scorers.grounding import Grounding, Quoted
 from gumshoe.eval.scorers.localisation import Localisation, ReciprocalRank, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
-from gumshoe.records import ContextPack, Location, Trajectory, WorkspaceSpec
+from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
 from gumshoe.tools.spans import MODULE, enclosing, spans
 
 SOURCES = Sources([make_task()])
@@ -184,11 +184,26 @@ def test_valid_calls_do_not_mind_the_order(kinds: list[str | None]) -> None:
 
 
 def test_grounding_by_hand() -> None:
+    """Only what was confirmed and tells something counts; what was never checked has no value."""
+    checks = (
+        Check(status="confirmed", telling=True),
+        Check(status="confirmed", telling=False),
+        Check(status="contradicted"),
+        Check(status="unchecked"),
+    )
+    findings = tuple(Finding(claim="", step=0, quote="q", check=check) for check in checks)
+    score = Grounding().score
+    assert score(make_trajectory([], ContextPack(findings=findings)), make_oracle()).value == 1 / 4
+    assert score(make_trajectory([], make_pack(findings=[(0, "q")])), make_oracle()).value is None
+    assert score(make_trajectory([], make_pack()), make_oracle()).value is None
+
+
+def test_quoted_by_hand() -> None:
     """A quote across lines stands; one of another step, an empty one and one of no step do not."""
     steps = [make_step(0, "total  =\n 3"), make_step(1, "nothing")]
     pack = make_pack(findings=[(0, "total = 3"), (1, "total = 3"), (0, " "), (9, "total = 3")])
-    assert Grounding().score(make_trajectory(steps, pack), make_oracle()).value == 1 / 4
-    assert Grounding().score(make_trajectory(steps, make_pack()), make_oracle()).value is None
+    assert Quoted().score(make_trajectory(steps, pack), make_oracle()).value == 1 / 4
+    assert Quoted().score(make_trajectory(steps, make_pack()), make_oracle()).value is None
 
 
 def test_conduct_by_hand() -> None:

@@ -173,8 +173,8 @@ def test_the_official_harness_agrees_and_leaves_its_report(out: Path) -> None:
     assert all("+    return n * " in one["model_patch"] for one in predictions)
 
 
-def test_findings_are_grounded_and_seen_again(out: Path) -> None:
-    for metric in ("grounding", "replayed"):
+def test_findings_are_quoted_and_seen_again(out: Path) -> None:
+    for metric in ("quoted", "replayed"):
         assert {values(out, metric)[name] for name in ("useless", "middling", "perfect")} == {1.0}
 
 

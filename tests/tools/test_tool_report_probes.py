@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_tool_whatif import LARGE, SHOP, SMALL, TESTS
+from test_tool_whatif import LARGE, SHOP, SMALL, STEPS, TESTS
 from tool_bench import Bench
 
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
@@ -212,3 +212,40 @@ def test_what_a_program_writes_in_the_place_of_probes_is_passed_over() -> None:
     good = b'{"probe": 0, "event": "line", "test": "t", "time": 1, "values": ["1"]}'
     lines = [b"\xff", b"{}", b"[" * 10**5, b'{"probe": -1}', b'{"probe": 0, "values": [1]}', good]
     assert [look.values for look in read_looks(b"\n".join(lines))] == [["1"]]
+
+
+def test_a_trace_leads_to_probes(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=("trace", "report"))
+    text = bench.text("trace", function="shop.py:price")
+    quotes = {
+        "count=4": ("confirmed", True),
+        "8 total = total - 2  # total=6": ("confirmed", True),
+        "returned 6": ("confirmed", True),
+        "returned 4": ("confirmed", False),
+    }
+    assert all(quote in text for quote in list(quotes)[:3]), text
+    wrong = ["count=5", "8 total = total - 2  # total=9", "returned 9", "count=4, total=9"]
+    assert report(bench, *((0, quote) for quote in wrong)).text.count("is contradicted") == len(wrong)
+    second = report(bench, *((0, quote) for quote in [*quotes, *wrong]))
+    assert checks(second) == [*quotes.values(), *[("contradicted", None)] * len(wrong)]
+
+
+def test_the_tool_answers_questions_and_runs_probes_of_a_report(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("bubblewrap", tools=(*TOOLS, "probe"))
+    explore(bench)
+    pack = ContextPack.model_validate(report(bench, (1, "total = 6"), (1, "total = 4")).data["context_pack"])
+    given: Any = [each.probe.model_dump(mode="json", exclude_defaults=True) for each in pack.findings if each.probe]
+    question: Any = {"path": "shop.py", "line": 9, "expression": "total"}
+    nowhere: Any = {"path": "shop.py", "line": 9, "expression": "total", "test": STEPS}
+    change: Any = {"path": "shop.py", "line": 6, "do": "count = 9", "effect": "no test changes"}
+    observation = bench.call("probe", probes=[question, *given, nowhere, change])
+    assert observation.text.splitlines() == [
+        f"1 shop.py:9: total = 6 in {LARGE} (failed); total = 4 in {SMALL} (passed)",
+        f"2 shop.py:9, time 1 in {LARGE}: confirmed",
+        f"3 shop.py:9, time 1 in {SMALL}: confirmed, tells nothing: only a passing test stops there",
+        f"4 shop.py:9 in {STEPS}: no test stops there",
+        f"5 shop.py:6 count = 9: contradicted: the effect is: 1 test now fail: {SMALL}",
+    ]
+    for wrong in ([], [question] * 17, [{**question, "path": "no_such.py"}], [{**question, "check": 1}]):
+        refused: Any = wrong
+        assert bench.call("probe", probes=refused).failure is not None

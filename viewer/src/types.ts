@@ -148,7 +148,13 @@ export interface Finding {
   claim: string
   step: number
   quote: string
-  grounded: boolean
+  /** Whether the quote is in the output of the step. */
+  quoted: boolean
+  /** Where its probe looks; null where it has none. */
+  place: string | null
+  probe: { kind: 'stop' | 'whatif'; expression?: string; value?: string; effect?: string } | null
+  /** What came of running the probe; null where none was ever run. */
+  check: { status: 'confirmed' | 'contradicted' | 'unchecked'; telling: boolean | null; note: string } | null
   known: boolean
 }
 

@@ -6,6 +6,7 @@ import { codeAt, hunksOf, runsOf } from '../src/code'
 import { EVERYTHING, meets, nearestField, ranged, readQuery, readTyped, scopeOf, toggled, unknownFields, writeQuery, type Filter } from '../src/filters'
 import { money, moment, percent, seconds, short } from '../src/format'
 import { UNBOUNDED, written as measured } from '../src/evaluation/measure'
+import { markOf } from '../src/panes/pack'
 import { findMarks, marked, piecesOf, pythonLines } from '../src/text'
 import { partsOf, tallyOf } from '../src/overview/tally'
 import { qualityOf } from '../src/parts'
@@ -22,6 +23,17 @@ describe('addresses', () => {
     expect(written(changed(read, { step: null }))).not.toContain('step')
     expect(parse('').view).toBe('overview')
     expect(parse('#/x/%E0%A4%A').keys).toEqual(['%E0%A4%A'])
+  })
+})
+
+describe('findings', () => {
+  test('are judged by the run of their probe, and by the quote where there was none', () => {
+    const check = (status: 'confirmed' | 'contradicted' | 'unchecked', telling: boolean | null = null) => ({ status, telling, note: '' })
+    expect(markOf({ check: check('confirmed', true), quoted: true })).toEqual({ kind: 'good', sign: '✓ confirmed' })
+    expect(markOf({ check: check('confirmed', false), quoted: true }).kind).toBe('')
+    expect(markOf({ check: check('contradicted'), quoted: true })).toEqual({ kind: 'bad', sign: '✗ contradicted' })
+    expect(markOf({ check: check('confirmed', true), quoted: false })).toEqual({ kind: 'bad', sign: '✗ not quoted' })
+    expect([check('unchecked'), null].map((one) => markOf({ check: one, quoted: true }).sign)).toEqual(['· quoted, unchecked', '· quoted, unchecked'])
   })
 })
 
@@ -94,7 +106,7 @@ describe('text', () => {
     const text = 'cart.py 1-2 of 2 lines\n 1 def f():\n*2     return "x"'
     const pieces = piecesOf('view', text)
     expect(pieces.map((piece) => piece.text).join('')).toBe(text)
-    const marks = findMarks(text, [{ text: 'def   f():', kind: 'grounded' }, { text: 'f(', kind: 'late' }])
+    const marks = findMarks(text, [{ text: 'def   f():', kind: 'quoted' }, { text: 'f(', kind: 'late' }])
     expect(marks).toHaveLength(1)
     const found = marked(pieces, marks)
     expect(found.map((piece) => piece.text).join('')).toBe(text)

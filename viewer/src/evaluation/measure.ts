@@ -16,7 +16,7 @@ export interface Choice {
 
 /** Measures that are not shares of one. */
 export const UNBOUNDED = /(^|_)(steps|tokens|cost|seconds|rank|debugger|brier|tries|repeats|named)$/
-const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'reciprocal_rank', 'valid_calls', 'grounding']
+const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'reciprocal_rank', 'valid_calls', 'grounding', 'quoted']
 
 /** The measures that have a value in any arm, the most important ones first. */
 export function metricsOf(summary: Summary): string[] {

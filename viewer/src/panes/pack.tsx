@@ -92,11 +92,32 @@ function LocationLine({ one, edited }: { one: PackLocation; edited: boolean }) {
   )
 }
 
+/** What a finding is worth: a new run decides, and where there was none, whether the quote was seen. */
+export function markOf({ check, quoted }: Pick<Finding, 'check' | 'quoted'>): { kind: '' | 'good' | 'bad'; sign: string } {
+  if (check?.status === 'contradicted') return { kind: 'bad', sign: '✗ contradicted' }
+  if (!quoted) return { kind: 'bad', sign: '✗ not quoted' }
+  if (check?.status === 'confirmed')
+    return check.telling ? { kind: 'good', sign: '✓ confirmed' } : { kind: '', sign: '· confirmed, tells nothing' }
+  return { kind: '', sign: '· quoted, unchecked' }
+}
+
+function probeOf({ probe }: Finding): string {
+  if (probe?.kind === 'whatif') return probe.effect ?? ''
+  return probe?.expression ? `${probe.expression} = ${probe.value}` : ''
+}
+
 function FindingLine({ finding, onOpen }: { finding: Finding; onOpen: () => void }) {
+  const { kind, sign } = markOf(finding)
   return (
-    <li class={finding.grounded ? 'good' : 'bad'}>
-      <span class="sign">{finding.grounded ? '✓ grounded' : '✗ not grounded'}</span> {finding.claim}
+    <li class={kind}>
+      <span class="sign">{sign}</span> {finding.claim}
       <blockquote>{finding.quote}</blockquote>
+      {finding.place && (
+        <p class="note">
+          Probe: <code>{finding.place}</code> {probeOf(finding)}
+        </p>
+      )}
+      {finding.check?.note && <p class="note">{finding.check.note}</p>}
       {finding.known ? (
         <button class="plain" onClick={onOpen}>
           Step {finding.step + 1}

@@ -44,7 +44,7 @@ export function StepCard({ episode, position, search = '' }: { episode: Episode;
 function marksOf(episode: Episode, step: Step, observation: Observation, search: string): Mark[] {
   const quotes = (episode.pack?.findings ?? [])
     .filter((finding) => finding.step === step.index)
-    .map((finding) => ({ text: finding.quote, kind: 'grounded' }))
+    .map((finding) => ({ text: finding.quote, kind: 'quoted' }))
   const marks = findMarks(observation.text, quotes)
   const terms = (search.match(/"[^"]+"|\S+/g) ?? []).map((text) => ({ text: text.replaceAll('"', ''), kind: 'hit' }))
   const hits = findMarks(observation.text, terms, true)

@@ -1,0 +1,141 @@
+"""`gumshoe probe`: run the probes of a stored report again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from gumshoe.errors import ConfigError, DatasetError, TaskError
+
+if TYPE_CHECKING:
+    from gumshoe.records import ContextPack, Step, Task, Trajectory
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  gumshoe probe runs/collect/seeker                          every report of a run
+  gumshoe probe runs/collect/seeker --id EPISODE             that of one episode
+  gumshoe probe runs/collect/seeker --task tasks/mine        where the tasks are elsewhere now
+  gumshoe probe pack.json --task casebook:casebook/ledger    a report in a file of its own
+  gumshoe probe pack.json --task local:path/to/repository --json
+
+PACK is a run folder, or a JSON file with a ContextPack. Each report is run in a fresh sandbox, on the code as it was
+when its episode began. Exit code 1 if a finding is contradicted.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.epilog = EPILOG
+    parser.add_argument("pack", metavar="PACK", type=Path, help="run folder, or JSON file with a ContextPack")
+    parser.add_argument("--id", metavar="EPISODE", help="only the report of this episode of the run")
+    parser.add_argument("--task", metavar="TASK", help="of a file: SOURCE:ID; of a run: the source that has its tasks")
+    kinds = ("auto", "docker", "podman", "bubblewrap", "local")
+    parser.add_argument("--sandbox", choices=kinds, default="auto", help="where the tests run")
+    parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
+    parser.add_argument("--json", action="store_true", help="one JSON object a report instead of tables")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the probes; 1 where one is contradicted. Raises GumshoeError."""
+    from gumshoe.collect.policies.registry import TRUSTED_KINDS
+    from gumshoe.collect.probing import check_pack
+    from gumshoe.env.config import SandboxConfig
+
+    sandbox = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
+    contradicted = False
+    for name, pack, task, steps, policy in _packs(arguments):
+        checked = check_pack(pack, task, sandbox, trusted=policy in TRUSTED_KINDS, steps=steps)
+        _show(name, task, checked, as_json=arguments.json)
+        contradicted |= any(one.check is not None and one.check.status == "contradicted" for one in checked.findings)
+    return int(contradicted)
+
+
+def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Task, tuple[Step, ...], str]]:
+    """Each report: its name, itself, its task, the steps of its episode, and who made it."""
+    from gumshoe.collect.play.choose import choose_task
+
+    if not arguments.pack.is_dir():
+        if arguments.id is not None:
+            raise ConfigError("--id is for the episodes of a run folder")
+        if arguments.task is None:
+            raise ConfigError(f"{arguments.pack} does not say which task it is about: add --task SOURCE:ID")
+        pack = _read_pack(arguments.pack)
+        yield arguments.pack.name, pack, choose_task(arguments.task), (), ""
+        return
+    trajectories = _reported(arguments.pack, arguments.id)
+    tasks = _tasks(arguments.pack, arguments.task, sorted({one.task.id for one in trajectories}))
+    for one in trajectories:
+        task = tasks[one.task.id]
+        if task.hash != one.task.hash:
+            raise TaskError(f"{task.id} was changed since {one.id} was played")
+        assert one.context_pack is not None
+        yield one.id, one.context_pack, task, one.steps, one.policy.kind
+
+
+def _read_pack(path: Path) -> ContextPack:
+    from gumshoe.records import ContextPack
+
+    try:
+        return ContextPack.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DatasetError(f"{path} holds no ContextPack: {where}{': ' if where else ''}{first['msg']}") from None
+
+
+def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
+    """The episodes of a run that ended with a report. Raises DatasetError where there are none."""
+    from gumshoe.collect.store import read_trajectories
+
+    found = [one for one in read_trajectories(folder) if episode in (None, one.id)]
+    if episode is not None and not found:
+        raise DatasetError(f"{folder} has no episode {episode!r}")
+    reported = [one for one in found if one.context_pack is not None]
+    if not reported:
+        raise DatasetError(f"{folder}: {episode} made no report" if episode else f"{folder} holds no report")
+    return reported
+
+
+def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
+    """The tasks of a run, from where its config says, or from another source."""
+    from gumshoe.config import read_yaml
+    from gumshoe.env.tasks import load_tasks
+
+    options: dict[str, Any] = {}
+    if source is None:
+        known: Any = read_yaml(folder / "config.yaml").get("tasks") or {}
+        source, options = known.get("source"), known.get("options") or {}
+        if source is None:
+            raise ConfigError(f"{folder}/config.yaml names no source of tasks: add --task SOURCE")
+    return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
+
+
+def _show(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"id": name, "task": task.id, "pack": pack.model_dump(mode="json")}))
+        return
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from gumshoe.tools.probe_checks import describe_place
+
+    table = Table("", Column("finding", overflow="fold"), Column("probe", overflow="fold"), "result", "tells", "note")
+    for number, finding in enumerate(pack.findings, start=1):
+        assert finding.check is not None
+        telling = {True: "yes", False: "nothing", None: ""}[finding.check.telling]
+        place = "" if finding.probe is None else describe_place(finding.probe)
+        said = f"{finding.claim}: {finding.quote}"
+        cells = (str(number), said, place, finding.check.status, telling, finding.check.note)
+        table.add_row(*map(Text, cells))
+    print(f"{name}   {task.id}")
+    Console().print(table)
