@@ -94,10 +94,17 @@ def _shown(line: str, facts: Sequence[Fact]) -> Fact | None:
 
 def _like(line: str, facts: Sequence[Fact]) -> Fact | None:
     """The fact that a line is about, with the value that the line gives instead; None where all that it gives is so."""
-    for fact in facts:
-        value = _value_given(line, fact)
-        if value is not None and not any(_gives(line, other) for other in facts if other.lead == fact.lead):
-            return fact.claiming(value)
+    known = _whole(line, facts)
+    rest = line.replace(known.text, "", 1) if known else line
+    given = [(fact, value) for fact in facts for value in [_value_given(rest, fact)] if value is not None]
+    wrong = [
+        (fact, value)
+        for fact, value in given
+        if not any(_gives(rest, other) for other in facts if other.lead == fact.lead)
+    ]
+    if wrong:
+        fact, value = max(wrong, key=lambda found: len(found[0].lead))
+        return fact.claiming(value)
     if _shown(line, facts):
         return None
     for fact in facts:
@@ -282,6 +289,11 @@ def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
                 place = {"event": event, "path": frame["path"], "line": frame["line"], "test": outcome["id"]}
                 there = describe_frame(DebugFrame.model_validate(frame))
                 yield Fact(step, _normal(there), "", "", StopProbe.model_validate(place))
+    frames = data.get("frames", ())
+    if not data.get("outcomes") and not data.get("passed", True) and frames:
+        place = {"event": "failure", "path": frames[-1]["path"], "line": frames[-1]["line"]}
+        probe = StopProbe.model_validate({**place, "expression": "__exception__"})
+        yield Fact(step, "", ": ", data.get("output", ""), probe, words=True)
 
 
 def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:

@@ -167,6 +167,10 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
         calls = [message["tool_calls"][0]["function"]["name"] for message in row["messages"] if "tool_calls" in message]
         assert (calls[0], calls[-1]) == ("eval", "report")
         assert {"view", "pdb"} < set(calls)
+        for finding in played[task]["context_pack"]["findings"]:
+            assert finding.pop("check")["status"] == "confirmed"
+        for finding in row["context_pack"]["findings"]:
+            assert finding.pop("check") is None
         assert row["context_pack"] == played[task]["context_pack"]
         pack = ContextPack.model_validate(row["context_pack"])
         texts = _shown(row["messages"])

@@ -55,6 +55,7 @@ def checks(observation: Observation) -> list[tuple[str, bool | None]]:
 TRUE = {
     (0, "assert 6 == 7"): True,
     (0, LARGE): True,
+    (0, "test_shop.py:9 in test_large: assert price(4) == 7"): True,
     (1, "total = 6"): True,
     (1, "total = 4"): False,
     (1, "sorted([count, total]) = [4, 6]"): True,
@@ -84,10 +85,10 @@ def test_findings_are_confirmed_and_wrong_ones_sent_back_once(open_bench: Open, 
     first = report(bench, *TRUE, *WRONG, (0, "3 failed"))
     assert first.failure is not None
     assert first.failure.kind == "contradicted"
-    assert f"finding 12 is contradicted: at shop.py:9, time 1 in {LARGE}, total: it is 6" in first.text
+    assert f"finding 13 is contradicted: at shop.py:9, time 1 in {LARGE}, total: it is 6" in first.text
     assert first.text.count("is contradicted") == len(WRONG)
     second = report(bench, *TRUE, *WRONG, (0, "3 failed"))
-    assert second.text == "reported 1 location, 18 findings: 10 confirmed, 7 contradicted, 1 unchecked"
+    assert second.text == "reported 1 location, 19 findings: 11 confirmed, 7 contradicted, 1 unchecked"
     assert checks(second) == [
         *(("confirmed", telling) for telling in TRUE.values()),
         *(("contradicted", None) for _ in WRONG),
@@ -215,7 +216,7 @@ def test_what_a_program_writes_in_the_place_of_probes_is_passed_over() -> None:
 
 
 def test_a_trace_leads_to_probes(open_bench: Open, shop: Path) -> None:
-    bench = open_bench("local", tools=("trace", "report"))
+    bench = open_bench("local", tools=("trace", "suspects", "report"))
     text = bench.text("trace", function="shop.py:price")
     quotes = {
         "count=4": ("confirmed", True),
@@ -224,6 +225,8 @@ def test_a_trace_leads_to_probes(open_bench: Open, shop: Path) -> None:
         "returned 4": ("confirmed", False),
     }
     assert all(quote in text for quote in list(quotes)[:3]), text
+    suspect = next(line for line in bench.text("suspects").splitlines() if "Cart.sizes" in line)
+    quotes[suspect] = ("confirmed", True)
     wrong = ["count=5", "8 total = total - 2  # total=9", "returned 9", "count=4, total=9"]
     assert report(bench, *((0, quote) for quote in wrong)).text.count("is contradicted") == len(wrong)
     second = report(bench, *((0, quote) for quote in [*quotes, *wrong]))
