@@ -21,6 +21,7 @@ from gumshoe.eval.results.records import (
     Summary,
 )
 from gumshoe.records import (
+    Check,
     Completion,
     ContextPack,
     Decision,
@@ -34,6 +35,7 @@ from gumshoe.records import (
     Provenance,
     Score,
     Step,
+    StopProbe,
     StopReason,
     Task,
     TaskRef,
@@ -129,7 +131,20 @@ PACK = ContextPack(
         Location(path="test_cart.py", start=1, end=3),
     ),
     findings=(
-        Finding(claim="the prices are known", step=2, quote="prices = [3, 4]"),
+        Finding(
+            claim="the prices are known",
+            step=2,
+            quote="prices = [3, 4]",
+            probe=StopProbe(
+                path="cart.py",
+                line=2,
+                time=1,
+                test="test_cart.py::test_total",
+                expression="prices",
+                value="[3, 4]",
+            ),
+            check=Check(status="confirmed", telling=True),
+        ),
         Finding(claim="the tax was seen", step=1, quote="tax = 7"),
     ),
     hypothesis="The tax is 1 and should be 2.",
