@@ -6,10 +6,10 @@
 - `failed`, `passed`: how many tests; `unfinished`: whether they were stopped because they ran too long;
 - `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
 - `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
-  latest. A call is `test, number, count, arguments, caller, steps, skipped, outcome, value, yields, yielded` (see
-  `trace_calls.Call`), with `comparison`: None, or how it differs from `passing[comparison["passing"]]`
-  (`trace_compare.Comparison`: `arguments, value, branch, result`), and `like_passing`: whether some passing test has a
-  call that is equal in arguments, lines and result;
+  latest; equal ones once. A call is `test, also, number, count, arguments, caller, steps, skipped, outcome, value,
+  yields, yielded` (see `trace_calls.Call`), with `comparison`: None, or how it differs from
+  `passing[comparison["passing"]]` (`trace_compare.Comparison`: `arguments, value, branch, result`), and `like_passing`:
+  whether some passing test has a call that is equal in arguments, lines and result;
 - `passing`: calls in passing tests, those that comparisons name first;
 - `differences`: what only failing and only passing tests have (`trace_compare.Differences`: `arguments, results, lines,
   branches`, each a pair).
@@ -28,7 +28,7 @@ from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.debug_session import debug_argv
 from gumshoe.tools.functions import Function, find_function
-from gumshoe.tools.trace_calls import Call, Trace, read_trace
+from gumshoe.tools.trace_calls import Call, Trace, merge, read_trace
 from gumshoe.tools.trace_compare import Comparison, compare, summarize
 from gumshoe.tools.trace_text import describe_trace
 
@@ -54,7 +54,7 @@ class TraceFunction(BaseTool):
         """
         chosen = find_function(workspace, function)
         trace = _measure(workspace, chosen)
-        trace.failing = sorted(trace.failing, key=lambda call: _telling(call, trace.passing))[:_RANKED]
+        trace.failing = merge(sorted(trace.failing, key=lambda call: _telling(call, trace.passing)))[:_RANKED]
         comparisons = [compare(call, trace.passing, chosen.source) for call in trace.failing[:_KEPT]]
         differences = summarize(trace.failing, trace.passing)
         calls = trace.failing or trace.passing

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-__all__ = ["Call", "Caller", "Trace", "read_trace"]
+__all__ = ["Call", "Caller", "Trace", "merge", "read_trace"]
 
 FILE_BYTES = 8 << 20
 MOST_CALLS = 2000
+ALSO = 50
 LONGEST_TEXT = 700
 LONGEST_CALL = 300
 """Lines of one call."""
@@ -46,6 +48,8 @@ class Call(BaseModel):
     yields: list[Text] = Field(max_length=100)
     yielded: Count
     test: Text = ""
+    also: list[str] = Field(default_factory=list[str], max_length=0)
+    """Other tests with an equal call, at most 50."""
 
     @property
     def lines(self) -> list[int]:
@@ -97,6 +101,17 @@ class Trace(BaseModel):
     passing_tests: int = 0
     failing: list[Call] = Field(default_factory=list[Call])
     passing: list[Call] = Field(default_factory=list[Call])
+
+
+def merge(calls: Sequence[Call]) -> list[Call]:
+    """One call for all that are equal, the first, with the other tests that it is in."""
+    merged: dict[tuple[object, ...], Call] = {}
+    for call in calls:
+        key = (tuple(sorted(call.arguments.items())), tuple(call.lines), call.result)
+        known = merged.setdefault(key, call)
+        if known is not call and call.test not in (known.test, *known.also) and len(known.also) < ALSO:
+            merged[key] = known.model_copy(update={"also": [*known.also, call.test]})
+    return list(merged.values())
 
 
 def read_trace(data: bytes) -> Trace:

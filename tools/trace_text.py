@@ -38,7 +38,8 @@ def describe_trace(
         lines += _only_in_failing(differences)
     for index, (call, comparison) in enumerate(list(zip(calls, comparisons, strict=True))[:_CALLS]):
         ordinary = bool(trace.failing) and any(call.is_like(each) for each in trace.passing)
-        lines.append(f"call {call.number} in {call.test}{_times(call)}{_from(call)}")
+        others = f" and {plural(len(call.also), 'other test')}" if call.also else ""
+        lines.append(f"call {call.number} in {call.test}{others}{_times(call)}{_from(call)}")
         lines += _briefly(call) if ordinary and index else _call(call, comparison, function)
         if comparison is not None:
             lines += _compared(comparison, trace.passing[comparison.passing])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tool_bench import Bench
 
-from gumshoe.tools.trace_calls import Call, read_trace
+from gumshoe.tools.trace_calls import Call, merge, read_trace
 from gumshoe.tools.trace_compare import compare
 
 Open = Callable[..., Bench]
@@ -298,3 +298,10 @@ def test_the_nearest_passing_call() -> None:
     assert found is not None
     assert (found.passing, found.arguments, found.result) == (2, {}, ("returned x", "returned y"))
     assert compare(failing, [failing], []) is None
+
+
+def test_equal_calls_of_several_tests_are_one() -> None:
+    one = call({"a": "1"}, [1, 2], "x")
+    calls = [one.model_copy(update={"test": name}) for name in "abca"]
+    (merged, other) = merge([*calls, call({"a": "2"}, [1, 2], "x")])
+    assert (merged.test, merged.also, other.also) == ("a", ["b", "c"], [])
