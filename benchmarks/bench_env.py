@@ -154,6 +154,7 @@ def test_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Tim
                 "eval": lambda: call(env, "eval"),
                 "suspects": lambda: call(env, "suspects"),
                 "whatif, 8 variants": lambda: call(env, "whatif", variants=variants),
+                "whatif, 8 variants, quick": lambda: call(env, "whatif", variants=variants, quick=True),
                 "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {FILE}:{LINE}\nc"),
             },
         )
