@@ -78,7 +78,7 @@ def _call(call: Call, comparison: Comparison | None, function: Function) -> list
         if difference is not None:
             chosen |= set(range(difference.step - _AROUND, difference.step + _AROUND + 1))
     shown = sorted(index for index in chosen | _single_gaps(chosen) if 0 <= index < len(steps))
-    lines = [f"  {_pairs(call.arguments)}"] if call.arguments else []
+    lines = _given(call)
     before = -1
     for index in shown:
         if index > before + 1:
@@ -89,7 +89,13 @@ def _call(call: Call, comparison: Comparison | None, function: Function) -> list
 
 
 def _briefly(call: Call) -> list[str]:
-    return [*([f"  {_pairs(call.arguments)}"] if call.arguments else []), f"  {_indented(call.result)}"]
+    return [*_given(call), f"  {_indented(call.result)}"]
+
+
+def _given(call: Call) -> list[str]:
+    """The arguments, those of the call before the state of the object."""
+    names = sorted(call.arguments, key=lambda name: name.startswith("self."))
+    return [f"  {_pairs({name: cut_line(call.arguments[name], _CODE) for name in names})}"] if names else []
 
 
 def _single_gaps(chosen: set[int]) -> set[int]:

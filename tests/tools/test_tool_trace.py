@@ -126,7 +126,7 @@ def test_trace_on_every_backend(open_bench: Open, backend: str, shop: Path) -> N
         "Basket.total shop.py:10-17: 2 calls in 4 failing tests, 1 call in 3 passing tests",
         "only in failing tests: discount=1; returned 1; lines 16; branches 15->16, 16->17",
         f"call 2 in {DISCOUNT} from test_shop.py:12 test_discount",
-        "  self.prices=[1, 2], self.seen=0, discount=1",
+        "  discount=1, self.prices=[1, 2], self.seen=0",
         "  11 total = 0  # total=0",
         "  12 for price in self.prices:  # price=1",
         "  13 self.seen += 1  # self.seen=1",
@@ -144,7 +144,7 @@ def test_trace_on_every_backend(open_bench: Open, backend: str, shop: Path) -> N
         "    first branch: after line 15 line 16, passing line 17; discount=1 (passing 0)",
         "    it returned 1; passing returned 3",
         f"call 1 in {DISCOUNT} from test_shop.py:11 test_discount",
-        "  self.prices=[1, 2], self.seen=0, discount=0",
+        "  discount=0, self.prices=[1, 2], self.seen=0",
         "  returned 3",
         "  the same in a passing test",
     ]
