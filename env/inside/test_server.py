@@ -73,7 +73,7 @@ class ForkedJob(Job):
                 host.check_cancelled()
             if self.status in ready:
                 self.read_status()
-            elif not self.server.alive:
+            if not self.started and self.refused is None and (self.over or not self.server.alive):
                 self.refused = "the test server has ended"
             elif not ready:
                 self.refused = "the test server does not answer"
