@@ -18,7 +18,7 @@ def parse_command(line: str, call_id: str, tools: Sequence[ToolSchema] = ()) -> 
     """`tool argument=value ...` as a call. What cannot be read becomes a parse error.
 
     For the tools whose schemas are given, arguments may also stand without their names, in the order of the schema,
-    a tool that takes one text gets the rest of the line as it is, and one that takes a single list or mapping may get
+    a tool that takes one text gets the rest of the line as it is, and one that needs a single list or mapping may get
     it without quotes: `whatif [{path: a.py, line: 3, do: skip}]`. A text parameter is given the text as it was
     typed; all other values are read as YAML. A backslash means itself; what holds spaces goes in quotes. The
     arguments of a tool that is not among `tools` are not read.
@@ -31,8 +31,9 @@ def parse_command(line: str, call_id: str, tools: Sequence[ToolSchema] = ()) -> 
     if only is not None and not rest.lstrip().startswith(f"{only}="):
         return ToolCall(id=call_id, name=name, arguments={only: rest.strip()} if rest.strip() else {})
     properties: Any = schema.parameters.get("properties") or {}
-    if rest.lstrip().startswith(("[", "{")) and len(properties) == 1:
-        return ToolCall(id=call_id, name=name, arguments={next(iter(properties)): _value(rest.strip())})
+    needed: Any = schema.parameters.get("required") or list(properties)
+    if rest.lstrip().startswith(("[", "{")) and len(needed) == 1:
+        return ToolCall(id=call_id, name=name, arguments={needed[0]: _value(rest.strip())})
     return _by_schema(name, rest, call_id, properties)
 
 
