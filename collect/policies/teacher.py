@@ -215,7 +215,9 @@ class TeacherPolicy:
             code = here.code.get(change.path, {})
             symbol = region_of(code, change.start or 1).symbol if change.start in code else None
             where = f"{symbol} in {change.path}" if symbol else change.path
-            return Decision.EDIT, self._sure(here), here.words.correction(where), "rewrite", _rewrite_arguments(change)
+            pack = self._pack(here) if done == 0 else None
+            why = here.words.correction(where) if pack is None else pack.hypothesis
+            return Decision.EDIT, self._sure(here), why, "rewrite", _rewrite_arguments(change)
         if here.tools[-1] != "eval":
             return Decision.VERIFY, 0.9, here.words.verify(), "eval", {}
         left = len(failures(here.outputs[-1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -304,9 +305,13 @@ def test_walking_with_patterns(sandbox: WardenSandbox) -> None:
 def test_our_modules_are_put_back(sandbox: WardenSandbox, harm: str) -> None:
     sandbox.run(["sh", "-c", harm], cwd=sandbox.support)
     sandbox.prepare_support()
-    looked = "import json, os; print(json.dumps({name: open(name).read() for name in os.listdir('.')}))"
+    looked = (
+        "import hashlib, json, os\n"
+        "print(json.dumps({name: hashlib.sha256(open(name, 'rb').read()).hexdigest() for name in os.listdir('.')}))"
+    )
     seen = sandbox.run([sandbox.python, "-I", "-c", looked], cwd=sandbox.support)
-    assert json.loads(seen.output) == support_modules()
+    expected = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in support_modules().items()}
+    assert json.loads(seen.output) == expected
     assert sandbox.run(["test", "-L", sandbox.support]).exit_code == 1
 
 
