@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
 from gumshoe.collect.policies.gold import Change, read_gold
-from gumshoe.collect.policies.investigator.belief import Belief, Function, form_belief
+from gumshoe.collect.policies.investigator.belief import Belief, Function, Trial, form_belief
 from gumshoe.collect.policies.investigator.changes import changes_at
 from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
@@ -201,7 +201,7 @@ class TeacherPolicy:
         place = Conclusion(function, self._statement(path, line, here), 0.0)
         symbol = region_of(code, line).symbol
         where = f"{symbol} ({path}:{line})" if symbol else f"{path}:{line}"
-        why = here.words.hypothesis(where, code[line], best_trial(here.belief, place))
+        why = here.words.conclusion(where, code[line], best_trial(here.belief, place))
         pack = build_pack(here.outputs, self._gold.lines, why, whole_functions=self._whole_functions)
         if pack is None:
             return None
@@ -272,16 +272,19 @@ class _Here:
 class TeacherWords(Words):
     """What the teacher says besides."""
 
-    def correction(self, where: str) -> str:
-        """Before an edit."""
+    def conclusion(self, where: str, line: str, trial: Trial | None) -> str:
+        """What is wrong, behind the value that has just shown it."""
         value = self.learned() if self.outputs and self.outputs[-1].tool == "pdb" else ""
-        said = self.pick(
+        return f"{value} {self.hypothesis(where, line, trial)}".strip()
+
+    def correction(self, where: str) -> str:
+        """Before an edit that follows another, or whose place was not read."""
+        return self.pick(
             f"{where} is wrong; I change it.",
             f"The cause is in {where}, so I correct that.",
             f"I repair {where}.",
             f"What is wrong stands in {where}: I rewrite it.",
         )
-        return f"{value} {said}".strip()
 
     def verify(self) -> str:
         """Before running the tests after an edit."""
