@@ -17,7 +17,7 @@ from gumshoe.env.sandboxes.replies import check_reply
 from gumshoe.errors import SandboxError
 
 OUTPUT = {"head": "", "tail": "", "cut": 0}
-RUN = {"exit_code": 0, "timed_out": False, "duration_s": 0.1, "output": OUTPUT}
+RUN = {"exit_code": 0, "timed_out": False, "duration_s": 0.1, "output": OUTPUT, "warm": False, "cold": None}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
@@ -70,7 +70,8 @@ def test_a_forged_answer_is_an_error_of_the_sandbox(answer: bytes) -> None:
 
 def test_an_answer_of_the_right_form_passes() -> None:
     answer = (
-        b'{"ok": {"exit_code": 0, "timed_out": false, "duration_s": 0.1, "output": {"head": "", "tail": "", "cut": 0}}}'
+        b'{"ok": {"exit_code": 0, "timed_out": false, "duration_s": 0.1, "warm": false, '
+        b'"cold": null, "output": {"head": "", "tail": "", "cut": 0}}}'
     )
     assert forged(answer) == RUN
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gumshoe.env.sandboxes.client import WardenSandbox
 
-# Looks for a process that can be traced although it is, or still is a copy of, the warden: by the words of its command
-# line, or because it holds the terminal of process 1.
+# Looks for a process that can be traced although it is, or still is a copy of, the warden or the launcher, by the words
+# of its command line. They are read last: what is a copy then was one when its memory was opened.
 HUNTER = r"""
 import os, sys, time
 end = time.monotonic() + float(sys.argv[1])
@@ -16,14 +16,13 @@ while time.monotonic() < end:
         if not name.isdigit() or int(name) == me:
             continue
         try:
+            os.close(os.open("/proc/%s/mem" % name, os.O_RDWR))
+            held = [os.readlink("/proc/%s/fd/%s" % (name, number)) for number in os.listdir("/proc/%s/fd" % name)]
             with open("/proc/%s/cmdline" % name, "rb") as stream:
                 words = stream.read()
-            if b"setraw" not in words and b"launcher" not in words:
-                continue
-            os.close(os.open("/proc/%s/mem" % name, os.O_RDWR))
-            seen.add("memory of " + words.split(b"\0")[0].decode())
-            for number in os.listdir("/proc/%s/fd" % name):
-                seen.add("descriptor " + os.readlink("/proc/%s/fd/%s" % (name, number)))
+            if b"setraw" in words or b"launcher" in words:
+                seen.add("memory of " + words.split(b"\0")[0].decode())
+                seen.update("descriptor " + one for one in held)
         except OSError:
             continue
 print(sorted(seen))
