@@ -152,9 +152,9 @@ def test_a_killed_evaluation_resumes_to_the_same_summary(tmp_path: Path, tasks: 
     for folder in (whole, killed):
         folder.mkdir()
     config = write_config(whole, tasks, HEURISTICS)
-    assert main(["eval", str(config), "-p", "tasks.limit=5"]) == 0
+    assert main(["eval", str(config), "-p", "tasks.limit=3"]) == 0
     again = write_config(killed, tasks, HEURISTICS)
-    argv = [sys.executable, "-m", "gumshoe", "eval", str(again), "-p", "tasks.limit=5"]
+    argv = [sys.executable, "-m", "gumshoe", "eval", str(again), "-p", "tasks.limit=3"]
     finished = killed / "out" / "arms" / "traceback" / "trajectories.jsonl"
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         while process.poll() is None and not (finished.exists() and finished.read_bytes().count(b"\n") >= 2):
@@ -164,7 +164,7 @@ def test_a_killed_evaluation_resumes_to_the_same_summary(tmp_path: Path, tasks: 
     assert main([*argv[3:]]) == 0
     for name in ("traceback", "teacher"):
         lines = (killed / "out" / "arms" / name / "trajectories.jsonl").read_bytes().count(b"\n")
-        assert lines == 5
+        assert lines == 3
     first, second = summary(whole), summary(killed)
     assert first.pop("config_hash") != second.pop("config_hash")
     assert first == second

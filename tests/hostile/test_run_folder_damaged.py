@@ -148,7 +148,7 @@ def _replayed(replay: Callable[[Path], None], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "state.json"])
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(content=LINES | st.binary(max_size=200) | st.sampled_from([b"a: &x [*x]", b"? [a]\n: b", b"{a: b: c}"]))
 def test_a_damaged_config_or_state(name: str, content: bytes) -> None:
     in_folder({name: content}, resume)

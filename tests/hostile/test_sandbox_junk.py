@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -166,6 +166,7 @@ def test_answers_about_changed_lines(data: bytes) -> None:
         assert all(isinstance(one, Answer) for one in read_answers(data, 2))
 
 
+@settings(max_examples=40)
 @given(st.lists(junk(CALLS), max_size=4).map(b"\n".join))
 @example(b"\n".join(_as_bytes({**CALLS, "failed": n % 2 == 0, "kept": [CALL] * 400}) for n in range(300)))
 def test_the_calls_of_a_function(data: bytes) -> None:
