@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
@@ -12,6 +13,7 @@ __all__ = ["Call", "Caller", "Trace", "merge", "read_trace"]
 
 FILE_BYTES = 8 << 20
 MOST_CALLS = 2000
+MOST_LINES = 50_000
 ALSO = 50
 LONGEST_TEXT = 700
 LONGEST_CALL = 300
@@ -115,9 +117,9 @@ def merge(calls: Sequence[Call]) -> list[Call]:
 
 
 def read_trace(data: bytes) -> Trace:
-    """What was recorded; lines that cannot be read, what follows 2000 calls, and what follows 8 MiB are passed over."""
+    """What was recorded, without lines that cannot be read, and what follows 2,000 calls, 50,000 lines or 8 MiB."""
     trace = Trace()
-    for line in io.BytesIO(data[:FILE_BYTES]):
+    for line in islice(io.BytesIO(data[:FILE_BYTES]), MOST_LINES):
         if len(trace.failing) + len(trace.passing) > MOST_CALLS:
             break
         try:

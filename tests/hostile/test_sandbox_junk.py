@@ -169,6 +169,8 @@ def test_answers_about_changed_lines(data: bytes) -> None:
 @settings(max_examples=40)
 @given(st.lists(junk(CALLS), max_size=4).map(b"\n".join))
 @example(b"\n".join(_as_bytes({**CALLS, "failed": n % 2 == 0, "kept": [CALL] * 400}) for n in range(300)))
+@example(b"\n" * (8 << 20))
+@example(b"{}\n" * (3 << 20))
 def test_the_calls_of_a_function(data: bytes) -> None:
     with bounded():
         trace = read_trace(data)
