@@ -22,7 +22,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,12 +74,13 @@ class RunFolder:
             if again is not None:
                 set_aside(path, again)
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
-            self.finished = {trajectory_id(line) for line in _lines(path / TRAJECTORIES)}
-            self.nodes: dict[str, Node | None] = dict.fromkeys(self.finished)
-            """The finished episodes; None each in a run that does not branch."""
             self._branches = config.branch is not None
-            if self._branches:
-                self.nodes |= {trajectory.id: node_of(trajectory) for trajectory in read_trajectories(path)}
+            self.nodes: dict[str, Node | None] = (
+                {trajectory.id: node_of(trajectory) for trajectory in read_trajectories(path)}
+                if self._branches
+                else dict.fromkeys(trajectory_id(line) for line in _lines(path / TRAJECTORIES))
+            )
+            """The finished episodes; None each in a run that does not branch."""
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
         except BaseException:
@@ -91,6 +92,11 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def finished(self) -> Set[str]:
+        """The ids of the finished episodes."""
+        return self.nodes.keys()
 
     def plan(self, episodes: int) -> None:
         """Notes how many episodes the run has, for `gumshoe status`."""
@@ -111,7 +117,6 @@ class RunFolder:
         """Puts a finished trajectory on disk. Returns only when it is there; its journal is removed."""
         with self._guard:
             append_line(self._trajectories, trajectory.model_dump_json())
-            self.finished.add(trajectory.id)
             self.nodes[trajectory.id] = node_of(trajectory) if self._branches else None
         (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
 
@@ -249,7 +254,7 @@ def _journal_name(episode: str) -> str:
     return f"{hashlib.sha256(episode.encode()).hexdigest()[:24]}.jsonl"
 
 
-def _drop_finished_journals(path: Path, finished: set[str]) -> None:
+def _drop_finished_journals(path: Path, finished: Set[str]) -> None:
     """Removes journals of episodes whose trajectory got to the disk just before the process was killed."""
     left = list((path / "journal").iterdir())
     names = {_journal_name(episode) for episode in finished} if left else set[str]()
