@@ -81,15 +81,12 @@ def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Ta
 
 def _read_pack(path: Path) -> ContextPack:
     from gumshoe.records import ContextPack
+    from gumshoe.storage import MAX_JSON_BYTES, describe, read_bounded
 
     try:
-        return ContextPack.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error.strerror}") from None
+        return ContextPack.model_validate_json(read_bounded(path, MAX_JSON_BYTES))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DatasetError(f"{path} holds no ContextPack: {where}{': ' if where else ''}{first['msg']}") from None
+        raise DatasetError(f"{path} holds no ContextPack: {describe(error)}") from None
 
 
 def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
