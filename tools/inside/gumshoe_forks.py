@@ -9,10 +9,10 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import time
 import types
 
+import gumshoe_children
 import pytest
 from gumshoe_change import count_hits
 
@@ -92,20 +92,12 @@ class Forks:
 
 def _wait(pid, limit):
     """The exit code of a fork; None where it had to be stopped. All that it started ends with it."""
-    status = None
-    while status is None and time.time() < limit:
-        ended, found = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            status = found
-        else:
-            time.sleep(0.002)
-    for kill in (os.killpg, os.kill):
-        with contextlib.suppress(OSError):
-            kill(pid, signal.SIGKILL)
+    status = gumshoe_children.wait(pid, limit)
+    gumshoe_children.kill(pid)
     if status is None:
         os.waitpid(pid, 0)
         return None
-    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    return gumshoe_children.exit_code(status)
 
 
 def changed_functions(path, code):

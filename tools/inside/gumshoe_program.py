@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import runpy
 import shutil
@@ -16,6 +17,31 @@ import types
 _open = io.open
 _run_module_as_main = vars(runpy)["_run_module_as_main"]
 """What `python -m` itself calls."""
+
+
+class Nobody:
+    """Stands for a debugger where there is none."""
+
+    @staticmethod
+    def post_mortem(*_):
+        return None
+
+
+def read_request(arguments, variable, script):
+    """The program that one of our scripts is to run, and the request in the file that a variable names.
+
+    The request is None for what is no Python program, which is said on standard error. A program that another
+    interpreter is to run begins there again, and this does not return. The scripts' folder leaves `sys.path`.
+    """
+    program = arguments[arguments.index("--") + 1 :]
+    use_right_interpreter(program, script)
+    if not is_python(program):
+        print("{} is not a Python program".format(program[0]), file=sys.stderr)
+        return program, None
+    with _open(os.environ.pop(variable)) as file:
+        request = json.load(file)
+    sys.path.remove(os.path.dirname(os.path.realpath(script)))
+    return program, request
 
 
 def run_program(arguments, debugger, as_given=False):

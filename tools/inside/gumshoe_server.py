@@ -173,19 +173,11 @@ class Server:
         os._exit(code)
 
 
-class Nobody:
-    """Stands for a debugger where there is none."""
-
-    @staticmethod
-    def post_mortem(*_):
-        return None
-
-
 def _run(program):
     """Runs one of our scripts, or a program as it is. Returns the exit code."""
     name = os.path.basename(program[0])[: -len(".py")]
     if os.path.dirname(program[0]) != _HERE or name not in SCRIPTS:
-        return gumshoe_program.run_program(program, Nobody, as_given=True)
+        return gumshoe_program.run_program(program, gumshoe_program.Nobody, as_given=True)
     sys.argv = list(program)
     sys.path.insert(0, _HERE)
     try:

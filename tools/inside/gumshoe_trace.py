@@ -9,7 +9,6 @@ neither pytest nor unittest counts as one test, which fails with an exit code ot
 """
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -19,20 +18,13 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
 
 import gumshoe_calls  # noqa: E402 - it is beside this file
+import gumshoe_children  # noqa: E402
 import gumshoe_unittest_hooks  # noqa: E402
 from gumshoe_call_events import watch  # noqa: E402
-from gumshoe_program import is_pytest, is_python, run_program, use_right_interpreter  # noqa: E402
+from gumshoe_program import Nobody, is_pytest, read_request, run_program  # noqa: E402
 
 GRACE_S = 1.0
 TIMED_OUT = 124
-
-
-class _Nobody:
-    """Stands for a debugger where there is none."""
-
-    @staticmethod
-    def post_mortem(*_):
-        return None
 
 
 def _child(program, request):
@@ -54,7 +46,7 @@ def _child(program, request):
     recorder.watching.start()
     code = 1
     try:
-        code = run_program(program, _Nobody)
+        code = run_program(program, Nobody)
     finally:
         if not is_pytest(program) and not any(recorder.tests.values()):
             recorder.end(code != 0)
@@ -64,38 +56,21 @@ def _child(program, request):
     return code
 
 
-def _wait(pid, seconds):
-    """The exit status of a child, None where it goes on for longer."""
-    end = time.time() + seconds
-    while time.time() < end:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            return status
-        time.sleep(0.002)
-    return None
-
-
 def main(arguments):
     """Carries out the request. Returns the exit code of the program, 2 for one that is not Python."""
-    program = arguments[arguments.index("--") + 1 :]
-    use_right_interpreter(program, __file__)
-    if not is_python(program):
-        print("{} is not a Python program".format(program[0]), file=sys.stderr)
+    program, request = read_request(arguments, "GUMSHOE_TRACE", __file__)
+    if request is None:
         return 2
-    with open(os.environ.pop("GUMSHOE_TRACE")) as file:
-        request = json.load(file)
-    sys.path.remove(_HERE)
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
         os._exit(_child(program, request))
-    status = _wait(pid, request["deadline_s"])
+    status = gumshoe_children.wait(pid, time.time() + request["deadline_s"])
     if status is None:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGUSR2)
-        status = _wait(pid, GRACE_S)
-    with contextlib.suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)  # with all that the program has left running
+        status = gumshoe_children.wait(pid, time.time() + GRACE_S)
+    gumshoe_children.kill(pid)  # with all that the program has left running
     if status is None:
         os.waitpid(pid, 0)
     return TIMED_OUT if status is None else os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1

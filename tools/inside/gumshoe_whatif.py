@@ -22,18 +22,18 @@ import contextlib
 import importlib
 import json
 import os
-import signal
 import sys
 import time
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
 
-import gumshoe_hooks  # noqa: E402 - it is beside this file
+import gumshoe_children  # noqa: E402 - it is beside this file
+import gumshoe_hooks  # noqa: E402
 import gumshoe_unittest_outcomes  # noqa: E402
 from gumshoe_change import ChangeError, install, transform  # noqa: E402
 from gumshoe_probes import Watcher  # noqa: E402
-from gumshoe_program import is_pytest, is_python, run_program, use_right_interpreter  # noqa: E402
+from gumshoe_program import Nobody, is_pytest, read_request, run_program  # noqa: E402
 
 PATIENCE = 5
 LEAST_S = 3.0
@@ -66,7 +66,7 @@ class Run:
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid == 0:
             return False
-        self.answer["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+        self.answer["exit_code"] = gumshoe_children.exit_code(status)
         self._finish()
         return True
 
@@ -77,28 +77,15 @@ class Run:
 
     def stop(self):
         """Ends it, with all that it has started."""
-        self._kill()
+        gumshoe_children.kill(self.pid)
         os.waitpid(self.pid, 0)
         self._finish()
 
-    def _kill(self):
-        for kill in (os.killpg, os.kill):
-            with contextlib.suppress(OSError):
-                kill(self.pid, signal.SIGKILL)
-
     def _finish(self):
-        self._kill()
+        gumshoe_children.kill(self.pid)
         self.answer["duration_s"] = round(time.time() - self.began, 3)
         if os.path.exists(self.hits):
             self.answer["hits"] = os.path.getsize(self.hits)
-
-
-class _Nobody:
-    """Stands for a debugger where there is none."""
-
-    @staticmethod
-    def post_mortem(*_):
-        return None
 
 
 def _record(folder, number):
@@ -124,7 +111,7 @@ def _child(program, record, watcher, only):
             watcher.engage()
     code = 1
     try:
-        code = run_program(program, watcher or _Nobody)
+        code = run_program(program, watcher or Nobody)
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
@@ -194,14 +181,9 @@ def _in_forks(changes, failing, program, folder, end):
 
 def main(arguments):
     """Carries out the request. Returns the exit code, 2 for a program that is not Python."""
-    program = arguments[arguments.index("--") + 1 :]
-    use_right_interpreter(program, __file__)
-    if not is_python(program):
-        print("{} is not a Python program".format(program[0]), file=sys.stderr)
+    program, request = read_request(arguments, "GUMSHOE_WHATIF", __file__)
+    if request is None:
         return 2
-    with open(os.environ.pop("GUMSHOE_WHATIF")) as file:
-        request = json.load(file)
-    sys.path.remove(_HERE)
     if is_pytest(program):
         importlib.import_module("pytest")  # so that each fork has it
 
