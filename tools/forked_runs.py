@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,13 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import StopProbe, TestOutcome
-from gumshoe.tools.debug_session import debug_argv
 from gumshoe.tools.outcomes import read_outcomes
+from gumshoe.tools.scripts import read_written, run_script, script_folder
 from gumshoe.tools.text import cut_line
 
 __all__ = ["Answer", "ForkedRuns", "Variant", "read_answers", "run_forked"]
 
-_MARGIN_S = 2.0
 _SEEN_BYTES = 16 << 20
 
 
@@ -81,44 +79,28 @@ def run_forked(
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
     """
-    sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
-    sandbox.prepare_support()
-    folder = f"{sandbox.support}/whatif"
+    folder = script_folder(workspace, "whatif")
     request = {
         "variants": [variant.model_dump() for variant in variants],
         "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
         "failing": [test for test, outcome in known.items() if outcome.outcome in ("failed", "error")],
         "folder": folder,
-        "deadline_s": max(1.0, timeout - _MARGIN_S),
     }
-    sandbox.run(["rm", "-rf", folder], timeout=timeout)
-    sandbox.write_file(f"{folder}/request.json", json.dumps(request).encode(), inside=False)
-    before = sandbox.snapshot()
-    argv = debug_argv(sandbox, workspace.task.entrypoint, "gumshoe_whatif.py")
-    addopts = f"{sandbox.environment.get('PYTEST_ADDOPTS', '')} -p gumshoe_outcomes -p no:cacheprovider".strip()
-    env = {"GUMSHOE_WHATIF": f"{folder}/request.json", "PYTEST_ADDOPTS": addopts}
-    ran = sandbox.run(argv, env=env, timeout=timeout + _MARGIN_S, warm=True)
-    sandbox.restore(before)
+    given = workspace.sandbox.environment.get("PYTEST_ADDOPTS", "")
+    addopts = f"{given} -p gumshoe_outcomes -p no:cacheprovider".strip()
+    ran = run_script(workspace, "whatif", request, {"PYTEST_ADDOPTS": addopts})
     try:
-        answers = read_answers(sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
+        answers = read_answers(workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
     except (OSError, ValueError):
         why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
-    written = [read_outcomes(_written(workspace, f"{folder}/{number}.jsonl")) for number in range(len(answers))]
+    written = [read_outcomes(read_written(workspace, f"{folder}/{number}.jsonl")) for number in range(len(answers))]
     outcomes = [{outcome.id: outcome for outcome in each} for each in written]
     return ForkedRuns(
         answers=answers,
         outcomes=outcomes if answers[0].whole else [dict(known), *outcomes[1:]],
-        seen=_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
+        seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
-
-
-def _written(workspace: Workspace, path: str) -> bytes:
-    """What a run wrote; nothing where it wrote nothing."""
-    try:
-        return workspace.sandbox.read_file(path, inside=False)
-    except OSError:
-        return b""
 
 
 def read_answers(data: bytes, count: int) -> list[Answer]:

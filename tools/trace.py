@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
@@ -26,15 +25,14 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.debug_session import debug_argv
 from gumshoe.tools.functions import Function, find_function
+from gumshoe.tools.scripts import read_written, run_script, script_folder
 from gumshoe.tools.trace_calls import Call, Trace, merge, read_trace
 from gumshoe.tools.trace_compare import Comparison, compare, summarize
 from gumshoe.tools.trace_text import describe_trace
 
 __all__ = ["TraceFunction"]
 
-_MARGIN_S = 2.0
 _RANKED = 100
 _KEPT = 20
 _KEPT_STEPS = 600
@@ -66,24 +64,10 @@ class TraceFunction(BaseTool):
 
 def _measure(workspace: Workspace, function: Function) -> Trace:
     """Runs the tests under the recorder. Raises ToolFailure where that tells nothing."""
-    sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
-    sandbox.prepare_support()
-    folder = f"{sandbox.support}/trace"
-    request = {
-        "function": {"path": function.path, "line": function.span.start, "name": function.short_name},
-        "record": f"{folder}/calls.jsonl",
-        "deadline_s": max(1.0, timeout - _MARGIN_S),
-    }
-    sandbox.run(["rm", "-rf", folder], timeout=timeout)
-    sandbox.write_file(f"{folder}/request.json", json.dumps(request).encode(), inside=False)
-    argv = debug_argv(sandbox, workspace.task.entrypoint, "gumshoe_trace.py")
-    before = sandbox.snapshot()
-    ran = sandbox.run(argv, env={"GUMSHOE_TRACE": f"{folder}/request.json"}, timeout=timeout + _MARGIN_S, warm=True)
-    sandbox.restore(before)
-    try:
-        trace = read_trace(sandbox.read_file(f"{folder}/calls.jsonl", inside=False))
-    except OSError:
-        trace = Trace()
+    record = f"{script_folder(workspace, 'trace')}/calls.jsonl"
+    called = {"path": function.path, "line": function.span.start, "name": function.short_name}
+    ran = run_script(workspace, "trace", {"function": called, "record": record})
+    trace = read_trace(read_written(workspace, record))
     if not trace.failed and not trace.passed and not trace.failing:
         why = "they ran too long" if ran.timed_out else ran.output.strip()[-300:] or "no Python program ran them"
         raise ToolFailure("no_trace", f"The tests could not be followed: {why}. Use eval and pdb.")
