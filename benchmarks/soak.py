@@ -35,24 +35,13 @@ from typing import Any
 import yaml
 from leftovers import adopt_orphans, command, containers_of, descendants, reap  # pyright: ignore[reportMissingImports]
 from soak_provider import SoakModel, is_hostile, serve_model  # pyright: ignore[reportMissingImports]
+from soak_tasks import make_tasks  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.store import read_failures, read_trajectories
-from gumshoe.env.diff import make_patch
-from gumshoe.records import Oracle, Task, WorkspaceSpec
 from gumshoe.storage import write_atomic
 
 GONE_S = 60.0
 """What a killed run started must be gone after so long. A daemon on a busy machine is not quick."""
-CLEAN = "def total(items):\n    return sum(items)\n"
-TESTS = """import unittest
-
-from shop import total
-
-
-class TotalTest(unittest.TestCase):
-    def test_total(self):
-        self.assertEqual(total([20, 30]), 50)
-"""
 TOOLS = ("view", "grep", "eval", "rewrite", "bash", "submit")
 
 
@@ -312,34 +301,6 @@ class Soak:
         if self.nodes:
             config |= {"runner": "ray", "ray": {"address": self.nodes.address}}
         self.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-
-
-def make_tasks(folder: Path, count: int) -> Path:
-    """A set of so many small tasks, each with a bug of its own."""
-    repo = folder / "repo"
-    repo.mkdir(parents=True, exist_ok=True)
-    (repo / "shop.py").write_text(CLEAN, encoding="utf-8")
-    (repo / "test_shop.py").write_text(TESTS, encoding="utf-8")
-    tasks: list[str] = []
-    oracles: list[str] = []
-    for number in range(count):
-        buggy = CLEAN.replace("sum(items)", f"sum(items) + {number + 1}")
-        task = Task(
-            id=f"soak/{number:04d}",
-            source="synth",
-            problem_statement=f"The total is {number + 1} too large.\n",
-            workspace=WorkspaceSpec(path=str(repo), overlay={"shop.py": buggy}),
-            entrypoint=("python", "-m", "unittest", "-v", "test_shop"),
-            readonly=("test_shop.py",),
-            tags={"project": f"soak{number % 20}", "split": "train"},
-        )
-        patch = make_patch({"shop.py": (buggy.encode(), CLEAN.encode())})
-        tasks.append(task.model_dump_json())
-        oracle = Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=("test_shop.TotalTest.test_total",))
-        oracles.append(oracle.model_dump_json())
-    write_atomic(folder / "tasks.jsonl", "\n".join(tasks) + "\n")
-    write_atomic(folder / "oracles.jsonl", "\n".join(oracles) + "\n")
-    return folder
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import re
 from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Session, SessionReply, Workspace
-from gumshoe.records import Observation
+from gumshoe.protocols import Session, Workspace
+from gumshoe.records import Observation, SessionReply
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.text import cut, plain_text
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Sandbox, Session, SessionReply, Workspace
+from gumshoe.protocols import Sandbox, Session, Workspace
+from gumshoe.records import SessionReply
 from gumshoe.tools.debug_answers import read_answer, read_breakpoints
 from gumshoe.tools.interpreters import python_words
 

@@ -22,6 +22,9 @@ __all__ = [
 ]
 
 
+_TEMPLATE = "The chat template in this folder renders a conversation as it was trained."
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run came to. What was not measured is None."""
@@ -75,35 +78,23 @@ class PreferenceOutcome:
 
 def render_card(config: TrainConfig, outcome: Outcome) -> str:
     """The text of README.md in the model folder, its YAML header included."""
-    header: dict[str, object] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
-    header["tags"] = ["gumshoe", "seeker", "sft", "trl"]
-    header["base_model"] = config.model
     left_out = f" {outcome.skipped} rows over {config.max_length} tokens were left out." if outcome.skipped else ""
     masked = f" {outcome.masked} turns that were mistakes were read and not trained." if outcome.masked else ""
     facts = [
-        ("config hash", f"`{config_hash(config)}`"),
-        ("parameters", f"{outcome.parameters:,}"),
         ("optimizer steps", f"{outcome.steps:,}"),
         ("training loss, last logged", _number(outcome.loss)),
         *_held_out(config, outcome),
-        ("seconds", f"{outcome.seconds:.0f}"),
     ]
-    return "\n".join(
-        [
-            f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
-            "# An info-seeking model\n",
-            "It looks for the cause of failing tests with tools: it runs the tests, reads code, stops the program and "
-            "looks at values, and reports what it found.\n",
-            f"Fine-tuned from `{config.model}` on split `{config.train_split}` of view `{config.view}` of the dataset "
-            f"`{config.dataset}`: {outcome.rows:,} conversations, {outcome.tokens:,} tokens, of which "
-            f"{outcome.trained_tokens:,} train (what the assistant wrote; never prompts, tools or tool results)."
-            f"{left_out}{masked}\n",
-            "The chat template in this folder renders a conversation as it was trained.\n",
-            "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
-            f"Made with gumshoe {__version__} from this config:\n",
-            f"```yaml\n{dump_config(config)}```\n",
-        ]
-    )
+    said = [
+        "It looks for the cause of failing tests with tools: it runs the tests, reads code, stops the program and "
+        "looks at values, and reports what it found.",
+        f"Fine-tuned from `{config.model}` on split `{config.train_split}` of view `{config.view}` of the dataset "
+        f"`{config.dataset}`: {outcome.rows:,} conversations, {outcome.tokens:,} tokens, of which "
+        f"{outcome.trained_tokens:,} train (what the assistant wrote; never prompts, tools or tool results)."
+        f"{left_out}{masked}",
+        _TEMPLATE,
+    ]
+    return _card("sft", "An info-seeking model", said, facts, config, outcome)
 
 
 def _held_out(config: TrainConfig, outcome: Outcome) -> list[tuple[str, str]]:
@@ -122,56 +113,66 @@ def _held_out(config: TrainConfig, outcome: Outcome) -> list[tuple[str, str]]:
 
 def render_reward_card(config: GrpoConfig, outcome: RewardOutcome) -> str:
     """The text of README.md in the folder of a model from reinforcement learning."""
-    header: dict[str, object] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
-    header |= {"tags": ["gumshoe", "seeker", "grpo", "trl"], "base_model": config.model}
     weights = ", ".join(f"{weight:g} x {name}" for name, weight in config.episodes.weights.items())
     facts = [
-        ("config hash", f"`{config_hash(config)}`"),
-        ("parameters", f"{outcome.parameters:,}"),
         ("optimizer steps", f"{outcome.steps:,}"),
         ("mean reward, first fifth of the steps", _number(outcome.first)),
         ("mean reward, last fifth", _number(outcome.last)),
-        ("seconds", f"{outcome.seconds:.0f}"),
     ]
-    return "\n".join(
-        [
-            f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
-            "# An info-seeking model, trained on its own episodes\n",
-            f"`{config.model}` went on learning with GRPO from episodes in live sandboxes, in groups of {config.group} "
-            f"on one task. An episode is worth {weights}.\n",
-            "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
-            f"Made with gumshoe {__version__} from this config:\n",
-            f"```yaml\n{dump_config(config)}```\n",
-        ]
-    )
+    said = [
+        f"`{config.model}` went on learning with GRPO from episodes in live sandboxes, in groups of {config.group} "
+        f"on one task. An episode is worth {weights}."
+    ]
+    return _card("grpo", "An info-seeking model, trained on its own episodes", said, facts, config, outcome)
 
 
 def render_preference_card(config: DpoConfig, outcome: PreferenceOutcome) -> str:
     """The text of README.md in the folder of a model from preferences."""
-    header: dict[str, object] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
-    header |= {"tags": ["gumshoe", "seeker", "dpo", "trl"], "base_model": config.model}
     left_out = f" {outcome.skipped} over {config.max_length} tokens were left out." if outcome.skipped else ""
     facts = [
-        ("config hash", f"`{config_hash(config)}`"),
-        ("parameters", f"{outcome.parameters:,}"),
         ("optimizer steps", f"{outcome.steps:,}"),
         ("training loss, last logged", _number(outcome.loss)),
         ("pairs whose better decision gained more, last logged", _number(outcome.accuracy)),
         ("by how much, on average", _number(outcome.margin)),
         ("of held-out pairs, whose better decision gained more", _number(outcome.eval_accuracy)),
+    ]
+    said = [
+        f"`{config.model}` went on learning with DPO (beta {config.beta:g}) from {outcome.pairs:,} pairs of "
+        f"decisions that were tried in one place of an episode: split `{config.train_split}` of view "
+        f"`{config.view}` of the dataset `{config.dataset}`. {outcome.trained_tokens:,} of {outcome.tokens:,} "
+        "tokens are compared: what "
+        f"the assistant wrote in the two decisions, never prompts, tools or tool results.{left_out}",
+        _TEMPLATE,
+    ]
+    return _card("dpo", "An info-seeking model, trained on preferences", said, facts, config, outcome)
+
+
+def _card(
+    method: str,
+    title: str,
+    said: list[str],
+    facts: list[tuple[str, str]],
+    config: TrainConfig | GrpoConfig | DpoConfig,
+    outcome: Outcome | RewardOutcome | PreferenceOutcome,
+) -> str:
+    header = {
+        "library_name": "transformers",
+        "pipeline_tag": "text-generation",
+        "tags": ["gumshoe", "seeker", method, "trl"],
+        "base_model": config.model,
+    }
+    rows = [
+        ("config hash", f"`{config_hash(config)}`"),
+        ("parameters", f"{outcome.parameters:,}"),
+        *facts,
         ("seconds", f"{outcome.seconds:.0f}"),
     ]
     return "\n".join(
         [
             f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
-            "# An info-seeking model, trained on preferences\n",
-            f"`{config.model}` went on learning with DPO (beta {config.beta:g}) from {outcome.pairs:,} pairs of "
-            f"decisions that were tried in one place of an episode: split `{config.train_split}` of view "
-            f"`{config.view}` of the dataset `{config.dataset}`. {outcome.trained_tokens:,} of {outcome.tokens:,} "
-            "tokens are compared: what "
-            f"the assistant wrote in the two decisions, never prompts, tools or tool results.{left_out}\n",
-            "The chat template in this folder renders a conversation as it was trained.\n",
-            "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts) + "\n",
+            f"# {title}\n",
+            *(f"{paragraph}\n" for paragraph in said),
+            "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows) + "\n",
             f"Made with gumshoe {__version__} from this config:\n",
             f"```yaml\n{dump_config(config)}```\n",
         ]

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
 from gumshoe.env.sandboxes.replies import text_of
 from gumshoe.errors import SandboxClosed, SandboxError
-from gumshoe.protocols import SessionReply
+from gumshoe.records import SessionReply
 
 __all__ = ["WardenSession"]
 

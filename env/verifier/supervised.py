@@ -12,8 +12,8 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.verifier.launching import launch
 from gumshoe.env.verifier.reports import CheckedRun, check_report
 from gumshoe.errors import SandboxError
-from gumshoe.protocols import SessionReply, TestRun
-from gumshoe.records import ExecResult, Task
+from gumshoe.protocols import TestRun
+from gumshoe.records import ExecResult, SessionReply, Task
 
 __all__ = ["SupervisedTests"]
 

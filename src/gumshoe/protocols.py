@@ -5,6 +5,7 @@ A call that the agent got wrong raises `ToolFailure`; anything else that goes wr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,6 +21,7 @@ from gumshoe.records import (
     Oracle,
     Record,
     Score,
+    SessionReply,
     Task,
     TestOutcome,
     ToolCall,
@@ -34,27 +36,10 @@ __all__ = [
     "Sandbox",
     "Scorer",
     "Session",
-    "SessionReply",
     "TestRun",
     "Tool",
     "Workspace",
 ]
-
-
-class SessionReply(Record):
-    """What an interactive program did during one exchange.
-
-    `output` is what it printed on its terminal; `message` is its framed answer on the control channel, None if it
-    gave none, and `interim` what announced that answer. With `timed_out` the program is still there. `exit_code` is
-    set once it has ended.
-    """
-
-    output: str = ""
-    message: dict[str, JsonValue] | None = None
-    interim: tuple[dict[str, JsonValue], ...] = ()
-    timed_out: bool = False
-    truncated: bool = False
-    exit_code: int | None = None
 
 
 class Session(Protocol):
@@ -346,7 +331,5 @@ class Scorer(Protocol):
 
 def call_key(call: ToolCall) -> str:
     """A canonical text of a call, equal for calls that ask for the same thing."""
-    import json
-
     arguments: Any = call.arguments
     return f"{call.name} {json.dumps(arguments, sort_keys=True)}"

@@ -22,7 +22,8 @@ from gumshoe.env.inside.messages import read_object
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.env.verifier.reports import check_report
 from gumshoe.errors import SandboxError
-from gumshoe.protocols import SessionReply, Workspace
+from gumshoe.protocols import Workspace
+from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.debug_answers import read_answer, read_breakpoints
 from gumshoe.tools.debug_text import describe_results, program_output

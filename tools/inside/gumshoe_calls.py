@@ -20,65 +20,21 @@ import json
 import os
 import sys
 
+from gumshoe_call import PLAIN, Call, describe, describe_error, variables_of
 from gumshoe_project import project_path
-from gumshoe_values import describe_exception, short_repr
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 _getpid = os.getpid
-FIRST_STEPS, LAST_STEPS = 200, 40
 FIRST_CALLS, LAST_CALLS = 100, 20
 FULL_LINES = 30000
 """Lines of one test whose values are looked at; after that only the calls are recorded."""
 TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
 """Characters of values that are recorded of one test, and of all tests."""
 PASSING_CALLS, ALL_CALLS = 400, 1000
-VARIABLES = 30
 YIELDS = 20
 CALLER_DEPTH = 60
-PLAIN = (int, float, complex, bool, str, bytes, type(None))
-_DULL = (type(os), type(project_path), type(len), type)
 _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _COROUTINE = 0x80 | 0x200
-
-
-class Call:
-    """One call, while it goes on and afterwards."""
-
-    def __init__(self, number, caller):
-        self.number = number
-        self.count = 1
-        self.caller = caller
-        self.arguments = {}
-        self.steps = []
-        self.last = collections.deque(maxlen=LAST_STEPS)
-        self.length = 0
-        self.values = {}
-        self.error_seen = None
-        self.outcome = "unfinished"
-        self.value = ""
-        self.yields = []
-        self.yielded = 0
-
-    def add(self, line):
-        """A line begins."""
-        step = [line, {}, ""]
-        self.length += 1
-        (self.steps if len(self.steps) < FIRST_STEPS else self.last).append(step)
-
-    def step(self):
-        """The line that was begun last; None before the first."""
-        return self.last[-1] if self.last else self.steps[-1] if self.steps else None
-
-    def key(self):
-        """What equal calls have in common."""
-        lines = tuple(step[0] for step in self.steps) + tuple(step[0] for step in self.last)
-        return tuple(self.arguments.items()), lines, self.length, self.outcome, self.value, tuple(self.yields)
-
-    def as_data(self):
-        """The call as it is written."""
-        names = ("number", "count", "arguments", "caller", "outcome", "value", "yields", "yielded")
-        steps = self.steps + list(self.last)
-        return dict({name: getattr(self, name) for name in names}, steps=steps, skipped=self.length - len(steps))
 
 
 class Recorder:
@@ -240,7 +196,7 @@ class Recorder:
         if not frame.f_code.co_flags & _COROUTINE:
             call.yielded += 1
             if len(call.yields) < YIELDS:
-                call.yields.append(self._describe(value))
+                call.yields.append(describe(value))
 
     def raised(self, frame, error):
         """An exception is raised in a call, or comes to it. It may yet be caught there."""
@@ -265,7 +221,7 @@ class Recorder:
             call.error_seen = None
         self._settle(frame, call)
         call.outcome = outcome
-        call.value = self._described_error(value) if outcome == "raised" else self._describe(value)
+        call.value = describe_error(value) if outcome == "raised" else describe(value)
         self._keep(call)
 
     def _keep(self, call):
@@ -290,38 +246,21 @@ class Recorder:
         self._look(frame, call, step[1])
         if call.error_seen is not None:
             if not isinstance(call.error_seen, _END_OF_ITERATION):
-                step[2] = self._described_error(call.error_seen)
+                step[2] = describe_error(call.error_seen)
             call.error_seen = None
 
     def _look(self, frame, call, found):
         """Puts variables that are new or have changed into `found`."""
-        for name, value in _variables(frame):
+        for name, value in variables_of(frame):
             known = call.values.get(name)
             plain = type(value) in PLAIN
             if known is not None and plain and known[0] is value:
                 continue
-            text = self._describe(value)
+            text = describe(value)
             if known is None or known[1] != text:
                 found[name] = text
                 self.size += len(text)
             call.values[name] = (value if plain else None, text)  # Held by us, other values would live longer.
-
-    @staticmethod
-    def _describe(value):
-        try:
-            text = short_repr(value)
-            size = len(value) if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) else 0
-        except BaseException as error:  # the value's own code may raise anything
-            return "<unprintable {}: {}>".format(type(value).__name__, type(error).__name__)
-        limit = 190 if isinstance(value, (str, bytes)) else 12
-        return "{} (len {})".format(text, size) if size > limit else text
-
-    @staticmethod
-    def _described_error(error):
-        try:
-            return describe_exception(type(error), error)
-        except BaseException:  # the exception's own code may raise anything
-            return type(error).__name__
 
     def _caller(self, frame):
         """The nearest frame of the project that called."""
@@ -332,34 +271,6 @@ class Recorder:
                 return {"path": path, "line": frame.f_lineno or 1, "function": frame.f_code.co_name}
             frame, depth = frame.f_back, depth + 1
         return None
-
-
-def _variables(frame):
-    """Names and values of a frame's variables; an object whose method runs is shown by its attributes."""
-    values = frame.f_locals
-    shown = 0
-    for name in list(values):
-        value = values.get(name)
-        if name.startswith(("__", "@", ".")) or isinstance(value, _DULL):
-            continue
-        if name == "self":
-            for attribute, inner in _attributes(value):
-                yield "self." + attribute, inner
-            if not _attributes(value) or isinstance(value, (list, dict, set, tuple, str, int)):
-                yield name, value
-        else:
-            yield name, value
-        shown += 1
-        if shown == VARIABLES:
-            return
-
-
-def _attributes(value):
-    try:
-        items = [(name, inner) for name, inner in object.__getattribute__(value, "__dict__").items()]
-    except BaseException:  # it has none, or its own code raises
-        return []
-    return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
 
 
 recorder = None

@@ -16,8 +16,8 @@ from gumshoe.collect.cancellation import run_cancellable
 from gumshoe.collect.control import Control
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError
-from gumshoe.protocols import Session, SessionReply
-from gumshoe.records import Usage
+from gumshoe.protocols import Session
+from gumshoe.records import SessionReply, Usage
 
 __all__ = ["Endpoint", "Ran", "run_with_endpoint"]
 

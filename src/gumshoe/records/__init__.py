@@ -1,0 +1,60 @@
+"""The frozen records: what is stored, sent and compared. Data only, no behaviour beyond derived values.
+
+Everything that is written to disk carries `schema_version`. Facts are stored, values that follow from them are
+properties. Sequences are tuples so that a record cannot be changed once it is made.
+"""
+
+from gumshoe.records.acting import (
+    Completion,
+    Decision,
+    Failure,
+    Message,
+    Observation,
+    StopReason,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
+from gumshoe.records.base import SCHEMA_VERSION, Record
+from gumshoe.records.context_pack import Check, ContextPack, Finding, Location, Probe, RuledOut, StopProbe, WhatIfProbe
+from gumshoe.records.programs import DebugFrame, Edit, ExecResult, SessionReply, TestOutcome
+from gumshoe.records.tasks import Limits, Oracle, Task, WorkspaceSpec
+from gumshoe.records.trajectory import BranchPoint, PolicyInfo, Provenance, Score, Step, TaskRef, Trajectory
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "BranchPoint",
+    "Check",
+    "Completion",
+    "ContextPack",
+    "DebugFrame",
+    "Decision",
+    "Edit",
+    "ExecResult",
+    "Failure",
+    "Finding",
+    "Limits",
+    "Location",
+    "Message",
+    "Observation",
+    "Oracle",
+    "PolicyInfo",
+    "Probe",
+    "Provenance",
+    "Record",
+    "RuledOut",
+    "Score",
+    "SessionReply",
+    "Step",
+    "StopProbe",
+    "StopReason",
+    "Task",
+    "TaskRef",
+    "TestOutcome",
+    "ToolCall",
+    "ToolSchema",
+    "Trajectory",
+    "Usage",
+    "WhatIfProbe",
+    "WorkspaceSpec",
+]

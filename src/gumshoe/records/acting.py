@@ -1,0 +1,156 @@
+"""What a policy and its tools say to each other: messages, calls, observations, completions."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue
+
+from gumshoe.records.base import Record, TimedRecord
+
+
+class Decision(StrEnum):
+    """What a turn is for."""
+
+    SEEK = "seek"
+    EDIT = "edit"
+    VERIFY = "verify"
+    REPORT = "report"
+    SUBMIT = "submit"
+
+
+class StopReason(StrEnum):
+    """Why an episode ended."""
+
+    SUBMITTED = "submitted"
+    REPORTED = "reported"
+    STEP_LIMIT = "step_limit"
+    CALL_LIMIT = "call_limit"
+    TOKEN_LIMIT = "token_limit"
+    COST_LIMIT = "cost_limit"
+    WALL_LIMIT = "wall_limit"
+    CONTEXT_OVERFLOW = "context_overflow"
+    NO_TOOL_CALL = "no_tool_call"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"  # of a trajectory from elsewhere, whose format does not say
+
+
+class ToolSchema(Record):
+    """A tool as a model sees it: name, description and a JSON schema of its parameters."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+
+    def as_openai(self) -> dict[str, Any]:
+        """The tool in the form of the OpenAI chat API (also what chat templates read)."""
+        return {"type": "function", "function": self.model_dump()}
+
+
+class ToolCall(Record):
+    """One call that a policy asked for. With `parse_error` set, `arguments` is empty and nothing may be run."""
+
+    id: str
+    name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    parse_error: str | None = Field(default=None, description="why the model's text could not be read as a call")
+    raw: str | None = Field(default=None, description="the text that could not be read, as the model wrote it")
+
+
+class Failure(Record):
+    """A `ToolFailure` as data."""
+
+    kind: str
+    message: str
+
+
+class Observation(TimedRecord):
+    """What came back from one tool call. `text` is what the model reads; `data` holds the same facts structured."""
+
+    tool: str
+    text: str
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+    failure: Failure | None = None
+    truncated: bool = Field(default=False, description="the text was cut to its cap; head and tail were kept")
+    duration_s: float = Field(default=0.0, ge=0)
+
+
+class Usage(Record):
+    """Tokens, money and time of one or several completions. Cost is None where no price is known."""
+
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    cached_tokens: int = Field(default=0, ge=0)
+    cost_usd: float | None = Field(default=None, ge=0)
+    duration_s: float = Field(default=0.0, ge=0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum; the cost is known where either side knows it."""
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=sum(costs) if costs else None,
+            duration_s=self.duration_s + other.duration_s,
+        )
+
+
+class Message(Record):
+    """One chat message. Assistant messages may carry `tool_calls`; tool messages answer one by `tool_call_id`."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = Field(default=None, description="of a tool message: the tool that answered")
+    reasoning: str | None = Field(default=None, description="reasoning the provider gave apart from the answer")
+    observation: Observation | None = Field(
+        default=None, exclude=True, repr=False, description="of a tool message, while the episode goes on; never stored"
+    )
+
+    def as_openai(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
+        """The message in the form of the OpenAI chat API.
+
+        Args:
+            arguments_as_text: the API wants the arguments of a call as JSON text; chat templates want an object.
+        """
+        message: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.reasoning is not None:
+            message["reasoning_content"] = self.reasoning
+        if self.tool_calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {
+                        "name": call.name,
+                        "arguments": json.dumps(call.arguments) if arguments_as_text else call.arguments,
+                    },
+                }
+                for call in self.tool_calls
+            ]
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+        if self.name is not None:
+            message["name"] = self.name
+        return message
+
+
+class Completion(Record):
+    """One answer of a policy."""
+
+    text: str
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: Literal["stop", "length", "tool_calls", "content_filter"] = "stop"
+    usage: Usage = Usage()
+    model: str = ""
+    token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+
+    def as_message(self) -> Message:
+        """The assistant message that goes into the history."""
+        return Message(role="assistant", content=self.text, tool_calls=self.tool_calls, reasoning=self.reasoning)

@@ -1,0 +1,108 @@
+"""What the seeker hands to the solver: places, findings that can be checked, and what was ruled out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gumshoe.records.base import SCHEMA_VERSION, LineNumber, Record
+from gumshoe.records.programs import DebugFrame
+
+
+class Location(Record):
+    """A range of lines, both ends included."""
+
+    path: str
+    start: LineNumber
+    end: LineNumber
+    symbol: str | None = Field(default=None, description="qualified name of the function or class, if in one")
+    why: str = ""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.end < self.start:
+            raise ValueError(f"end {self.end} is before start {self.start}")
+        return self
+
+    @property
+    def lines(self) -> range:
+        return range(self.start, self.end + 1)
+
+
+class StopProbe(Record):
+    """What an expression is where the program stops.
+
+    It stops the n-th time that a line is reached, or a function returns from it, while a test runs; or where the test
+    fails, at its innermost frame in the project. Without an expression, the claim is that it stops there. Two names
+    are special: `__return__` is what the function returns, `__exception__` holds the words of the exception.
+    """
+
+    kind: Literal["stop"] = "stop"
+    event: Literal["line", "return", "failure"] = "line"
+    path: str
+    line: LineNumber = Field(lt=1 << 31)
+    time: int | None = Field(default=None, ge=1, lt=1 << 31, description="n-th time in the test; None: some time")
+    test: str | None = Field(default=None, description="None: some test, or a program without tests")
+    up: int = Field(default=0, ge=0, lt=1 << 31, description="frames of the project above the place")
+    expression: str = ""
+    value: str = Field(default="", description="as the debugger shows it")
+
+
+class WhatIfProbe(Record):
+    """What the tests do when a line is changed in memory, as `whatif` says it."""
+
+    kind: Literal["whatif"] = "whatif"
+    path: str
+    line: LineNumber = Field(lt=1 << 31)
+    do: str
+    time: int | None = Field(default=None, ge=1, lt=1 << 31)
+    when: str | None = None
+    effect: str
+
+
+Probe = Annotated[StopProbe | WhatIfProbe, Field(discriminator="kind")]
+
+
+class Check(Record):
+    """What came of running a probe. A probe tells something when failing tests differ from passing ones in it."""
+
+    status: Literal["confirmed", "contradicted", "unchecked"]
+    telling: bool | None = Field(default=None, description="None where it was not confirmed")
+    note: str = Field(default="", description="what was seen instead, why it tells nothing, or why it was not checked")
+
+
+class Finding(Record):
+    """A claim, the step that showed it, and the words of that step's observation that show it.
+
+    The environment adds the probe that follows from the quote, and what came of running it.
+    """
+
+    claim: str
+    step: int = Field(ge=0, description="index of the step whose observation is quoted")
+    quote: str
+    probe: Probe | None = None
+    check: Check | None = Field(default=None, description="None: no probe was ever run, as in older records")
+
+    @property
+    def grounded(self) -> bool:
+        """Whether its probe was confirmed and tells something."""
+        return self.check is not None and self.check.status == "confirmed" and self.check.telling is True
+
+
+class RuledOut(Record):
+    """A place or cause that was looked at and found innocent."""
+
+    what: str
+    why: str
+
+
+class ContextPack(Record):
+    """What the seeker hands to the solver, ranked best first."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    locations: tuple[Location, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    failing_frame: DebugFrame | None = None
+    ruled_out: tuple[RuledOut, ...] = ()
+    hypothesis: str = ""

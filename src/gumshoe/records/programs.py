@@ -1,0 +1,73 @@
+"""What comes of running programs in a sandbox."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from gumshoe.records.base import LineNumber, Record, TimedRecord
+
+
+class ExecResult(TimedRecord):
+    """What a program run in a sandbox did. `output` is stdout and stderr as they came, decoded with replacement."""
+
+    exit_code: int | None = Field(description="None when it was killed for taking too long")
+    output: str
+    duration_s: float = Field(ge=0)
+    timed_out: bool = False
+    truncated: bool = False
+    warm: bool = Field(default=False, description="it was a fork of the sandbox's test server")
+    cold: str | None = Field(default=None, description="why it was not, where it was to be")
+
+
+class DebugFrame(Record):
+    """One stack frame of a stopped program, innermost last. `path` is relative to the workspace where it is in it."""
+
+    path: str
+    line: LineNumber = Field(lt=1 << 31)
+    function: str
+    code: str = ""
+    local_values: dict[str, str] = Field(default_factory=dict, description="name to repr, shortened")
+
+
+class TestOutcome(Record):
+    """The outcome of one test. `xfailed` counts as passed, as in SWE-bench."""
+
+    __test__ = False
+
+    id: str
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+    message: str = Field(default="", description="the exception, or why the test was skipped")
+    title: str = Field(default="", description="first line of its docstring, where the runner names it by that")
+    frames: tuple[DebugFrame, ...] = Field(
+        default=(), description="frames of the project that the exception went through, innermost last"
+    )
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome in {"passed", "xfailed"}
+
+
+class Edit(Record):
+    """One change of a file in the workspace. None stands for a file that was not there, or is no longer."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class SessionReply(Record):
+    """What an interactive program did during one exchange.
+
+    `output` is what it printed on its terminal; `message` is its framed answer on the control channel, None if it
+    gave none, and `interim` what announced that answer. With `timed_out` the program is still there. `exit_code` is
+    set once it has ended.
+    """
+
+    output: str = ""
+    message: dict[str, JsonValue] | None = None
+    interim: tuple[dict[str, JsonValue], ...] = ()
+    timed_out: bool = False
+    truncated: bool = False
+    exit_code: int | None = None

@@ -1,0 +1,102 @@
+"""One recorded call of a function, and how the values in it are put into words.
+
+Standard library only, Python 3.6 to 3.14.
+"""
+
+import collections
+import os
+
+from gumshoe_project import project_path
+from gumshoe_values import describe_exception, short_repr
+
+FIRST_STEPS, LAST_STEPS = 200, 40
+VARIABLES = 30
+PLAIN = (int, float, complex, bool, str, bytes, type(None))
+_DULL = (type(os), type(project_path), type(len), type)
+
+
+class Call:
+    """One call, while it goes on and afterwards."""
+
+    def __init__(self, number, caller):
+        self.number = number
+        self.count = 1
+        self.caller = caller
+        self.arguments = {}
+        self.steps = []
+        self.last = collections.deque(maxlen=LAST_STEPS)
+        self.length = 0
+        self.values = {}
+        self.error_seen = None
+        self.outcome = "unfinished"
+        self.value = ""
+        self.yields = []
+        self.yielded = 0
+
+    def add(self, line):
+        """A line begins."""
+        step = [line, {}, ""]
+        self.length += 1
+        (self.steps if len(self.steps) < FIRST_STEPS else self.last).append(step)
+
+    def step(self):
+        """The line that was begun last; None before the first."""
+        return self.last[-1] if self.last else self.steps[-1] if self.steps else None
+
+    def key(self):
+        """What equal calls have in common."""
+        lines = tuple(step[0] for step in self.steps) + tuple(step[0] for step in self.last)
+        return tuple(self.arguments.items()), lines, self.length, self.outcome, self.value, tuple(self.yields)
+
+    def as_data(self):
+        """The call as it is written."""
+        names = ("number", "count", "arguments", "caller", "outcome", "value", "yields", "yielded")
+        steps = self.steps + list(self.last)
+        return dict({name: getattr(self, name) for name in names}, steps=steps, skipped=self.length - len(steps))
+
+
+def variables_of(frame):
+    """Names and values of a frame's variables; an object whose method runs is shown by its attributes."""
+    values = frame.f_locals
+    shown = 0
+    for name in list(values):
+        value = values.get(name)
+        if name.startswith(("__", "@", ".")) or isinstance(value, _DULL):
+            continue
+        if name == "self":
+            for attribute, inner in _attributes(value):
+                yield "self." + attribute, inner
+            if not _attributes(value) or isinstance(value, (list, dict, set, tuple, str, int)):
+                yield name, value
+        else:
+            yield name, value
+        shown += 1
+        if shown == VARIABLES:
+            return
+
+
+def _attributes(value):
+    try:
+        items = [(name, inner) for name, inner in object.__getattribute__(value, "__dict__").items()]
+    except BaseException:  # it has none, or its own code raises
+        return []
+    return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
+
+
+def describe(value):
+    """The value, shortened; with its length where that does not show."""
+    try:
+        text = short_repr(value)
+        size = len(value) if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) else 0
+    except BaseException as error:  # the value's own code may raise anything
+        return "<unprintable {}: {}>".format(type(value).__name__, type(error).__name__)
+    limit = 190 if isinstance(value, (str, bytes)) else 12
+    return "{} (len {})".format(text, size) if size > limit else text
+
+
+def describe_error(error):
+    """Class and message of an exception."""
+    try:
+        return describe_exception(type(error), error)
+    except BaseException:  # the exception's own code may raise anything
+        return type(error).__name__
