@@ -204,15 +204,15 @@ class LocalEnvironment:
 
     def snapshot(self) -> str | None:
         """Keeps the environment; None where tools may hold what a snapshot does not bring back whole."""
-        return None if self._inner.toolbox.stateful else self._inner.snapshot()
+        name = self._inner.snapshot()
+        return name if self._inner.is_whole(name) else None
 
     def restore(self, snapshot: str) -> None:
         """Puts the environment back. Tools that have no snapshots were not used before: they begin anew."""
         self._inner.restore(snapshot)
         toolbox = self._inner.toolbox
-        if toolbox.stateful:
+        if toolbox.others_used:
             toolbox.restart_others(self._inner.workspace)
-        toolbox.stateful = False
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""

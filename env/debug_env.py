@@ -172,6 +172,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._kept[name] = _Kept(files, tools, self._calls, elapsed_s, self.stop, self.context_pack)
         return name
 
+    def is_whole(self, snapshot: str) -> bool:
+        """Whether `restore` brings back from this snapshot all that the tools held. Ask before the next step."""
+        return self.toolbox.is_whole(self._kept[snapshot].tools)
+
     def restore(self, snapshot: str) -> None:
         """Goes back to a snapshot of this episode, as a search over repairs does.
 

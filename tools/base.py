@@ -70,8 +70,6 @@ class BaseTool:
     decision: Decision = Decision.SEEK
     instructions: str = ""
     """What a prompt should say about the tool beyond its description."""
-    stateful: bool = False
-    """Whether a call may leave something behind that `snapshot` cannot keep whole, such as a running program."""
 
     run: Callable[..., str | Observation]
 
@@ -115,6 +113,10 @@ class BaseTool:
 
     def restore(self, state: Any, workspace: Workspace) -> None:
         """Goes back to a snapshot of this episode. The files have gone back already, and `on_edit` was told."""
+
+    def is_whole(self, state: Any) -> bool:
+        """Whether `restore` brings back from this snapshot all that the tool held."""
+        return True
 
     def close(self) -> None:
         """Ends what the tool started. Idempotent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -56,6 +57,14 @@ printf as `%` and its code. A long command comes in a file, since a shell reads 
 and exported variables are kept in files for the shell that comes after this one."""
 
 
+class _Moment(NamedTuple):
+    """A shell as it was: after how many calls, and the files that it keeps for the one after it."""
+
+    calls: int
+    kept: dict[str, bytes | None]
+    whole: bool
+
+
 class Bash(BaseTool):
     """Runs commands in one shell, whose working folder, variables and background jobs last from call to call.
 
@@ -64,7 +73,6 @@ class Bash(BaseTool):
     """
 
     name = "bash"
-    stateful = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,23 +119,27 @@ class Bash(BaseTool):
 
     def snapshot(self, workspace: Workspace) -> object:
         """The working folder and the exported variables, and at which call."""
-        return self._calls, {name: self._kept(workspace, name) for name in _KEPT}
+        kept = {name: self._kept(workspace, name) for name in _KEPT}
+        return _Moment(self._calls, kept, whole=self._session is None)
 
-    def restore(self, state: tuple[int, dict[str, bytes | None]], workspace: Workspace) -> None:
+    def restore(self, state: _Moment, workspace: Workspace) -> None:
         """Has the next call begin in a new shell with that folder and these variables; the same one where it has run
         nothing since.
         """
-        calls, kept = state
-        if calls == self._calls:
+        if state.calls == self._calls:
             return
         self.close()
         self._calls += 1
-        for name, data in kept.items():
+        for name, data in state.kept.items():
             path = f"{_folder(workspace)}/{name}"
             if data is not None:
                 workspace.sandbox.write_file(path, data, inside=False)
             elif self._kept(workspace, name) is not None:
                 workspace.sandbox.remove_file(path, inside=False)
+
+    def is_whole(self, state: _Moment) -> bool:
+        """Whether no shell was open: its background jobs, and variables that are not exported, are lost."""
+        return state.whole
 
     def _kept(self, workspace: Workspace, name: str) -> bytes | None:
         """A file that the shell keeps for the one after it; None where it has run nothing yet."""

@@ -27,6 +27,7 @@ class _Moment:
     notes: tuple[str, ...]
     session: DebugSession | None
     held: str
+    whole: bool
 
 
 class Debug(BaseTool):
@@ -37,7 +38,6 @@ class Debug(BaseTool):
     """
 
     name = "pdb"
-    stateful = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,8 @@ class Debug(BaseTool):
         if session is not None and session not in self._held:
             self._held.append(session)
         items = tuple(dict(item) for item in self._table.items)
-        return _Moment(items, dict(self._texts), tuple(self._notes), session, held)
+        whole = session is self._session
+        return _Moment(items, dict(self._texts), tuple(self._notes), session, held, whole)
 
     def restore(self, state: _Moment, workspace: Workspace) -> None:
         """Goes back, to the paused program too."""
@@ -162,6 +163,10 @@ class Debug(BaseTool):
                 self._held.remove(self._session)
                 self._end()
                 self._notes.append("restarted: the paused program could not be kept")
+
+    def is_whole(self, state: _Moment) -> bool:
+        """Whether no program was paused, or it could be kept."""
+        return state.whole
 
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets everything."""

@@ -37,8 +37,8 @@ class Toolbox:
         if len(self.tools) != len(tools):
             raise ValueError("two tools of one toolbox have the same name")
         self.text_limit = text_limit
-        self.stateful = False
-        """Whether tools may hold something that a snapshot does not bring back."""
+        self.others_used = False
+        """Whether a tool without snapshots was called: who brings one of another kind has not said what it keeps."""
         self.history: list[Observation] = []
         for tool in self._base_tools():
             tool.attach(self)
@@ -65,8 +65,7 @@ class Toolbox:
         edits_before = len(workspace.edits)
         try:
             tool = self._find(call)
-            # Who brings a tool of another kind has not said what it keeps.
-            self.stateful |= tool.stateful if isinstance(tool, BaseTool) else True
+            self.others_used |= not isinstance(tool, BaseTool)
             observation = tool.call(call.arguments, workspace)
         except ToolFailure as failure:
             observation = _failed(call.name, failure)
@@ -107,7 +106,7 @@ class Toolbox:
         Raises:
             ConfigError: a server does not start, or has a tool whose name is taken.
         """
-        self.stateful = False
+        self.others_used = False
         self.tools = {tool.name: tool for tool in self._own}
         self.history = []
         for server in self._servers:
@@ -138,8 +137,14 @@ class Toolbox:
             if tool.name in states:
                 tool.restore(states[tool.name], workspace)
 
+    def is_whole(self, states: Mapping[str, object]) -> bool:
+        """Whether `restore` brings back from this snapshot all that the tools held. No tool was called since."""
+        known = {tool.name: tool for tool in self._base_tools()}
+        return not self.others_used and all(known[name].is_whole(state) for name, state in states.items())
+
     def restart_others(self, workspace: Workspace) -> None:
         """Begins anew with the tools that have no snapshots, and with the servers. Raises as `on_reset`."""
+        self.others_used = False
         for server in self._servers:
             server.start(workspace)
         for tool in self.tools.values():

@@ -117,6 +117,28 @@ def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tm
         environment.close()
 
 
+def test_a_paused_debugger_goes_along_with_a_snapshot(tmp_path: Path) -> None:
+    task, _ = make_task(tmp_path / "repo", 0)
+    env = DebugEnv(task, tools=["pdb", "report"], sandbox=SandboxConfig(kind="local", unsafe=True))
+    environment = LocalEnvironment(env)
+
+    def pdb(command: str) -> str:
+        return environment.step(ToolCall(id="1", name="pdb", arguments={"command": command})).observation.text
+
+    try:
+        environment.reset(0)
+        pdb("b shop.py:7\nc\n!total = 40")
+        before = environment.snapshot()
+        assert before is not None
+        assert "program ended" in pdb("cl\nc\nc")
+        environment.restore(before)
+        assert pdb("p total") == "total = 40"
+        pdb("!import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()")
+        assert environment.snapshot() is None, "a program with threads cannot be kept"
+    finally:
+        environment.close()
+
+
 def test_reports_are_compared_with_the_gold_patch(config: Make) -> None:
     policy = {"kind": "custom", "path": "branching_policies:Reporter"}
     made = config(1, policy=policy, agent={"kind": "seeker"}, branch={"at": "report", "width": 8})
