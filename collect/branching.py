@@ -23,8 +23,8 @@ class OpenTree:
     """Where the episodes of one tree begin: in a fresh sandbox, or in the one of the episode before.
 
     A branch goes on from a snapshot of its parent where there is one. Where there is none, since the process that made
-    it was killed or since it could not hold everything, the parent's turns up to the branch are carried out again in a fresh
-    sandbox, and must be answered as they were.
+    it was killed or since it could not hold everything, the parent's turns up to the branch are carried out again in a
+    fresh sandbox, and must be answered as they were.
 
     Args:
         config: which decisions branch; None: none does, and every episode begins anew.
