@@ -23,9 +23,9 @@ examples:
   gumshoe harvest --status --out tasks/real
   gumshoe harvest --rebuild tasks/real                         the environments of a set from another machine
 
-Stages: get, environment, baseline, bugs, check. The same command again goes on where the last one stopped. Packages
-are downloaded and unpacked on this machine; their code runs in sandboxes only, and has network only while their
-environment is built. Exit code 1: no package gave a set.
+Stages: get, environment, baseline, bugs, check, difficulty. The same command again goes on where the last one stopped.
+Packages are downloaded and unpacked on this machine; their code runs in sandboxes only, and has network only while
+their environment is built. Exit code 1: no package gave a set.
 """
 
 

@@ -75,6 +75,9 @@ class HarvestConfig(Config):
     heldout_packages: float = Field(default=0.25, ge=0, lt=1, description="share of packages kept out of training")
     heldout_bugs: float = Field(default=0.2, ge=0, lt=1, description="share of bugs kept out, by mutated function")
     heldout_by: Literal["function", "bug"] = Field(default="function", description="what is kept out together")
+    difficulty: bool = Field(
+        default=True, description="measure how hard each bug is to find, and tag the tasks with it"
+    )
     workers: int = Field(default=1, ge=1, description="packages processed in parallel")
     build: BuildConfig = Field(default=BuildConfig(), description="the environment stage")
     baseline: BaselineConfig = Field(default=BaselineConfig(), description="the baseline stage")

@@ -17,6 +17,7 @@ from gumshoe.env.harvest.baseline import Baseline, find_baseline
 from gumshoe.env.harvest.bugs import harvest_bugs
 from gumshoe.env.harvest.checking import check_package
 from gumshoe.env.harvest.config import HarvestConfig
+from gumshoe.env.harvest.difficulty import rate_package
 from gumshoe.env.harvest.environment import Built, build_environment
 from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.lock import Lock
@@ -27,10 +28,9 @@ from gumshoe.env.synth.verify import UnfitTests
 from gumshoe.errors import TaskError
 from gumshoe.storage import write_atomic
 
-__all__ = ["REPORT", "STAGES", "PackageReport", "harvest_package", "read_report"]
+__all__ = ["REPORT", "PackageReport", "harvest_package", "read_report"]
 
 REPORT = "report.json"
-STAGES = ("get", "environment", "baseline", "bugs", "check")
 # How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
 FLAKY_ROUNDS = 4
 # A task's command may take so many times what the clean suite takes, and no less than this.
@@ -114,6 +114,9 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
         report.verified, report.rejected = check_package(folder, sandbox_of(config), say)
         if not report.verified:
             raise TaskError(f"none of its {made['kept']} bugs passes the check: {_first(report.rejected)}")
+    if config.difficulty:
+        with _Stage("difficulty", report, note) as say:
+            rate_package(folder, sandbox_of(config), say)
 
 
 class _Stage:

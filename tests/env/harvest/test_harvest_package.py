@@ -238,6 +238,7 @@ def test_the_set_passes_its_check_and_doctests_may_name_the_module_to_repair(
 ) -> None:
     pairs = load_tasks(str(harvested[0]))
     assert len(pairs) >= 4
+    assert all({"failing_tests", "traceback", "suspect"} <= set(task.tags) for task, _ in pairs)
     doctests = [pair for pair in pairs if any("cart.Cart" in test for test in pair[1].fail_to_pass)]
     assert doctests
     for task, oracle in [*doctests[:1], pairs[0]]:

@@ -1,0 +1,131 @@
+"""The difficulty stage: how hard each bug is to find, as facts to group by and to draw sets from.
+
+A task gets these tags; a fact that cannot be measured is left out:
+
+    failing_tests   how many tests fail
+    distance        calls between the frame that failed and the nearest changed function, as `suspects` counts them
+    module          `same` or `other`: whether a test fails in the file that is changed
+    named           `yes` or `no`: whether a failure's message names a changed function or its file
+    suspect         what `suspects` says of the changed function: `first`, `tied` with others for the first place,
+                    `below` them, or `none` where it is not in the list
+    traceback       `right` or `wrong`: whether a failing test's innermost frame in the project is in a changed function
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.harvest.journal import Journal
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.tasks.taskset import load_taskset, write_taskset
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import TestRun
+from gumshoe.records import Oracle, Task, TestOutcome
+from gumshoe.storage import read_records
+from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.tools.spans import Span, spans
+from gumshoe.tools.suspects import Suspects
+
+__all__ = ["difficulty_of", "rate_package"]
+
+JOURNAL = "difficulty.jsonl"
+
+Culprits = Sequence[tuple[str, Span]]
+"""The changed functions: path and span."""
+
+
+def rate_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]) -> None:
+    """Measures the tasks of the set in `folder` and writes the tags. Raises SandboxError."""
+    pairs = load_taskset(folder)
+    with Journal(folder / JOURNAL) as journal:
+        for number, (task, oracle) in enumerate(pairs, 1):
+            say(f"{number} of {len(pairs)}")
+            journal.get(task.hash, lambda task=task, oracle=oracle: difficulty_of(task, oracle, config))
+        rated = {task.id: journal.known[task.hash] for task, _ in pairs}
+    stored = {task.id: task for task in read_records(folder / "tasks.jsonl", Task)}
+    write_taskset(folder, [(_tagged(stored[task.id], rated[task.id]), oracle) for task, oracle in pairs])
+
+
+def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str, str]:
+    """The tags of one task, measured in a sandbox of its own. Raises SandboxError."""
+    with open_sandbox(task, config, trusted=True) as sandbox:
+        workspace = Workspace(task, sandbox)
+        run = workspace.run_tests()
+        culprits = _culprits(workspace, oracle)
+        try:
+            ranked: Sequence[Mapping[str, Any]] = Suspects().call({}, workspace).data["suspects"]  # pyright: ignore[reportAssignmentType]
+        except ToolFailure:
+            ranked = ()
+    found = {"failing_tests": str(len(_failed(run)))}
+    if culprits:
+        found |= _of_failures(_failed(run), culprits) | _of_suspects(ranked, culprits)
+    return found
+
+
+def _tagged(task: Task, tags: Mapping[str, str]) -> Task:
+    return task.model_copy(update={"tags": {**task.tags, **tags}})
+
+
+def _culprits(workspace: Workspace, oracle: Oracle) -> Culprits:
+    return [
+        (path, span)
+        for path, lines in gold_lines(oracle.gold_patch).items()
+        for span in _around(_read(workspace, path), lines)
+    ]
+
+
+def _around(source: str, lines: set[int]) -> Iterator[Span]:
+    """The innermost functions around lines, each once."""
+    functions = [span for span in spans(source) or () if not span.is_class]
+    innermost = (next((s for s in reversed(functions) if s.start <= line <= s.end), None) for line in sorted(lines))
+    yield from dict.fromkeys(span for span in innermost if span is not None)
+
+
+def _read(workspace: Workspace, path: str) -> str:
+    try:
+        return workspace.read_text(path)
+    except ToolFailure:
+        return ""
+
+
+def _failed(run: TestRun) -> list[TestOutcome]:
+    return [outcome for outcome in run.outcomes if outcome.outcome in {"failed", "error"}]
+
+
+def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str, str]:
+    """What messages and tracebacks of failing tests say of the culprits."""
+    if not failed:
+        return {}
+    # A test's own frame is where the failure is seen, not a place that could be changed.
+    frames = [[frame for frame in outcome.frames if not holds_tests(frame.path)] for outcome in failed]
+    innermost = [below[-1] for below in frames if below]
+    paths = {path for path, _ in culprits}
+    right = any(
+        frame.path == path and span.start <= frame.line <= span.end for frame in innermost for path, span in culprits
+    )
+    words = {span.name.rpartition(".")[2] for _, span in culprits} | {posixpath.basename(path) for path in paths}
+    pattern = re.compile("|".join(rf"(?<![\w.]){re.escape(word)}(?!\w)" for word in sorted(words)))
+    return {
+        "module": "same" if any(frame.path in paths for frame in innermost) else "other",
+        "named": "yes" if any(pattern.search(outcome.message) for outcome in failed) else "no",
+        "traceback": "right" if right else "wrong",
+    }
+
+
+def _of_suspects(ranked: Sequence[Mapping[str, Any]], culprits: Culprits) -> dict[str, str]:
+    """Where the culprits stand among the suspects."""
+    places = {(path, span.start) for path, span in culprits}
+    found = [suspect for suspect in ranked if (suspect["path"], suspect["start"]) in places]
+    if not found:
+        return {"suspect": "none"} if ranked else {}
+    top = [suspect for suspect in ranked if suspect["score"] == ranked[0]["score"]]
+    place = "below" if found[0] not in top else "first" if len(top) == 1 else "tied"
+    away = [suspect["distance"] for suspect in found if suspect["distance"] is not None]
+    return {"suspect": place, **({"distance": str(min(away))} if away else {})}
