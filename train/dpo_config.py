@@ -22,7 +22,9 @@ class DpoConfig(Config):
     train_split: str = Field("train", description="split that is trained on")
     eval_split: str | None = Field(None, description="split for evaluation, never trained on; null: none")
     limit: PositiveInt | None = Field(None, description="maximum number of pairs, taken from the first on; null: all")
-    model: str = Field(description="model to start from: a folder, such as one that was fine-tuned, or a hub id")
+    model: str = Field(
+        description="model to start from: a folder, such as one that was fine-tuned, a hub id, or a .gguf file"
+    )
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
     chat_template: str | None = Field(
         None, description="template instead of the model's own: hermes, which is bundled, or a file; it is saved along"

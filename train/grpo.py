@@ -14,10 +14,10 @@ from gumshoe.train.arguments import on_accelerator, trackers
 from gumshoe.train.card import RewardOutcome, render_reward_card
 from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
-from gumshoe.train.model import load_tokenizer
 from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
 from gumshoe.train.run_folder import TrainingFolder
-from gumshoe.train.template import training_template
+from gumshoe.train.starting_point import local_model, starting_tokenizer
+from gumshoe.train.template import check_tools, training_template
 
 if TYPE_CHECKING:
     from trl.trainer.grpo_config import GRPOConfig
@@ -64,8 +64,10 @@ def _trainer(config: GrpoConfig, folder: TrainingFolder, arena: Arena) -> LiveTr
     from gumshoe.train.model import load_weights
     from gumshoe.train.rollouts import LiveTrainer, score_functions
 
-    model = load_weights(config.model, config.revision)
-    tokenizer = load_tokenizer(config.model, config.revision)
+    tokenizer = starting_tokenizer(config)
+    if isinstance(tokenizer.chat_template, str):
+        check_tools(tokenizer, tokenizer.chat_template)
+    model = load_weights(local_model(config.model), config.revision)
     weights = config.episodes.weights
     rows = [{"prompt": arena.opening(task), "task": task} for task in arena.tasks]
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
@@ -146,6 +148,6 @@ def _save(config: GrpoConfig, folder: TrainingFolder, trainer: LiveTrainer, outc
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with put_in_place(folder.model) as fresh:
         # As it was: TRL may have changed its own.
-        tokenizer = load_tokenizer(config.model, config.revision)
+        tokenizer = starting_tokenizer(config)
         write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
         (fresh / "README.md").write_text(render_reward_card(config, outcome), encoding="utf-8")

@@ -17,8 +17,13 @@ class GrpoConfig(Config):
 
     out: str = Field(description="run folder; the model goes into its folder model/")
     method: Literal["grpo"] = Field("grpo", description="identifies this kind of config")
-    model: str = Field(description="model to start from: a folder, such as one that was fine-tuned, or a hub id")
+    model: str = Field(
+        description="model to start from: a folder, such as one that was fine-tuned, a hub id, or a .gguf file"
+    )
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
+    chat_template: str | None = Field(
+        None, description="template instead of the model's own: hermes, which is bundled, or a file; it is saved along"
+    )
     episodes: LiveSection = Field(description="how episodes are run and rewarded")
     group: int = Field(8, ge=2, description="episodes of one task that are compared with each other")
     tasks_a_step: PositiveInt = Field(1, description="tasks of one optimizer step, each with a group of episodes")

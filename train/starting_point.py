@@ -9,19 +9,29 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations
 from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.gguf import is_gguf, unpack
+from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.render import Renderer
 from gumshoe.train.template import check_tools, read_template, training_template
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from transformers import PreTrainedTokenizerBase
 
-__all__ = ["local_model", "open_renderer"]
+__all__ = ["local_model", "open_renderer", "starting_tokenizer"]
 
 
 def local_model(model: str) -> str:
     """The folder or hub id that transformers loads `model` from; a `.gguf` file is unpacked. Raises ConfigError."""
     return str(unpack(Path(model).expanduser())) if is_gguf(model) else model
+
+
+def starting_tokenizer(config: TrainConfig | DpoConfig | GrpoConfig) -> PreTrainedTokenizerBase:
+    """The tokenizer of the config's model, with the config's chat template or the model's own. Raises ConfigError."""
+    tokenizer = load_tokenizer(local_model(config.model), config.revision)
+    if config.chat_template is not None:
+        tokenizer.chat_template = read_template(config.chat_template)
+    return tokenizer
 
 
 def open_renderer(config: TrainConfig | DpoConfig, rows: Dataset) -> Renderer:
@@ -30,9 +40,7 @@ def open_renderer(config: TrainConfig | DpoConfig, rows: Dataset) -> Renderer:
     Raises:
         ConfigError: the model or the template cannot be read, or the rows have tools and the template leaves them out.
     """
-    tokenizer = load_tokenizer(local_model(config.model), config.revision)
-    if config.chat_template is not None:
-        tokenizer.chat_template = read_template(config.chat_template)
+    tokenizer = starting_tokenizer(config)
     own = tokenizer.chat_template
     if isinstance(own, str) and any(row.get("tools") for row in conversations(rows.select(range(min(1, len(rows)))))):
         check_tools(tokenizer, own)

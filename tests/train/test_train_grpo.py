@@ -18,6 +18,7 @@ from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.train.grpo import train_grpo
 from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.template import read_template
 
 HERE = "test_train_grpo:make_arena"
 
@@ -128,6 +129,20 @@ def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> 
     assert "1 x line_f1, 0.5 x format" in card
     assert (tmp_path / "run" / "reward.svg").is_file()
     assert train_grpo(config(caller, tmp_path / "run"), arena).outcome is None
+
+
+def test_a_template_is_used_and_saved_and_one_without_tools_is_refused(caller: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    hermes = config(caller, tmp_path / "run", chat_template="hermes", max_steps=1)
+    saved = AutoTokenizer.from_pretrained(train_grpo(hermes, CountedArena({})).model).chat_template
+    assert saved == read_template("hermes")
+    plain = tmp_path / "plain.jinja"
+    plain.write_text("{% for message in messages %}{{ message['content'] }}{% endfor %}")
+    arena = CountedArena({})
+    with pytest.raises(ConfigError, match="chat_template: hermes"):
+        train_grpo(config(caller, tmp_path / "refused", chat_template=str(plain)), arena)
+    assert not arena.made
 
 
 def test_a_sandbox_that_breaks_stops_the_run(caller: Path, tmp_path: Path) -> None:
