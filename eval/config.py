@@ -231,6 +231,9 @@ class EvalConfig(Config):
     flaky_runs: int = Field(
         default=0, ge=0, description="runs of the gold patch; tasks that it does not fix every time are excluded"
     )
+    max_flaky: float = Field(
+        default=0.1, ge=0, le=1, description="share of the tasks that may be excluded so; with more, nothing is played"
+    )
     replay: bool = Field(
         default=False, description="replay each episode's steps in a fresh sandbox to check its findings"
     )

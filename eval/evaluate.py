@@ -132,18 +132,24 @@ def _make_folder(config: EvalConfig) -> Path:
 def _drop_flaky(
     config: EvalConfig, tasks: tuple[Pair, ...], control: Control, say: Say
 ) -> tuple[tuple[Pair, ...], tuple[FlakyTask, ...]]:
-    """The tasks that their gold patch fixes every time, and the others. Raises TaskError where none is left."""
+    """The tasks that their gold patch fixes every time, and the others. Raises TaskError where these are too many."""
     if not config.flaky_runs:
         return tasks, ()
     runs, path = config.flaky_runs, Path(config.out) / "gold.jsonl"
     say(f"gold patch of {len(tasks)} tasks, {runs} runs each")
-    passed = find_flaky(tasks, runs, config.sandbox, path, control, config.workers)
-    sound = tuple(pair for pair in tasks if pair[0].id not in passed)
+    flaky = find_flaky(tasks, runs, config.sandbox, path, control, config.workers)
+    for one in flaky:
+        say(f"left out: {one.task_id}, fixed by its gold patch in {one.passed} of {runs} runs ({one.why})")
+    names = {one.task_id for one in flaky}
+    sound = tuple(pair for pair in tasks if pair[0].id not in names)
     if not sound:
         raise TaskError(f"no task is fixed by its gold patch in each of {runs} runs: check the tasks")
-    for name, times in passed.items():
-        say(f"left out: {name}, fixed by its gold patch in {times} of {runs} runs")
-    return sound, tuple(FlakyTask(task_id=name, passed=times, runs=runs) for name, times in passed.items())
+    if len(flaky) > config.max_flaky * len(tasks):
+        raise TaskError(
+            f"{len(flaky)} of {len(tasks)} tasks are not fixed by their gold patch in each of {runs} runs, more than "
+            f"max_flaky: {config.max_flaky:g} allows; they are listed above. Check the tasks, or raise max_flaky"
+        )
+    return sound, flaky
 
 
 def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> dict[str, Packs]:

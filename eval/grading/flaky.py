@@ -8,6 +8,7 @@ from pathlib import Path
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.eval.results.records import FlakyTask
 from gumshoe.eval.work.cache import JsonlCache, digest
 from gumshoe.eval.work.parallel import run_parallel
 from gumshoe.records import Oracle, Task
@@ -22,8 +23,8 @@ def find_flaky(
     path: Path,
     control: Control,
     workers: int,
-) -> dict[str, int]:
-    """The tasks that the gold patch does not resolve in each of `runs` runs of the tests: by id, in how many it does.
+) -> tuple[FlakyTask, ...]:
+    """The tasks that the gold patch does not resolve in each of `runs` runs of the tests.
 
     What is known is kept in the file `path`. Raises SandboxError; TaskError where a gold patch does not apply.
     """
@@ -33,14 +34,18 @@ def find_flaky(
         return digest(task.hash, oracle.gold_patch, runs)
 
     def work(pair: tuple[Task, Oracle]) -> None:
-        memo.keep(key(*pair), {"task_id": pair[0].id, "passed": _gold_runs(*pair, runs, sandbox), "runs": runs})
+        passed, why = _gold_runs(*pair, runs, sandbox)
+        memo.keep(key(*pair), {"task_id": pair[0].id, "passed": passed, "runs": runs, "why": why})
 
     run_parallel([pair for pair in tasks if memo.get(key(*pair)) is None], work, workers=workers, control=control)
-    known = [(task.id, memo.get(key(task, oracle))) for task, oracle in tasks]
-    return {name: facts["passed"] for name, facts in known if facts is not None and facts["passed"] < runs}
+    known = [memo.get(key(task, oracle)) for task, oracle in tasks]
+    return tuple(FlakyTask.model_validate(facts) for facts in known if facts is not None and facts["passed"] < runs)
 
 
-def _gold_runs(task: Task, oracle: Oracle, runs: int, config: SandboxConfig) -> int:
-    """How many of so many runs of the gold patch resolve the task, each from the same files."""
+def _gold_runs(task: Task, oracle: Oracle, runs: int, config: SandboxConfig) -> tuple[int, str]:
+    """How many of so many runs of the gold patch resolve the task, each from the same files; and why the others do not,
+    as the first of them says.
+    """
     with Verifier(task, oracle, config, trusted=True) as verifier:
-        return sum(verifier.verify(oracle.gold_patch).resolved for _ in range(runs))
+        said = [verifier.verify(oracle.gold_patch).explanation for _ in range(runs)]
+    return said.count(""), next(filter(None, said), "")

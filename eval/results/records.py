@@ -94,6 +94,7 @@ class FlakyTask(Record):
     task_id: str
     passed: int = Field(ge=0, description="runs in which it did")
     runs: int = Field(ge=1)
+    why: str = Field(default="", description="why the first of the other runs did not")
 
 
 class Comparison(Record):

@@ -94,6 +94,7 @@ def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generato
             "limits": {"steps": 3, "tokens": 500},
             "sandbox": {"kind": "local", "unsafe": True, "env": {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}},
             "flaky_runs": 2,
+            "max_flaky": 0.4,
             "replay": True,
             "resamples": 200,
         }
@@ -165,10 +166,27 @@ def test_samples_give_pass_at_k(played: tuple[Path, list[str]]) -> None:
 
 def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: tuple[Path, list[str]]) -> None:
     out, _ = played
-    assert summary_of(out)["flaky"] == [{"task_id": "parts/2", "passed": 1, "runs": 2}]
+    (flaky,) = summary_of(out)["flaky"]
+    assert (flaky["task_id"], flaky["passed"], flaky["runs"]) == ("parts/2", 1, 2)
+    assert flaky["why"]
     rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert {row["task_id"] for row in rows} == {"parts/0", "parts/1"}
     assert summary_of(out)["tasks"]["all"] == 2
+
+
+def test_too_many_flaky_tasks_stop_the_evaluation_before_anything_is_played(
+    tmp_path: Path, played: tuple[Path, list[str]], models: Models, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = yaml.safe_load(Path(played[1][1]).read_text()) | {"out": str(tmp_path / "out"), "max_flaky": 0.1}
+    path = tmp_path / "eval.yaml"
+    path.write_text(yaml.safe_dump(config))
+    asked = len(models.asked)
+    assert main(["eval", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "left out: parts/2, fixed by its gold patch in 0 of 2 runs (failing: test_luck.py::test_luck)" in said
+    assert "1 of 3 tasks are not fixed by their gold patch in each of 2 runs, more than max_flaky: 0.1 allows" in said
+    assert len(models.asked) == asked
+    assert not (tmp_path / "out" / "results.jsonl").exists()
 
 
 def test_the_same_command_asks_nobody_again(played: tuple[Path, list[str]], models: Models) -> None:

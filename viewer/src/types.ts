@@ -336,7 +336,7 @@ export interface Evaluation {
     tasks: Record<string, number>
     arms: Arm[]
     comparisons: Comparison[]
-    flaky: { task_id: string; passed: number; runs: number }[]
+    flaky: { task_id: string; passed: number; runs: number; why?: string }[]
     solver: string
     baseline: string
     losses: { label: string; points: [number, number][] }[]

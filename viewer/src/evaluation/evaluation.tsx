@@ -59,7 +59,7 @@ function Figures({ evaluation, summary, address }: { evaluation: Evaluation; sum
         {summary.flaky?.length > 0 && (
           <p class="note">
             Left out of every arm, because their gold patch does not always fix them:{' '}
-            {summary.flaky.map((one) => `${one.task_id} (${one.passed} of ${one.runs} runs)`).join(', ')}.
+            {summary.flaky.map(flakyTask).join(', ')}.
           </p>
         )}
         <p>
@@ -127,4 +127,8 @@ function Figures({ evaluation, summary, address }: { evaluation: Evaluation; sum
 
 function known(wanted: string | null, names: string[]): string {
   return wanted !== null && names.includes(wanted) ? wanted : (names[0] ?? '')
+}
+
+function flakyTask(one: Summary['flaky'][number]): string {
+  return `${one.task_id} (${one.passed} of ${one.runs} runs${one.why ? `: ${one.why}` : ''})`
 }
