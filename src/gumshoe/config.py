@@ -43,6 +43,7 @@ BUNDLED = Path(__file__).parent / "configs"
 
 MAX_YAML_BYTES = 1 << 20
 MAX_YAML_VALUES = 100_000
+MAX_YAML_DEPTH = 100
 
 
 class Config(BaseModel):
@@ -102,17 +103,30 @@ def parse_yaml(text: str) -> Any:
     Aliases count as often as they are used, so that a short text cannot stand for a huge value.
     """
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return None
         if _size(node, {}) > MAX_YAML_VALUES:
             raise ValueError(f"it has more than {MAX_YAML_VALUES} values, counting aliases")
         return loader.construct_document(node)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise ValueError(" ".join(str(error).split())) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses deep nesting before it costs anything: PyYAML's time grows with the square of the depth."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next node. Raises ValueError where it lies too deep."""
+        self._depth += 1
+        if self._depth > MAX_YAML_DEPTH:
+            raise ValueError(f"it is nested too deeply: more than {MAX_YAML_DEPTH} levels")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def apply_overrides(data: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
