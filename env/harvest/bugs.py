@@ -11,6 +11,7 @@ from gumshoe.env.harvest.config import HarvestConfig
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Result, make_bugs
+from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.projects import Project, copy_into_taskset
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.tasks.content import digest_of
@@ -43,7 +44,8 @@ def harvest_bugs(
     copy_into_taskset(stored, folder)
     shipped = Project(name, folder / stored.stored, stored.stored, suite)
     wanted = _synth_config(shipped, baseline, config)
-    key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, wanted.model_dump(exclude={"out"}))
+    options = wanted.model_dump(exclude={"out"})
+    key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, options, sorted(OPERATORS))
 
     def make(kept: Path) -> dict[str, object]:
         def progress(project: str, judged: int, kept: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import libcst as cst
 
-__all__ = ["like", "negated", "parenthesized", "pick_name", "shifted", "without_statement"]
+__all__ = ["like", "negated", "parenthesized", "pick_name", "shifted", "unwrapped", "without_statement"]
 
 ExpressionT = TypeVar("ExpressionT", bound=cst.BaseExpression)
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
@@ -72,6 +72,20 @@ def without_statement(block: cst.IndentedBlock, statement: cst.CSTNode) -> cst.I
     """`block` without one of its statements; `pass` stands in for the only one."""
     body: list[cst.CSTNode] = [item for item in block.body if item is not statement]
     return block.with_changes(body=body or [cst.SimpleStatementLine([cst.Pass()])])
+
+
+def unwrapped(block: cst.IndentedBlock, statement: cst.CSTNode, *bodies: cst.BaseSuite) -> cst.IndentedBlock:
+    """`block` with what stands in `bodies` in place of the compound statement around them."""
+    inner = [line for body in bodies for line in _statements(body)]
+    body = [line for item in block.body for line in (inner if item is statement else (item,))]
+    return block.with_changes(body=body)
+
+
+def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
+    if isinstance(body, cst.SimpleStatementSuite):
+        yield cst.SimpleStatementLine(body.body)
+    elif isinstance(body, cst.IndentedBlock):
+        yield from body.body
 
 
 def like(kind: Callable[..., NodeT], old: Any) -> NodeT:

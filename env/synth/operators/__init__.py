@@ -17,6 +17,7 @@ from gumshoe.env.synth.operators.missing import (
 from gumshoe.env.synth.operators.multi_site import MULTI_SITE
 from gumshoe.env.synth.operators.names import WRONG_ATTRIBUTE, WRONG_CALL, WRONG_VARIABLE
 from gumshoe.env.synth.operators.numbers import OFF_BY_ONE, RANGE_BOUNDS
+from gumshoe.env.synth.operators.omissions import MISSING_GUARD, MISSING_HANDLER, MISSING_NORMALIZATION
 from gumshoe.env.synth.operators.state import MUTABLE_DEFAULT, SHARED_STATE, STALE_CACHE
 from gumshoe.env.synth.operators.swaps import SWAPPED_ARGUMENTS, SWAPPED_RESULT
 
@@ -35,6 +36,9 @@ OPERATORS: dict[str, Operator] = {
         INVERTED_CONDITION,
         LOOP_CONTROL,
         MISSING_BRANCH,
+        MISSING_GUARD,
+        MISSING_HANDLER,
+        MISSING_NORMALIZATION,
         MISSING_RETURN,
         MULTI_SITE,
         MUTABLE_DEFAULT,

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from gumshoe.env.synth.build import without_statement
+from gumshoe.env.synth.build import unwrapped, without_statement
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
+from gumshoe.env.synth.operators.omissions import is_default, is_guard
 from gumshoe.env.synth.source import Source
 
 __all__ = [
@@ -38,22 +39,23 @@ def _acts(statement: cst.BaseSmallStatement) -> bool:
 DROPPED_STATEMENT = Operator("dropped_statement", "a statement is missing", (cst.SimpleStatementLine,), _statement)
 
 
-def _branch(node: cst.If | cst.Try, source: Source) -> Iterator[Mutation]:
-    if isinstance(node, cst.Try):
-        if len(node.handlers) > 1:
-            for dropped in node.handlers:
-                yield replace(node, node.with_changes(handlers=[item for item in node.handlers if item is not dropped]))
-        return
+def _branch(node: cst.If, source: Source) -> Iterator[Mutation]:
     if isinstance(node.orelse, cst.Else):
         yield replace(node, node.with_changes(orelse=None))
     elif isinstance(node.orelse, cst.If):
         yield replace(node, node.with_changes(orelse=node.orelse.orelse))
     block = source.parent(node)
-    if node.orelse is None and isinstance(block, cst.IndentedBlock) and source.function(node) is not None:
+    if not isinstance(block, cst.IndentedBlock) or source.function(node) is None:
+        return
+    if isinstance(node.orelse, cst.If):
+        yield replace(node, node.orelse.with_changes(leading_lines=node.leading_lines))
+    elif node.orelse is not None:
+        yield replace(block, unwrapped(block, node, node.orelse.body))
+    elif not is_guard(node) and not is_default(node):
         yield replace(block, without_statement(block, node))
 
 
-MISSING_BRANCH = Operator("missing_branch", "a case is not handled", (cst.If, cst.Try), _branch)
+MISSING_BRANCH = Operator("missing_branch", "a case is not handled", (cst.If,), _branch)
 
 
 def _return(node: cst.Return, source: Source) -> Iterator[Mutation]:

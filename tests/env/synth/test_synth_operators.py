@@ -51,6 +51,7 @@ class Store( object ):
         return item
 
     def record(self, name, kind):
+        name = name.strip()
         entry = {"name": name, "kind": kind}
         self.items.append(entry)
         self._cache.clear()
@@ -173,9 +174,43 @@ def test_the_casebook_is_mutated_without_a_hitch(seed: int, name: str) -> None:
             "if a:\n    b()\nelif c:\n    d()\nelse:\n    e()\n",
             "if a:\n    b()\nelse:\n    e()\n",
         ),
-        ("missing_branch", "def f(a):\n    if a:\n        return 1\n    return 2\n", "def f(a):\n    return 2\n"),
+        ("missing_branch", "def f(a):\n    if a:\n        g()\n    return 2\n", "def f(a):\n    return 2\n"),
         (
             "missing_branch",
+            "def f(a):\n    if a:\n        b()\n    elif c:\n        d()\n",
+            "def f(a):\n    if c:\n        d()\n",
+        ),
+        (
+            "missing_branch",
+            "def f(a):\n    if a:\n        b()\n    else:\n        # why\n        d()\n    e()\n",
+            "def f(a):\n    # why\n    d()\n    e()\n",
+        ),
+        ("missing_guard", "def f(a):\n    if a:\n        return 1\n    return 2\n", "def f(a):\n    return 2\n"),
+        ("missing_guard", "def f(a):\n    if a: raise E\n    b()\n", "def f(a):\n    b()\n"),
+        (
+            "missing_handler",
+            "def f():\n    try:\n        a()\n    except KeyError:\n        b()\n    else:\n        c()\n",
+            "def f():\n    a()\n    c()\n",
+        ),
+        (
+            "missing_handler",
+            "try:\n    a()\nexcept KeyError:\n    b()\nfinally:\n    c()\n",
+            "try:\n    a()\nfinally:\n    c()\n",
+        ),
+        ("missing_handler", "def f():\n    with suppress(E):\n        a()\n", "def f():\n    a()\n"),
+        ("missing_handler", "def f():\n    try: a()\n    except E: pass\n", "def f():\n    a()\n"),
+        ("missing_normalization", "def f(s):\n    s = s.strip().lower()\n    g(s)\n", "def f(s):\n    g(s)\n"),
+        ("missing_normalization", "def f(s):\n    s = s or 1\n    g(s)\n", "def f(s):\n    g(s)\n"),
+        ("missing_normalization", "def f(s):\n    s = max(s, 0)\n    g(s)\n", "def f(s):\n    g(s)\n"),
+        (
+            "missing_normalization",
+            "def f(s):\n    if s is None:\n        s = []\n    g(s)\n",
+            "def f(s):\n    g(s)\n",
+        ),
+        ("missing_normalization", "x = a.strip('/').split()\n", "x = a.split()\n"),
+        ("missing_normalization", "x = abs(a - b) * 2\n", "x = (a - b) * 2\n"),
+        (
+            "missing_handler",
             "try:\n    a()\nexcept KeyError:\n    b()\nexcept ValueError:\n    c()\n",
             "try:\n    a()\nexcept ValueError:\n    c()\n",
         ),
@@ -254,6 +289,12 @@ def test_an_operator_makes_its_mistake(operator: str, before: str, after: str) -
         ("dropped_argument", "f(*a)\ng(b)\n"),
         ("dropped_statement", "def f():\n    x = 1\n    return x\n"),
         ("dropped_statement", "x.add(1)\n"),
+        ("missing_branch", "def f(a):\n    if a:\n        return 1\n    return 2\n"),
+        ("missing_guard", "def f(a):\n    if a:\n        return 1\n    else:\n        return 2\n"),
+        ("missing_guard", "if a:\n    raise E\n"),
+        ("missing_handler", "def f():\n    with open(x):\n        a()\n"),
+        ("missing_handler", "try:\n    import a\nexcept ImportError:\n    a = None\n"),
+        ("missing_normalization", "def f(s):\n    t = s or 1\n    s = t + 1\n    return s\n"),
         ("missing_return", "def f():\n    return None\n"),
         ("mutable_default", "def f(a=None):\n    b = a\n"),
         ("off_by_one", "def f(a: 'x[1]' = 2): ...\n"),
