@@ -49,6 +49,7 @@ class Reporter(Outcomes):
         self._changed = changed
         self._ends = ends
         self._returned = set()
+        self._running = None
         self._codes = {}
         self._definitions = Definitions(changed)
         self._watch = watch
@@ -100,7 +101,11 @@ class Reporter(Outcomes):
         self._check_code(item)
 
         def runtest():
-            value = run()
+            self._running = item.nodeid
+            try:
+                value = run()
+            finally:
+                self._running = None
             returned.add(item.nodeid)
             return value
 
@@ -128,6 +133,8 @@ class Reporter(Outcomes):
 
     def pytest_runtest_logreport(self, report):
         passed = report.when == "call" and report.outcome == "passed"
+        if passed and report.nodeid == self._running:
+            return  # A subtest: the test itself goes on, and its own report follows.
         if passed and not self._remote and not hasattr(report, "wasxfail") and report.nodeid not in self._returned:
             self._tampered("{} is reported as passed, but its body did not return".format(report.nodeid))
         if getattr(report, "outcome", None) == "rerun":
