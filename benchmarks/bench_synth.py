@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
+from gumshoe.env.synth.bug import bug_of
 from gumshoe.env.synth.candidates import Candidate, project_candidates
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.pool import VerifierPool
@@ -88,7 +89,7 @@ def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) 
 
 def judge_forked(project: Project, candidates: list[Candidate], pool: VerifierPool) -> int:
     """How many are bugs, as the verifier of `gumshoe synth` says, its sandbox and first test runs included."""
-    verified = sum(verdict.status == "killed" for verdict in pool.verify(project, candidates))
+    verified = sum(verdict.status == "killed" for verdict in pool.verify(project, list(map(bug_of, candidates))))
     pool.release(project)
     return verified
 

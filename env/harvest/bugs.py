@@ -70,6 +70,7 @@ def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -
         per_project=config.per_package,
         candidates_per_project=config.candidates_per_package,
         operators=config.operators,
+        pairs=config.pairs,
         exclude=(*config.exclude, *tests),
         readonly=(*tests, "tests/", "conftest.py"),
         heldout_projects=0.0,

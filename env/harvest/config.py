@@ -44,6 +44,12 @@ class HarvestConfig(Config):
     per_package: int = Field(default=200, ge=1, description="maximum number of verified bugs per package")
     candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
+    pairs: float = Field(
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="share of bugs that are in two places, made of two proven bugs in different functions",
+    )
     exclude: tuple[str, ...] = Field(
         default=(
             "tests/",

@@ -28,6 +28,12 @@ class SynthConfig(Config):
     per_project: int = Field(default=20, ge=1, description="maximum number of verified bugs per project")
     candidates_per_project: int = Field(default=400, ge=1, description="maximum number of candidates per project")
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
+    pairs: float = Field(
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="share of bugs that are in two places, made of two proven bugs in different functions",
+    )
     exclude: tuple[str, ...] = Field(
         default=("tests/", "test/", "test_*.py", "*_test.py", "conftest.py", "setup.py", "docs/", ".*/", "venv/"),
         description="gitignore patterns of files that get no bugs",

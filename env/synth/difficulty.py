@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.bug import Bug, Place
 from gumshoe.env.synth.verify import Failure
 
 __all__ = ["DIFFICULTIES", "difficulty"]
@@ -12,19 +12,20 @@ __all__ = ["DIFFICULTIES", "difficulty"]
 DIFFICULTIES = ("same_function", "other_function", "other_file")
 
 
-def difficulty(candidate: Candidate, failures: Mapping[str, Failure]) -> str:
-    """Where the cause stands, seen from the innermost frame of the traceback; the nearest of all failures counts.
+def difficulty(bug: Bug, failures: Mapping[str, Failure]) -> str:
+    """Where the cause stands, seen from the innermost frame of the traceback; the nearest of all counts.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
     `other_file`: elsewhere, such as in the assertion of a test.
     """
-    return min((_distance(candidate, failure) for failure in failures.values()), key=DIFFICULTIES.index)
+    distances = (_distance(place, failure) for place in bug.places for failure in failures.values())
+    return min(distances, key=DIFFICULTIES.index)
 
 
-def _distance(candidate: Candidate, failure: Failure) -> str:
+def _distance(place: Place, failure: Failure) -> str:
     if not failure.frames:
         return "other_file"
     path, _, function = failure.frames[-1]
-    if path != candidate.path:
+    if path != place[0]:
         return "other_file"
-    return "same_function" if function == candidate.symbol.rpartition(".")[2] else "other_function"
+    return "same_function" if function == place[1].rpartition(".")[2] else "other_function"

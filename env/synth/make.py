@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.synth.candidates import Candidate, project_candidates
+from gumshoe.env.synth.bug import Bug, bug_of
+from gumshoe.env.synth.candidates import project_candidates
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.difficulty import difficulty
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.pool import VerifierPool
 from gumshoe.env.synth.projects import Project, copy_into_taskset, find_projects, sources_of
 from gumshoe.env.synth.rows import write_rows
-from gumshoe.env.synth.splits import assign_splits, heldout_names
+from gumshoe.env.synth.splits import heldout_names
+from gumshoe.env.synth.state import ProjectState
 from gumshoe.env.synth.statement import problem_statement
 from gumshoe.env.synth.verify import Verdict
 from gumshoe.env.tasks.taskset import write_taskset
@@ -33,8 +34,6 @@ __all__ = ["Progress", "Result", "make_bugs", "write_result"]
 Progress = Callable[[str, int, int], None]
 """Called with a project, and how many of its candidates have been judged and kept so far."""
 
-SPARE = 3
-
 
 @dataclass
 class Result:
@@ -42,48 +41,6 @@ class Result:
 
     tasks: list[tuple[Task, Oracle]]
     counts: dict[str, Counter[str]]
-
-
-@dataclass(eq=False)
-class ProjectState:
-    """One project while its candidates are judged."""
-
-    project: Project
-    sources: dict[str, str]
-    candidates: Iterable[Candidate]
-    wanted: int
-    kept: list[tuple[Candidate, Verdict]] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    exhausted: bool = False
-    _seen: set[tuple[str, tuple[int, ...], frozenset[str]]] = field(default_factory=set)
-
-    def draw(self, most: int) -> list[Candidate]:
-        """The next candidates, as many as are probably needed; none means that the project is through."""
-        missing = self.wanted - len(self.kept)
-        batch = list(islice(self.candidates, min(most, missing + max(SPARE, missing // 4))))
-        self.exhausted = not batch
-        return batch
-
-    @property
-    def full(self) -> bool:
-        return len(self.kept) >= self.wanted
-
-    def judge(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Keeps the candidate or counts why not. What comes after the last wanted one does not count."""
-        if not self.full:
-            self.counts[self._status(candidate, verdict)] += 1
-
-    def _status(self, candidate: Candidate, verdict: Verdict) -> str:
-        if not verdict.failures:
-            return verdict.status
-        if any(failure.type == "MemoryError" for failure in verdict.failures.values()):
-            return "memory"
-        key = (candidate.path, candidate.lines, frozenset(verdict.failures))
-        if key in self._seen:
-            return "duplicate"
-        self._seen.add(key)
-        self.kept.append((candidate, verdict))
-        return "kept"
 
 
 def make_bugs(
@@ -116,10 +73,9 @@ def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
     sources = sources_of(project, config.exclude)
     try:
         drawn = project_candidates(sources, config.seed, operators=config.operators or None)
-        candidates = islice(drawn, config.candidates_per_project)
     except ValueError as error:
         raise TaskError(f"project {project.name}: {error}") from None
-    return ProjectState(project, sources, candidates, config.per_project)
+    return ProjectState(project, sources, map(bug_of, drawn), config)
 
 
 def _fill(
@@ -135,44 +91,34 @@ def _fill(
         try:
             while running:
                 state, batch, future = running.popleft()
-                for candidate, verdict in zip(batch, future.result(), strict=True):
-                    state.judge(candidate, verdict)
+                for bug, verdict in zip(batch, future.result(), strict=True):
+                    state.judge(bug, verdict)
                 progress(state.project.name, state.counts.total(), len(state.kept))
         finally:
             for _, _, future in running:
                 future.cancel()
-        through = [state for state in pending if state.full or state.exhausted]
+        through = [state for state in pending if state.finish()]
         for state in through:
             pool.release(state.project)
         pending = [state for state in pending if state not in through]
 
 
 def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:
-    name = state.project.name
-    whole = config.heldout_by == "function"
-    groups = {
-        candidate.digest: f"{candidate.path}:{candidate.symbol}" if whole else candidate.digest
-        for candidate, _ in state.kept
-    }
-    splits = assign_splits(groups, config.heldout_bugs, config.seed)
-    for candidate, verdict in state.kept:
-        split = "heldout_projects" if name in heldout else splits[candidate.digest]
-        yield _task(state, candidate, verdict, split, config)
+    for bug, verdict in state.kept:
+        split = "heldout_projects" if state.project.name in heldout else state.splits[bug.digest]
+        yield _task(state, bug, verdict, split, config)
 
 
-def _task(
-    state: ProjectState, candidate: Candidate, verdict: Verdict, split: str, config: SynthConfig
-) -> tuple[Task, Oracle]:
+def _task(state: ProjectState, bug: Bug, verdict: Verdict, split: str, config: SynthConfig) -> tuple[Task, Oracle]:
     failures = verdict.failures or {}
     name = state.project.name
-    clean = state.sources[candidate.path]
     task = Task(
-        id=f"synth/{name}/{candidate.operator}-{candidate.digest}",
+        id=f"synth/{name}/{bug.operator}-{bug.digest}",
         source="synth",
         problem_statement=problem_statement(failures),
         workspace=WorkspaceSpec(
             path=state.project.stored,
-            overlay={candidate.path: candidate.text},
+            overlay=dict(bug.files),
             environment=state.project.suite.environment,
         ),
         entrypoint=state.project.suite.entrypoint,
@@ -180,14 +126,17 @@ def _task(
         readonly=config.readonly,
         tags={
             "project": name,
-            "operator": candidate.operator,
+            "operator": bug.operator,
             "split": split,
-            "difficulty": difficulty(candidate, failures),
+            "difficulty": difficulty(bug, failures),
+            **bug.tags,
         },
     )
     oracle = Oracle(
         task_id=task.id,
-        gold_patch=make_patch({candidate.path: (candidate.text.encode(), clean.encode())}),
+        gold_patch=make_patch(
+            {path: (text.encode(), state.sources[path].encode()) for path, text in bug.files.items()}
+        ),
         fail_to_pass=tuple(failures),
         pass_to_pass=verdict.passing,
     )

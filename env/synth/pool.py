@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.projects import Project
 from gumshoe.env.synth.verify import ProjectVerifier, Verdict
@@ -41,7 +41,7 @@ class VerifierPool:
             self._close(name)
         close_pools()
 
-    def verify(self, project: Project, batch: Sequence[Candidate]) -> list[Verdict]:
+    def verify(self, project: Project, batch: Sequence[Bug]) -> list[Verdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
         verifier = self._take(project)
         try:

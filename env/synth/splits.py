@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-__all__ = ["assign_splits", "heldout_names"]
+__all__ = ["assign_splits", "heldout_names", "joined"]
 
 
 def heldout_names(projects: Sequence[str], share: float, seed: int) -> set[str]:
@@ -39,6 +39,19 @@ def assign_splits(functions: Mapping[str, str], share: float, seed: int) -> dict
         if len(held) + len(bugs[function]) / 2 <= wanted:
             held.update(bugs[function])
     return {bug: "heldout_bugs" if bug in held else "train" for bug in functions}
+
+
+def joined(functions: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """For each bug one function that stands for all of its own, and for those of every bug that shares one with it.
+
+    Args:
+        functions: bug id to the functions that it is in.
+    """
+    group: dict[str, frozenset[str]] = {}
+    for names in functions.values():
+        whole = frozenset(names).union(*(group.get(name, ()) for name in names))
+        group.update(dict.fromkeys(whole, whole))
+    return {bug: min(group[next(iter(names))]) for bug, names in functions.items()}
 
 
 def _rng(purpose: str, seed: int) -> random.Random:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
-from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.suite import Suite
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import parse_json
@@ -111,8 +111,8 @@ class ProjectVerifier:
         assert self._baseline is not None
         return self._baseline
 
-    def verify(self, candidates: Sequence[Candidate]) -> list[Verdict]:
-        """The verdicts on candidates of this project, in their order.
+    def verify(self, candidates: Sequence[Bug]) -> list[Verdict]:
+        """The verdicts on candidates for bugs of this project, in their order.
 
         Raises:
             TaskError: the project has no tests, or they do not pass as they are.
@@ -202,9 +202,8 @@ class ProjectVerifier:
             raise TaskError(f"project {self.name}: the verifier's results are not JSON: {error}") from None
 
 
-def _row(candidate: Candidate) -> dict[str, Any]:
-    path = candidate.path
-    return {"id": candidate.digest, "files": {path: candidate.text}, "lines": {path: candidate.lines}}
+def _row(bug: Bug) -> dict[str, Any]:
+    return {"id": bug.digest, "files": dict(bug.files), "lines": dict(bug.lines)}
 
 
 def _failure(facts: Mapping[str, Any]) -> Failure:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.difficulty import difficulty
-from gumshoe.env.synth.splits import assign_splits, heldout_names
+from gumshoe.env.synth.splits import assign_splits, heldout_names, joined
 from gumshoe.env.synth.statement import problem_statement
 from gumshoe.env.synth.verify import Failure
 
@@ -34,6 +34,16 @@ def test_the_share_is_met_where_functions_are_small() -> None:
     assert set(assign_splits(functions, 0.0, 3).values()) == {"train"}
 
 
+@given(st.dictionaries(st.integers().map(str), st.sets(st.sampled_from("abcdefgh"), min_size=1, max_size=3)))
+def test_bugs_that_share_a_function_are_joined(functions: dict[str, set[str]]) -> None:
+    groups = joined(functions)
+    assert groups.keys() == functions.keys()
+    for bug, names in functions.items():
+        for other, others in functions.items():
+            assert groups[bug] == groups[other] or not names & others
+    assert joined({"1": {"a", "b"}, "2": {"c"}, "3": {"b", "d"}}) == {"1": "a", "2": "c", "3": "a"}
+
+
 @given(st.sets(st.text("abc", min_size=1), max_size=9), SHARES, st.integers())
 def test_some_projects_are_held_out_and_some_are_not(projects: set[str], share: float, seed: int) -> None:
     held = heldout_names(sorted(projects), share, seed)
@@ -50,7 +60,7 @@ def failure(*frames: tuple[str, int, str], message: str = "AssertionError: asser
 
 
 def test_difficulty_is_the_distance_of_the_nearest_failure() -> None:
-    cause = Candidate(path="a.py", operator="x", symbol="A.f", text="", lines=(1,))
+    cause = Bug("x", {"a.py": ""}, {"a.py": (1,)}, (("a.py", "A.f"),))
     here, near, far = ("a.py", 3, "f"), ("a.py", 9, "g"), ("tests/test_a.py", 5, "test_f")
     assert difficulty(cause, {"t": failure(far, here)}) == "same_function"
     assert difficulty(cause, {"t": failure(here, near), "u": failure(far)}) == "other_function"

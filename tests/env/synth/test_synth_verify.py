@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.verify import ProjectVerifier, Verdict
 from gumshoe.errors import SandboxClosed, TaskError
 
@@ -84,10 +84,10 @@ def verifier(project: Path) -> Iterator[ProjectVerifier]:
     made.close()
 
 
-def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEAN) -> Candidate:
+def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEAN) -> Bug:
     assert clean.count(old) == 1
     line = clean[: clean.index(old)].count("\n") + 1
-    return Candidate(path=path, operator="x", symbol="f", text=clean.replace(old, new), lines=(line,))
+    return Bug("x", {path: clean.replace(old, new)}, {path: (line,)}, ((path, "f"),))
 
 
 def verdict(verifier: ProjectVerifier, old: str, new: str) -> Verdict:
@@ -190,7 +190,7 @@ def test_a_project_that_imports_gumshoe_gets_its_own(tmp_path: Path) -> None:
     )
     verifier = ProjectVerifier("own", tmp_path, LOCAL)
     text = "def one():\n    return 2\n"
-    (answer,) = verifier.verify([Candidate(path="gumshoe.py", operator="x", symbol="one", text=text, lines=(2,))])
+    (answer,) = verifier.verify([Bug("x", {"gumshoe.py": text}, {"gumshoe.py": (2,)}, (("gumshoe.py", "one"),))])
     verifier.close()
     assert answer.status == "killed"
 
