@@ -31,6 +31,8 @@ from gumshoe.storage import write_atomic
 __all__ = ["REPORT", "PackageReport", "harvest_package", "read_report"]
 
 REPORT = "report.json"
+# What pytest imports before any test.
+OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
 FLAKY_ROUNDS = 4
 # A task's command may take so many times what the clean suite takes, and no less than this.
@@ -96,6 +98,8 @@ def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: N
 
 def _stages(source: Source, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
     with _Stage("get", report, note):
+        if source.name in OF_THE_RUNNER:
+            raise TaskError("pytest itself runs on it: with a bug in it, no outcome of a test could be trusted")
         got = get_source(source, config.build)
         report.version = got.version
     with _Stage("environment", report, note) as say:

@@ -50,7 +50,7 @@ class Reporter(Outcomes):
         self._ends = ends
         self._returned = set()
         self._running = None
-        self._codes = {}
+        self._bodies = {}
         self._definitions = Definitions(changed)
         self._watch = watch
         self._cost = self._checked = 0.0
@@ -73,9 +73,9 @@ class Reporter(Outcomes):
         """Notes the code of every test."""
         for item in session.items:
             function = getattr(item, "function", None)
-            self._codes[item.nodeid] = getattr(function, "__code__", None)
+            self._bodies[item.nodeid] = body = _body(function)
             name = getattr(item, "originalname", None) or item.name
-            if self._codes[item.nodeid] and not self._definitions.holds(function, name, getattr(item, "module", None)):
+            if body[0] and not self._definitions.holds(function, name, getattr(item, "module", None)):
                 self._tampered(REPLACED.format(item.nodeid))
 
     def _execute(self, code, namespace):
@@ -98,9 +98,10 @@ class Reporter(Outcomes):
         """Has every test return to this plugin."""
         run = item.runtest
         returned = self._returned
-        self._check_code(item)
+        function = self._check_function(item)
 
         def runtest():
+            self._check_function(item)  # Fixtures run code of the workspace, too.
             self._running = item.nodeid
             try:
                 value = run()
@@ -112,13 +113,17 @@ class Reporter(Outcomes):
         item.runtest = runtest
         yield
         item.__dict__.pop("runtest", None)
-        self._check_code(item)
+        # A plugin may have put another function into the item meanwhile, which runs an asynchronous test, for one.
+        self._check_function(item, function)
         self._check()
 
-    def _check_code(self, item):
-        code = getattr(getattr(item, "function", None), "__code__", None)
-        if code is not self._codes.get(item.nodeid, code):
+    def _check_function(self, item, function=None):
+        """Whether a test is still what was collected, or that function is, which it was before it ran."""
+        function = function or getattr(item, "function", None)
+        body = _body(function)
+        if any(now is not before for now, before in zip(body, self._bodies.get(item.nodeid, body))):
             self._tampered(REPLACED.format(item.nodeid))
+        return function
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
@@ -199,6 +204,11 @@ class Reporter(Outcomes):
         message = self._messages.pop(name, "") or otherwise
         self._frames.pop(name, None)
         self._send("result", name, outcome, "" if outcome == "passed" else message, "")
+
+
+def _body(function):
+    """What a function does: its code, and the variables that it finds."""
+    return getattr(function, "__code__", None), getattr(function, "__globals__", None)
 
 
 class FailingItem(pytest.Item):

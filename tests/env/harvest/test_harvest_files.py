@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from gumshoe.env.environments import environment_folder
 from gumshoe.env.harvest.archives import copy_tree, unpack
+from gumshoe.env.harvest.config import HarvestConfig
 from gumshoe.env.harvest.environment import quiet_arguments
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.metadata import read_package
 from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
+from gumshoe.env.harvest.package import harvest_package
 from gumshoe.env.harvest.pythons import choose_python, interpreters
 from gumshoe.env.harvest.requirements import test_requirements as requirements_of
 from gumshoe.env.harvest.sources import parse_sources
@@ -189,3 +191,10 @@ def test_near_duplicates_are_held_out_together() -> None:
 def test_every_package_is_in_one_family(sources: dict[str, str], seed: int) -> None:
     assert sorted(name for group in families(sources) for name in group) == sorted(sources)
     assert heldout_packages(sources, 0.3, seed) < set(sources)
+
+
+def test_what_pytest_runs_on_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
+    (source,) = parse_sources(("pluggy>=1",))
+    report = harvest_package(source, HarvestConfig(), tmp_path / "set", lambda stage, text: None)
+    assert not report.done
+    assert report.reason == "pytest itself runs on it: with a bug in it, no outcome of a test could be trusted"
