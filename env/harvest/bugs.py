@@ -8,11 +8,14 @@ from pathlib import Path
 
 from gumshoe.env.harvest.baseline import Baseline
 from gumshoe.env.harvest.config import HarvestConfig
+from gumshoe.env.harvest.history import history_bugs
+from gumshoe.env.harvest.repository import run_git
 from gumshoe.env.harvest.stages import StageCache, key_of
+from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Result, make_bugs
 from gumshoe.env.synth.operators import OPERATORS
-from gumshoe.env.synth.projects import Project, copy_into_taskset
+from gumshoe.env.synth.projects import Project, copy_into_taskset, sources_of
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.tasks.content import digest_of
 from gumshoe.env.tasks.doctests import is_doctest
@@ -34,11 +37,13 @@ def harvest_bugs(
     baseline: Baseline,
     config: HarvestConfig,
     folder: Path,
+    repository: Path | None,
     say: Callable[[str], None],
 ) -> Counter[str]:
     """Writes the project and its verified bugs to `folder` as a task set; returns what became of the candidates.
 
-    The tests run on the copy of the project that the set ships. Raises TaskError when no bug is found.
+    A bare clone in `repository` is searched for fixes to take back. The tests run on the copy of the project that the
+    set ships. Raises TaskError when no bug is found.
     """
     stored = Project(name, project, f"projects/{name}", suite)
     copy_into_taskset(stored, folder)
@@ -46,12 +51,20 @@ def harvest_bugs(
     wanted = _synth_config(shipped, baseline, config)
     options = wanted.model_dump(exclude={"out"})
     key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, options, sorted(OPERATORS))
+    if repository is not None:
+        key = key_of(key, config.history, run_git("--git-dir", str(repository), "rev-parse", "HEAD"))
 
     def make(kept: Path) -> dict[str, object]:
         def progress(project: str, judged: int, kept: int) -> None:
             say(f"{kept} bugs in {judged} candidates")
 
-        result = make_bugs(wanted, progress, [shipped])
+        old: list[Bug] = []
+        if repository is not None:
+            say("searching the history")
+            old = history_bugs(repository, sources_of(shipped, wanted.exclude), config.history)
+            # A small set should hold other kinds too.
+            old = old[: -(-config.per_package // 2)]
+        result = make_bugs(wanted, progress, [shipped], old)
         _require_some(result, name)
         write_taskset(kept, result.tasks)
         return {"counts": dict(result.counts[name])}

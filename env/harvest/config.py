@@ -50,6 +50,11 @@ class HarvestConfig(Config):
         lt=1,
         description="share of bugs that are in two places, made of two proven bugs in different functions",
     )
+    history: int = Field(
+        default=200,
+        ge=0,
+        description="git repositories only: commits to search, newest first, for fixes to take back; 0: none",
+    )
     exclude: tuple[str, ...] = Field(
         default=(
             "tests/",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from gumshoe.env.harvest.archives import copy_tree, unpack
 from gumshoe.env.harvest.build_sandbox import BuildSandbox
 from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.pythons import interpreters
+from gumshoe.env.harvest.repository import run_git
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.tasks.content import digest_of
@@ -24,16 +22,6 @@ __all__ = ["Got", "get_source"]
 
 DOWNLOADS = "/downloads"
 TIMEOUT_S = 600.0
-# A repository's own settings, hooks and helpers stay unused, and so do a person's.
-GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "safe.directory=*")
-GIT_ENVIRONMENT = {
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ALLOW_PROTOCOL": "file:https:http:ssh:git",
-    "GIT_LFS_SKIP_SMUDGE": "1",
-    "LC_ALL": "C",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +56,7 @@ def _state(source: Source) -> str:
     if source.kind == "sdist":
         stat = Path(source.text).stat()
         return f"{stat.st_size} {stat.st_mtime_ns}"
-    return _git("ls-remote", source.text, "HEAD").strip() if source.kind == "git" else ""
+    return run_git("ls-remote", source.text, "HEAD").strip() if source.kind == "git" else ""
 
 
 def _is_there(made: dict[str, Any]) -> bool:
@@ -119,26 +107,7 @@ def _clone(place: str, folder: Path) -> dict[str, Any]:
     """A bare clone, and its HEAD as an archive."""
     repository, archive = folder / "repository.git", folder / "head.tar"
     shutil.rmtree(repository, ignore_errors=True)
-    _git("clone", "--bare", "--template=", "--no-local", "--", place, str(repository))
-    _git("--git-dir", str(repository), "archive", "--format=tar", "--prefix=head/", "-o", str(archive), "HEAD")
-    version = _git("--git-dir", str(repository), "rev-parse", "HEAD").strip()
+    run_git("clone", "--bare", "--template=", "--no-local", "--", place, str(repository))
+    run_git("--git-dir", str(repository), "archive", "--format=tar", "--prefix=head/", "-o", str(archive), "HEAD")
+    version = run_git("--git-dir", str(repository), "rev-parse", "HEAD").strip()
     return {"repository": str(repository), "archive": str(archive), "version": version[:12]}
-
-
-def _git(*words: str) -> str:
-    """What git prints. Raises TaskError with its last line when it fails."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": home, **GIT_ENVIRONMENT}
-        for name in ("SSL_CERT_FILE", "GIT_SSL_CAINFO", "HTTPS_PROXY", "HTTP_PROXY", "SSH_AUTH_SOCK"):
-            if name in os.environ:
-                environment[name] = os.environ[name]
-        try:
-            result = subprocess.run(
-                [*GIT, *words], capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise TaskError(f"git cannot get the repository: {error}") from None
-    if result.returncode != 0:
-        lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
-        raise TaskError(f"git cannot get the repository: {lines[-1]}")
-    return result.stdout

@@ -110,7 +110,7 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
         report.tests, report.deselected = len(baseline.passing), baseline.deselected
         report.suite_s = round(baseline.seconds, 3)
     with _Stage("bugs", report, note) as say:
-        made, baseline = _bugs(source, project, built, baseline, config, folder, say)
+        made, baseline = _bugs(source, got, project, built, baseline, config, folder, say)
         report.tests, report.deselected = len(baseline.passing), baseline.deselected
         report.counts, report.candidates = dict(made), made.total()
         _write_lock(built.lock, folder)
@@ -183,6 +183,7 @@ def _baseline(
 
 def _bugs(
     source: Source,
+    got: Got,
     project: Path,
     built: Built,
     baseline: Baseline,
@@ -195,7 +196,7 @@ def _bugs(
     for _ in range(FLAKY_ROUNDS):
         suite = Suite(built.lock.name, baseline.arguments, max(COMMAND_S, COMMAND_FACTOR * baseline.seconds))
         try:
-            return harvest_bugs(source.name, project, suite, baseline, config, folder, say), baseline
+            return harvest_bugs(source.name, project, suite, baseline, config, folder, got.repository, say), baseline
         except UnfitTests as unfit:
             problem = str(unfit)
             say(f"without {len(unfit.tests)} flaky tests")

@@ -16,7 +16,7 @@ from gumshoe.env.synth.mutation import Mutation, Operator, apply
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.source import Source
 
-__all__ = ["Candidate", "candidates", "project_candidates"]
+__all__ = ["Candidate", "candidates", "changed_lines", "project_candidates"]
 
 
 @dataclass(frozen=True)
@@ -112,20 +112,27 @@ def _candidate(proposal: Proposal) -> Candidate | None:
             return None
     except (SyntaxError, ValueError):
         return None
-    lines = _changed_lines(proposal.source.text, text)
     return Candidate(
         path=proposal.path,
         operator=proposal.operator.name,
         symbol=proposal.source.symbol(proposal.mutation.changes[0][0]),
         text=text,
-        lines=tuple(sorted({*lines, *(_statement_start(proposal.source, line) for line in lines)})),
+        lines=changed_lines(proposal.source, text),
     )
 
 
-def _changed_lines(before: str, after: str) -> list[int]:
-    matcher = SequenceMatcher(None, split_lines(before), split_lines(after), autojunk=False)
-    blocks = [(start, end) for tag, start, end, _, _ in matcher.get_opcodes() if tag != "equal"]
-    return [line for start, end in blocks for line in range(start + 1, end + 1)]
+def changed_lines(source: Source, after: str) -> tuple[int, ...]:
+    """The lines of `source` that are other in `after`, with the first lines of the statements that they belong to.
+
+    Where lines are only added, these are the lines around them.
+    """
+    before = split_lines(source.text)
+    matcher = SequenceMatcher(None, before, split_lines(after), autojunk=False)
+    lines: set[int] = set()
+    for tag, start, end, _, _ in matcher.get_opcodes():
+        if tag != "equal":
+            lines |= {*range(start + 1, end + 1)} or {start, start + 1} & {*range(1, len(before) + 1)}
+    return tuple(sorted({*lines, *(_statement_start(source, line) for line in lines)}))
 
 
 def _statement_start(source: Source, line: int) -> int:

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from gumshoe.env.diff import make_patch
@@ -47,10 +48,13 @@ def make_bugs(
     config: SynthConfig,
     progress: Progress = lambda project, judged, kept: None,
     projects: Sequence[Project] | None = None,
+    first: Sequence[Bug] = (),
 ) -> Result:
     """Makes and verifies bugs; the tasks name their projects as a task set stores them.
 
-    `projects` stand in for those that the config names.
+    Args:
+        projects: stand in for those that the config names.
+        first: bugs of each project to try before any mutation.
 
     Raises:
         ConfigError: an operator does not exist.
@@ -61,7 +65,7 @@ def make_bugs(
     if unknown:
         raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
     chosen = find_projects(config.projects) if projects is None else projects
-    states = [_find_candidates(project, config) for project in chosen]
+    states = [_find_candidates(project, config, first) for project in chosen]
     with VerifierPool(config) as pool, ThreadPoolExecutor(config.workers) as threads:
         _fill(states, config, pool, threads, progress)
     heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
@@ -69,13 +73,13 @@ def make_bugs(
     return Result(_turns(by_project), {state.project.name: state.counts for state in states})
 
 
-def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
+def _find_candidates(project: Project, config: SynthConfig, first: Sequence[Bug]) -> ProjectState:
     sources = sources_of(project, config.exclude)
     try:
         drawn = project_candidates(sources, config.seed, operators=config.operators or None)
     except ValueError as error:
         raise TaskError(f"project {project.name}: {error}") from None
-    return ProjectState(project, sources, map(bug_of, drawn), config)
+    return ProjectState(project, sources, chain(first, map(bug_of, drawn)), config)
 
 
 def _fill(

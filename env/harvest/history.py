@@ -1,0 +1,136 @@
+"""Bugs that a project has had: the fixes in its history, taken back from the code as it is today.
+
+A fix is a commit that changes code and tests alike. Its change to the code is reversed where it still applies; whether
+today's tests notice is for the verifier to say.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+
+from gumshoe.env.harvest.repository import run_git
+from gumshoe.env.synth.bug import Bug, Place
+from gumshoe.env.synth.candidates import changed_lines
+from gumshoe.env.synth.source import Source
+from gumshoe.errors import TaskError
+from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.tools.spans import MODULE, Span, enclosing, spans
+
+__all__ = ["HISTORY", "history_bugs"]
+
+HISTORY = "history"
+# What changes more lines is a feature or a clean-up.
+MAX_CHANGED_LINES = 80
+MARK = "\x01"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit beside its first parent: of a merge, everything that it brought in.
+
+    Attributes:
+        code: the changed Python files that are no tests.
+        lines: how many lines are added and removed in them.
+        tested: whether it changes tests too.
+    """
+
+    name: str
+    parent: str
+    code: tuple[str, ...]
+    lines: int
+    tested: bool
+
+
+def history_bugs(repository: Path, sources: Mapping[str, str], commits: int) -> list[Bug]:
+    """The fixes among the latest commits that can be taken back, newest first, each as a bug of its own.
+
+    A commit is left out that brought a function or class that is public today: its tests would only miss that.
+
+    Args:
+        repository: a bare clone.
+        sources: the texts of the files that may get bugs, by path.
+        commits: how many commits of the main line are looked at.
+
+    Raises:
+        TaskError: git fails.
+    """
+    found: dict[str, Bug] = {}
+    for commit in _commits(repository, commits):
+        if commit.tested and commit.code and commit.lines <= MAX_CHANGED_LINES and sources.keys() >= {*commit.code}:
+            bug = _bug(repository, commit, sources)
+            if bug is not None:
+                found.setdefault(bug.digest, bug)
+    return list(found.values())
+
+
+def _commits(repository: Path, count: int) -> Iterator[Commit]:
+    options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
+    command = ("log", *options, f"--format={MARK}%H %P", f"--max-count={count}", "HEAD")
+    for part in run_git("--git-dir", str(repository), "-c", "core.quotePath=false", *command).split(MARK)[1:]:
+        names, *rows = part.splitlines()
+        name, *parents = names.split()
+        changes = [tuple(row.split("\t", 2)) for row in rows if row.count("\t") >= 2]
+        if parents:
+            yield _commit(
+                name, parents[0], [(path, added, gone) for added, gone, path in changes if path.endswith(".py")]
+            )
+
+
+def _commit(name: str, parent: str, changes: Sequence[tuple[str, str, str]]) -> Commit:
+    code = [change for change in changes if not holds_tests(change[0])]
+    return Commit(
+        name,
+        parent,
+        tuple(path for path, _, _ in code),
+        sum(int(count) for _, *counts in code for count in counts if count.isdigit()),
+        tested=len(code) < len(changes),
+    )
+
+
+def _bug(repository: Path, commit: Commit, sources: Mapping[str, str]) -> Bug | None:
+    """Today's code without the fix; None where it does not come out."""
+    try:
+        texts = {path: _without(repository, commit, path, sources[path]) for path in commit.code}
+    except TaskError:
+        return None
+    files = {path: text for path, text in texts.items() if text != sources[path]}
+    lines: dict[str, tuple[int, ...]] = {}
+    places: list[Place] = []
+    for path, text in files.items():
+        clean, buggy = spans(sources[path]), spans(text)
+        if clean is None or buggy is None or _public(clean) - _public(buggy):
+            return None
+        lines[path] = _changed(sources[path], text)
+        symbols = dict.fromkeys(enclosing(clean, line) for line in lines[path])
+        places += [(path, symbol) for symbol in symbols if symbol != MODULE] or [(path, "")]
+    return Bug(HISTORY, files, lines, tuple(places), {"commit": commit.name[:12]}) if places else None
+
+
+def _without(repository: Path, commit: Commit, path: str, text: str) -> str:
+    """A file of today with what a commit did to it taken back. Raises TaskError where this cannot be done.
+
+    Merged by git: a patch with little context may fit in a wrong place, and one with much of it seldom fits at all.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        today, after, before = (Path(folder, name) for name in ("today", "after", "before"))
+        today.write_bytes(text.encode())
+        for place, name in ((after, commit.name), (before, commit.parent)):
+            old = run_git("--git-dir", str(repository), "show", "--no-textconv", f"{name}:{path}")
+            place.write_bytes(old.encode("utf-8", "surrogateescape"))
+        return run_git("merge-file", "--quiet", "-p", str(today), str(after), str(before))
+
+
+def _changed(before: str, after: str) -> tuple[int, ...]:
+    try:
+        return changed_lines(Source(before), after)
+    except cst.ParserSyntaxError:
+        return ()
+
+
+def _public(found: Sequence[Span]) -> set[str]:
+    return {span.name for span in found if not span.name.rpartition(".")[2].startswith("_")}
