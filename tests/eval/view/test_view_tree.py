@@ -42,6 +42,8 @@ def test_a_step_shows_what_else_was_tried_and_how_it_ended(browser: Browser, tmp
             expect(table.locator("tr.mine")).to_contain_text("this one")
             expect(table.locator("tbody tr").first).to_contain_text("resolved")
             expect(page.get_by_label("Steps").get_by_role("button", name="2 others tried")).to_have_count(1)
+            page.set_viewport_size({"width": 400, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400
             table.get_by_role("link", name="open").first.click()
             expect(table.locator("tr.mine")).to_contain_text("1.00")
 
