@@ -6,6 +6,7 @@ today's tests notice is for the verifier to say.
 
 from __future__ import annotations
 
+import ast
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ from pathlib import Path
 
 import libcst as cst
 
+from gumshoe.env.harvest.names import offered_names, unknown_names
 from gumshoe.env.harvest.repository import run_git
 from gumshoe.env.synth.bug import Bug, Place
 from gumshoe.env.synth.candidates import changed_lines
 from gumshoe.env.synth.source import Source
 from gumshoe.errors import TaskError
 from gumshoe.tools.inside.gumshoe_project import holds_tests
-from gumshoe.tools.spans import MODULE, Span, enclosing, spans
+from gumshoe.tools.spans import MODULE, enclosing, spans
 
 __all__ = ["HISTORY", "history_bugs"]
 
@@ -49,7 +51,7 @@ class Commit:
 def history_bugs(repository: Path, sources: Mapping[str, str], commits: int) -> list[Bug]:
     """The fixes among the latest commits that can be taken back, newest first, each as a bug of its own.
 
-    A commit is left out that brought a function or class that is public today: its tests would only miss that.
+    A commit is left out that brought a public function, class, parameter or variable: its tests would only miss that.
 
     Args:
         repository: a bare clone.
@@ -102,11 +104,10 @@ def _bug(repository: Path, commit: Commit, sources: Mapping[str, str]) -> Bug | 
     lines: dict[str, tuple[int, ...]] = {}
     places: list[Place] = []
     for path, text in files.items():
-        clean, buggy = spans(sources[path]), spans(text)
-        if clean is None or buggy is None or _public(clean) - _public(buggy):
+        if not _is_fix(sources[path], text):
             return None
         lines[path] = _changed(sources[path], text)
-        symbols = dict.fromkeys(enclosing(clean, line) for line in lines[path])
+        symbols = dict.fromkeys(enclosing(spans(sources[path]) or (), line) for line in lines[path])
         places += [(path, symbol) for symbol in symbols if symbol != MODULE] or [(path, "")]
     return Bug(HISTORY, files, lines, tuple(places), {"commit": commit.name[:12]}) if places else None
 
@@ -132,5 +133,10 @@ def _changed(before: str, after: str) -> tuple[int, ...]:
         return ()
 
 
-def _public(found: Sequence[Span]) -> set[str]:
-    return {span.name for span in found if not span.name.rpartition(".")[2].startswith("_")}
+def _is_fix(clean: str, buggy: str) -> bool:
+    """Whether the code without the change is whole: it offers what it does today, and misses no name of its own."""
+    try:
+        now, then = ast.parse(clean), ast.parse(buggy)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return offered_names(now) <= offered_names(then) and unknown_names(then) <= unknown_names(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gumshoe.env.harvest.baseline import Baseline
 from gumshoe.env.harvest.bugs import harvest_bugs
 from gumshoe.env.harvest.config import HarvestConfig
 from gumshoe.env.harvest.history import history_bugs
+from gumshoe.env.harvest.names import offered_names, unknown_names
 from gumshoe.env.harvest.repository import run_git
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.suite import Suite
@@ -148,12 +150,51 @@ def test_what_is_no_fix_or_cannot_be_taken_back_is_left_out(repository: Reposito
     repository.change("def label", "def half(price):\n    return price / 2\n\n\ndef label")
     repository.test("half", "from prices import half; assert half(2) == 1")
     repository.commit("A feature")
+    repository.change("def label(price):", "def label(price, digits=0):")
+    repository.test("digits", "assert label(3, digits=0) == '3 EUR'")
+    repository.commit("A feature of a function")
     repository.change("result += price", "result = result + price")
     repository.test("again", "assert total([2]) == 2")
     repository.commit("Overwritten later")
     repository.change("result = result + price", "result = sum([result, price])")
     repository.commit("No test either")
     assert repository.bugs() == []
+
+
+def test_code_that_would_miss_a_name_is_left_out(repository: Repository) -> None:
+    """What the fix no longer needs may be gone for another reason, such as an import."""
+    repository.change("def total", "from math import fsum\n\n\ndef total")
+    repository.change("    return result", "    return fsum([result])")
+    repository.commit("no test")
+    repository.change("    return fsum([result])", "    return result")
+    repository.test("whole", "assert isinstance(total([1]), int)")
+    repository.commit("Whole numbers stay whole")
+    (bug,) = repository.bugs()
+    assert "fsum([result])" in bug.files["prices.py"]
+    repository.change("from math import fsum\n\n\n", "")
+    repository.commit("no longer needed")
+    assert repository.bugs() == []
+
+
+def test_names_that_a_file_offers_and_misses() -> None:
+    text = """\
+import a.b as c, d.e
+from f import g
+SIZE = SIZE2 = _hidden = 1
+class A(B):
+    kind: str = "x"
+    def __init__(self, n): self.n = n
+    def _private(self, m): ...
+    def method(self, *args, **options):
+        try: return [c(i, d, g) for i in lost]
+        except E as error: raise error
+def _f(p): ...
+"""
+    tree = ast.parse(text)
+    names = ["SIZE", "SIZE2", "A", "A.kind", "A.__init__", "A.method", "A.__init__(self)", "A.__init__(n)"]
+    assert offered_names(tree) == {*names, "A.method(self)", "A.method(args)", "A.method(options)"}
+    assert unknown_names(tree) == {"B", "lost", "E"}
+    assert unknown_names(ast.parse("from a import *\nb()\n")) == set()
 
 
 @pytest.mark.needs("bubblewrap")
