@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -15,7 +14,7 @@ from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.scripts import read_written, run_script, script_folder
 from gumshoe.tools.text import cut_line
 
-__all__ = ["Answer", "ForkedRuns", "Variant", "read_answers", "run_forked"]
+__all__ = ["Answer", "ForkedRuns", "KnownRun", "Variant", "read_answers", "run_forked"]
 
 _SEEN_BYTES = 16 << 20
 
@@ -61,11 +60,19 @@ class ForkedRuns:
     seen: bytes
 
 
+@dataclass(frozen=True)
+class KnownRun:
+    """The outcomes of the unchanged tests by id, and how long they took together."""
+
+    outcomes: Mapping[str, TestOutcome]
+    duration_s: float
+
+
 def run_forked(
     workspace: Workspace,
     variants: Sequence[Variant],
     probes: Sequence[StopProbe] = (),
-    known: Mapping[str, TestOutcome] = MappingProxyType({}),
+    known: KnownRun | None = None,
 ) -> ForkedRuns:
     """Runs the tests unchanged, then each variant; nothing in the workspace changes.
 
@@ -73,17 +80,19 @@ def run_forked(
         workspace: where.
         variants: the changes, each run on its own.
         probes: what is watched in the unchanged run.
-        known: the outcomes of the unchanged tests, where these are known: then only the failing ones are run, and all
-            with variants that let one of them pass.
+        known: the unchanged tests, where these were run: then only the failing ones are run, and all with variants
+            that let one of them pass.
 
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
     """
     folder = script_folder(workspace, "whatif")
+    outcomes_before = known.outcomes if known is not None else {}
     request = {
         "variants": [variant.model_dump() for variant in variants],
         "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
-        "failing": [test for test, outcome in known.items() if outcome.outcome in ("failed", "error")],
+        "failing": [test for test, outcome in outcomes_before.items() if outcome.outcome in ("failed", "error")],
+        "usual_s": known.duration_s if known is not None else None,
         "folder": folder,
     }
     given = workspace.sandbox.environment.get("PYTEST_ADDOPTS", "")
@@ -98,7 +107,7 @@ def run_forked(
     outcomes = [{outcome.id: outcome for outcome in each} for each in written]
     return ForkedRuns(
         answers=answers,
-        outcomes=outcomes if answers[0].whole else [dict(known), *outcomes[1:]],
+        outcomes=outcomes if answers[0].whole else [dict(outcomes_before), *outcomes[1:]],
         seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
 

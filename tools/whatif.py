@@ -14,7 +14,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import TestRun, Workspace
 from gumshoe.records import Edit, Observation, TestOutcome
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.forked_runs import Answer, ForkedRuns, Variant, run_forked
+from gumshoe.tools.forked_runs import Answer, ForkedRuns, KnownRun, Variant, run_forked
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.text import plural
 
@@ -48,7 +48,7 @@ class WhatIf(BaseTool):
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: dict[str, TestOutcome] = {}
+        self._known: KnownRun | None = None
 
     def run(self, workspace: Workspace, variants: _Variants, quick: bool = False) -> Observation:
         """Run the tests with lines changed in memory, and show which tests pass or fail then.
@@ -65,7 +65,7 @@ class WhatIf(BaseTool):
             workspace.read_text(variant.path)
             if holds_tests(variant.path):
                 raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes the code that is tested")
-        runs = run_forked(workspace, variants, known=self._known if quick else {})
+        runs = run_forked(workspace, variants, known=self._known if quick else None)
         results = changes(runs, variants)
         before = _outcomes(runs.outcomes[0])
         unchanged = {"exit_code": runs.answers[0].exit_code, "outcomes": before}
@@ -75,21 +75,21 @@ class WhatIf(BaseTool):
 
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets what the tests did."""
-        self._known = {}
+        self._known = None
 
     def on_edit(self, edit: Edit, workspace: Workspace) -> None:
         """Forgets what the tests did."""
-        self._known = {}
+        self._known = None
 
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
         """Keeps what the tests did."""
-        self._known = {outcome.id: outcome for outcome in run.outcomes}
+        self._known = KnownRun({outcome.id: outcome for outcome in run.outcomes}, run.result.duration_s)
 
     def snapshot(self, workspace: Workspace) -> object:
         """What the tests did."""
         return self._known
 
-    def restore(self, state: dict[str, TestOutcome], workspace: Workspace) -> None:
+    def restore(self, state: KnownRun | None, workspace: Workspace) -> None:
         """As it was."""
         self._known = state
 

@@ -203,6 +203,14 @@ def test_an_endless_loop_is_stopped_alone(open_bench: Open, shop: Path) -> None:
     assert observation.text.splitlines()[1].endswith("timed out")
 
 
+def test_a_change_that_helps_and_hangs_another_test_is_stopped_soon(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS, timeout=3000)  # The limit is not what ends it: this test would take too long.
+    bench.call("eval")
+    change = variant(9, "total = 7 if count == 4 else next(n for n in iter(int, 1) if n)")
+    (found,) = bench.call("whatif", variants=[change], quick=True).data["variants"]
+    assert found["timed_out"]
+
+
 def test_unittest_and_plain_programs(open_bench: Open, project: Path) -> None:
     (project / "shop.py").write_text(SHOP)
     (project / "test_unit.py").write_text(

@@ -3,9 +3,9 @@
     python gumshoe_whatif.py -- -m pytest -q          with the request in the file that GUMSHOE_WHATIF names
 
 Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
-"probes": [...], "failing", "folder", "deadline_s"}`. The test runner is imported once; then the program is forked for
-the unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each variant. In a fork the
-module at `path` is compiled from a changed syntax tree; no file changes.
+"probes": [...], "failing", "usual_s", "folder", "deadline_s"}`. The test runner is imported once; then the program is
+forked for the unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each variant. In a
+fork the module at `path` is compiled from a changed syntax tree; no file changes.
 
 Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), `probes.jsonl` with what the probes saw,
 and `answer.json`: for each run its
@@ -14,8 +14,8 @@ why the change cannot be made. Runs of variants take at most `PATIENCE` times as
 time; those that wait instead, `IDLE` times as long as that.
 
 Where the request names the `failing` tests, a run is of these alone, in a fork that has collected them
-(`gumshoe_forks`), and of all tests if one of them passes with the change; `whole` says which. If they do not fail by
-themselves, or are not pytest's, every run is of all tests.
+(`gumshoe_forks`), and of all tests if one of them passes with the change; `whole` says which, and `usual_s` how long
+all tests took unchanged. If they do not fail by themselves, or are not pytest's, every run is of all tests.
 """
 
 import contextlib
@@ -207,7 +207,8 @@ def main(arguments):
         answers[number] = answer
     helped = [number for number in known if number and failing_tests(_record(folder, number)) < failing]
     helped = [number for number in helped if known[number]["exit_code"] is not None]
-    patience = max(LEAST_S, PATIENCE * known[0]["duration_s"]) if known[0]["whole"] else request["deadline_s"]
+    usual = known[0]["duration_s"] if known[0]["whole"] else request["usual_s"]
+    patience = max(LEAST_S, PATIENCE * usual)
     again = [number for number in changes if number not in known or number in helped]
     starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in again]
     for run in run_all(starts, lambda run: time.time() >= end or run.has_used(patience)):
