@@ -111,6 +111,7 @@ def all_gone(pids: set[int]) -> bool:
 
 def test_an_agent_debugs_a_bug_to_its_failing_frame_and_nothing_is_left(ledger: Path) -> None:
     before = {path: path.read_bytes() for path in ledger.rglob("*") if path.is_file()}
+    others = set(descendants(os.getpid()))
     seen: set[int] = set()
 
     async def debug() -> None:
@@ -142,7 +143,7 @@ def test_an_agent_debugs_a_bug_to_its_failing_frame_and_nothing_is_left(ledger: 
             pack = ContextPack.model_validate(found.structuredContent)
             assert pack.locations[0].path.startswith("ledger/")
             assert pack.locations[0].path in text_of(found)
-            seen.update(descendants(os.getpid()))
+            seen.update(set(descendants(os.getpid())) - others)
 
     run_alone(debug)
     assert len(seen) > 2
@@ -217,8 +218,12 @@ def test_an_investigation_without_a_result_is_an_error(ledger: Path) -> None:
 def test_a_cancelled_call_ends_its_program_and_the_next_one_works(ledger: Path) -> None:
     (ledger / "tests" / "test_slow.py").write_text("import time\n\ndef test_slow():\n    time.sleep(600)\n")
 
+    others = set(descendants(os.getpid()))
+
     async def running() -> None:
-        while not any(b"pytest" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid())):
+        while not any(
+            b"pytest" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid()) - others
+        ):
             await anyio.sleep(0.05)
 
     async def cancel() -> None:

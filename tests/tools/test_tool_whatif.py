@@ -207,7 +207,8 @@ def test_a_change_that_helps_and_hangs_another_test_is_stopped_soon(open_bench: 
     bench = open_bench(tools=TOOLS, timeout=3000)  # The limit is not what ends it: this test would take too long.
     bench.call("eval")
     change = variant(9, "total = 7 if count == 4 else next(n for n in iter(int, 1) if n)")
-    (found,) = bench.call("whatif", variants=[change], quick=True).data["variants"]
+    data: Any = bench.call("whatif", variants=[change], quick=True).data
+    (found,) = data["variants"]
     assert found["timed_out"]
 
 
