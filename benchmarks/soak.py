@@ -149,7 +149,11 @@ class Soak:
         found = Counter(one.task.id for one in read_trajectories(self.run_folder))
         hostile = {f"soak/{number:04d}" for number in self._hostile()}
         resolved = {one.task.id for one in read_trajectories(self.run_folder) if one.resolved is True}
-        failures = Counter(entry["kind"] for entry in read_failures(self.run_folder))
+        failed = list(read_failures(self.run_folder))
+        failures = Counter(entry["kind"] for entry in failed)
+        # What a hostile program does is not the same each time; its episode begins anew, its journal is kept.
+        diverged = {entry["id"].partition("#")[0] for entry in failed if entry["kind"] == "diverged"}
+        journals = Counter(".diverged-" in path.name for path in (self.run_folder / "journal").iterdir())
         account = self.account
         facts: dict[str, Any] = {
             "episodes": self.options.episodes,
@@ -167,7 +171,9 @@ class Soak:
             "junk answers": account.junk_answers,
             "failures of the infrastructure": dict(failures),
             "journals replayed": self._replayed(),
-            "journals left": len(list((self.run_folder / "journal").iterdir())),
+            "journals left": journals[False],
+            "journals set aside": journals[True],
+            "diverged, not hostile": sorted(diverged - hostile),
             "processes left": account.left_processes,
             "containers left": account.left_containers,
             "temporary files left": account.left_files,
@@ -183,6 +189,8 @@ class Soak:
             and not facts["lost"]
             and not facts["twice"]
             and not facts["journals left"]
+            and journals[True] == failures["diverged"]
+            and not diverged - hostile
             # What was on the dead node must have been noticed, and tried again elsewhere.
             and (not self.nodes or failures["SandboxError"] > 0)
             and not (account.left_processes or account.left_containers or account.left_files)
