@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, WorkspaceSpec
-from gumshoe.storage import write_atomic
 
 CLEAN = "def total(items):\n    return sum(items)\n"
 TESTS = """import unittest
@@ -26,8 +26,7 @@ def make_tasks(folder: Path, count: int) -> Path:
     repo.mkdir(parents=True, exist_ok=True)
     (repo / "shop.py").write_text(CLEAN, encoding="utf-8")
     (repo / "test_shop.py").write_text(TESTS, encoding="utf-8")
-    tasks: list[str] = []
-    oracles: list[str] = []
+    pairs: list[tuple[Task, Oracle]] = []
     for number in range(count):
         buggy = CLEAN.replace("sum(items)", f"sum(items) + {number + 1}")
         task = Task(
@@ -40,9 +39,7 @@ def make_tasks(folder: Path, count: int) -> Path:
             tags={"project": f"soak{number % 20}", "split": "train"},
         )
         patch = make_patch({"shop.py": (buggy.encode(), CLEAN.encode())})
-        tasks.append(task.model_dump_json())
         oracle = Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=("test_shop.TotalTest.test_total",))
-        oracles.append(oracle.model_dump_json())
-    write_atomic(folder / "tasks.jsonl", "\n".join(tasks) + "\n")
-    write_atomic(folder / "oracles.jsonl", "\n".join(oracles) + "\n")
+        pairs.append((task, oracle))
+    write_taskset(folder, pairs)
     return folder

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["MODULE", "Span", "enclosing", "spans"]
+__all__ = ["MODULE", "Span", "enclosing", "innermost", "spans"]
 
 LONGEST = 2_000_000
 MODULE = "<module>"
@@ -41,7 +41,13 @@ def spans(source: str) -> tuple[Span, ...] | None:
 
 def enclosing(found: tuple[Span, ...], line: int) -> str:
     """The qualified name of the innermost function or class around `line`."""
-    return next((span.name for span in reversed(found) if span.start <= line <= span.end), MODULE)
+    around = innermost(found, line)
+    return MODULE if around is None else around.name
+
+
+def innermost(found: Sequence[Span], line: int) -> Span | None:
+    """The innermost span around `line`, of spans that come outer before inner; None where there is none."""
+    return next((span for span in reversed(found) if span.start <= line <= span.end), None)
 
 
 def _below(node: ast.AST, prefix: str) -> Iterator[Span]:

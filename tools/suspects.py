@@ -20,7 +20,7 @@ from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.formulas import FORMULAS, Formula
 from gumshoe.tools.source import read_source
-from gumshoe.tools.spans import Span, spans
+from gumshoe.tools.spans import Span, innermost, spans
 from gumshoe.tools.text import plural
 
 __all__ = ["Spectrum", "Suspect", "Suspects", "describe_suspect", "rank", "read_spectrum", "shown_suspects"]
@@ -118,7 +118,7 @@ def tied(ranked: Sequence[Suspect]) -> int:
 def _suspects_of(path: str, functions: Sequence[Span], spectrum: Spectrum, formula: Formula) -> Iterator[Suspect]:
     lines: dict[Span, dict[int, tuple[int, int]]] = {}
     for line, counts in spectrum.lines[path].items():
-        around = next((span for span in reversed(functions) if span.start <= line <= span.end), None)
+        around = innermost(functions, line)
         if around is not None:
             lines.setdefault(around, {})[line] = counts
     for span, counted in lines.items():

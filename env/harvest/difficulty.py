@@ -30,7 +30,7 @@ from gumshoe.protocols import TestRun
 from gumshoe.records import Oracle, Task, TestOutcome
 from gumshoe.storage import read_records
 from gumshoe.tools.inside.gumshoe_project import holds_tests
-from gumshoe.tools.spans import Span, spans
+from gumshoe.tools.spans import Span, innermost, spans
 from gumshoe.tools.suspects import Suspects
 
 __all__ = ["difficulty_of", "rate_package"]
@@ -84,8 +84,8 @@ def _culprits(workspace: Workspace, oracle: Oracle) -> Culprits:
 def _around(source: str, lines: set[int]) -> Iterator[Span]:
     """The innermost functions around lines, each once."""
     functions = [span for span in spans(source) or () if not span.is_class]
-    innermost = (next((s for s in reversed(functions) if s.start <= line <= s.end), None) for line in sorted(lines))
-    yield from dict.fromkeys(span for span in innermost if span is not None)
+    around = (innermost(functions, line) for line in sorted(lines))
+    yield from dict.fromkeys(span for span in around if span is not None)
 
 
 def _read(workspace: Workspace, path: str) -> str:
@@ -105,15 +105,15 @@ def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str,
         return {}
     # A test's own frame is where the failure is seen, not a place that could be changed.
     frames = [[frame for frame in outcome.frames if not holds_tests(frame.path)] for outcome in failed]
-    innermost = [below[-1] for below in frames if below]
+    last = [below[-1] for below in frames if below]
     paths = {path for path, _ in culprits}
     right = any(
-        frame.path == path and span.start <= frame.line <= span.end for frame in innermost for path, span in culprits
+        frame.path == path and span.start <= frame.line <= span.end for frame in last for path, span in culprits
     )
     words = {span.name.rpartition(".")[2] for _, span in culprits} | {posixpath.basename(path) for path in paths}
     pattern = re.compile("|".join(rf"(?<![\w.]){re.escape(word)}(?!\w)" for word in sorted(words)))
     return {
-        "module": "same" if any(frame.path in paths for frame in innermost) else "other",
+        "module": "same" if any(frame.path in paths for frame in last) else "other",
         "named": "yes" if any(pattern.search(outcome.message) for outcome in failed) else "no",
         "traceback": "right" if right else "wrong",
     }
