@@ -64,8 +64,8 @@ def evaluate(
     arms = make_arms(config)
     load_scorers(config.metrics)  # A metric that is wrong is refused before anything is played.
     losses = read_losses(config)
-    rows = check_harness(config) if config.harness is not None else []
     tasks = choose_tasks(config, say)
+    rows = check_harness(config, {task.id for task, _ in tasks}) if config.harness is not None else []
     solvers = _check_solvers(arms, tasks)
     out = _make_folder(config)
     tasks, flaky = _drop_flaky(config, tasks, control, say)

@@ -1,47 +1,42 @@
 """Rows as the harness 5.x wants them, with the image, the script that runs the tests and the parser of its log.
 
-A row of the classic schema says nothing of how its tests are run: the harness used to keep that apart, for each of its
-twelve repositories and each of their versions. Such a row is completed here only where pytest alone runs the tests;
-for the repositories with a way of their own the row has to come with its script.
+A row of the classic schema says nothing of how its tests are run: the harness used to keep that apart, for each
+repository and version. Such a row is completed here from the same facts, without network. A repository that the harness
+never knew is taken to run its tests with pytest, where the test patch has Python files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gumshoe.env.diff import parse_patch
+from gumshoe.env.diff.parse import FilePatch
+from gumshoe.env.export.harness_specs import SOURCE, HarnessSpec, harness_spec
+from gumshoe.env.tasks.columns import required, row_name
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.errors import TaskError
 
-__all__ = ["eval_script", "harness_row"]
+__all__ = ["COMPLETED", "eval_script", "harness_row", "harness_rows"]
 
+COMPLETED = "completed"
+"""The column that says which columns were filled in here, and from what."""
 NEEDED = ("image", "log_parser", "eval_type", "eval_script")
-# Their versions differ in how the tests are run, or in what is done before.
-OWN_WAY = frozenset(
-    {
-        "astropy/astropy",
-        "django/django",
-        "matplotlib/matplotlib",
-        "mwaskom/seaborn",
-        "pallets/flask",
-        "psf/requests",
-        "pydata/xarray",
-        "pylint-dev/pylint",
-        "pytest-dev/pytest",
-        "scikit-learn/scikit-learn",
-        "sphinx-doc/sphinx",
-        "sympy/sympy",
-    }
-)
+NEEDS_SPEC = frozenset({"log_parser", "eval_script"})
+TEXTS = ("instance_id", "repo", "base_commit", "test_patch")
+PYTEST = HarnessSpec("parse_log_pytest", "python -m pytest -rA")
+# Files of a test patch with these endings are no tests: the harness does not name them to the test command.
+NO_TESTS = (".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml")
 SCRIPT = """\
 #!/bin/bash
 set -uxo pipefail
 {activate}
 cd /testbed
+{before}
 git config --global --add safe.directory /testbed
+{install}
 {reset}
 {apply}
 : '>>>>> Start Test Output'
@@ -57,32 +52,99 @@ if [ -f /opt/miniconda3/bin/activate ]; then
 fi"""
 
 
-def harness_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with everything that the harness reads. Raises TaskError where that cannot be known."""
+def harness_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every row with what the harness reads. Raises TaskError with a line for each row that cannot be completed."""
+    ready, faults = [], []
+    for number, row in enumerate(rows, 1):
+        try:
+            ready.append(harness_row(row, number))
+        except TaskError as error:
+            faults.append(str(error))
+    if faults:
+        raise TaskError("\n".join(faults))
+    return ready
+
+
+def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
+    """The row with everything that the harness reads; one that was filled in says so in its column `completed`.
+
+    Args:
+        row: in the classic schema, or in that of 5.x.
+        number: what it is called in messages if it has no name.
+
+    Raises:
+        TaskError: the row cannot be completed.
+    """
+    where = row_name(row, number)
     missing = [column for column in NEEDED if not row.get(column)]
     if not missing:
+        required(row, ("instance_id",), where)
         return dict(row)
-    if row["repo"] in OWN_WAY:
-        raise TaskError(
-            f"task {row['instance_id']}: column {missing[0]} is missing: the harness 5.x needs it for {row['repo']}; "
-            "use the rows of a data set made for 5.x"
+    required(row, TEXTS, where, texts=TEXTS)
+    made = {"image": image_of(row["instance_id"]), "eval_type": "pass_and_fail"}
+    note = ", ".join(missing)
+    if NEEDS_SPEC.intersection(missing):
+        patched = _patched(row["test_patch"], where)
+        spec, manner = _spec(row, patched, where)
+        tests = _test_files(patched) if spec is PYTEST else _directives(row["repo"], patched)
+        made["log_parser"] = spec.parser
+        made["eval_script"] = eval_script(
+            row["test_patch"],
+            row["base_commit"],
+            f"{spec.tests} {shlex.join(tests)}".rstrip(),
+            before=spec.before,
+            install=spec.install,
         )
-    made = {
-        "image": image_of(row["instance_id"]),
-        "log_parser": "parse_log_pytest",
-        "eval_type": "pass_and_fail",
-        "eval_script": _script(row["test_patch"], row["base_commit"]),
-    }
-    return {"version": "", **row, **{column: made[column] for column in missing}}
+        note = f"{note}; tests are run {manner}"
+    return {"version": "", **row, **{column: made[column] for column in missing}, COMPLETED: note}
 
 
-def _script(test_patch: str, base_commit: str) -> str:
-    patched = parse_patch(test_patch)
-    files = shlex.join(dict.fromkeys(f.target for f in patched if f.target and f.target.endswith(".py")))
-    return eval_script(test_patch, base_commit, f"python -m pytest -rA {files}")
+def _spec(row: Mapping[str, Any], patched: Sequence[FilePatch], where: str) -> tuple[HarnessSpec, str]:
+    """How the row's tests are run, and the same in words."""
+    repo, version = row["repo"], str(row.get("version") or "")
+    try:
+        spec = harness_spec(repo, version)
+    except KeyError:
+        if _test_files(patched):
+            return PYTEST, "with pytest"
+        spec = None
+    if spec is None:
+        raise TaskError(
+            f"{where}: it is unknown how {repo} runs its tests in version {version or '(none)'}, and the row has no "
+            "eval_script and log_parser: use rows made for the harness 5.x"
+        )
+    return spec, f"as in {SOURCE}"
 
 
-def eval_script(test_patch: str, base_commit: str, command: str, tests: Sequence[str] = ()) -> str:
+def _patched(test_patch: str, where: str) -> list[FilePatch]:
+    try:
+        return parse_patch(test_patch)
+    except TaskError as error:
+        raise TaskError(f"{where}: {error}") from None
+
+
+def _directives(repo: str, patched: Iterable[FilePatch]) -> list[str]:
+    """The tests of a test patch, as the test command names them."""
+    paths = [str(file.target or file.source) for file in patched]
+    paths = [path for path in paths if not path.endswith(NO_TESTS)]
+    if repo == "django/django":
+        paths = [path.removesuffix(".py").removeprefix("tests/").replace("/", ".") for path in paths]
+    return paths
+
+
+def _test_files(patched: Iterable[FilePatch]) -> list[str]:
+    return list(dict.fromkeys(file.target for file in patched if file.target and file.target.endswith(".py")))
+
+
+def eval_script(
+    test_patch: str,
+    base_commit: str,
+    command: str,
+    tests: Sequence[str] = (),
+    *,
+    before: Sequence[str] = (),
+    install: str = "",
+) -> str:
     """The script that runs an instance's tests.
 
     Args:
@@ -90,14 +152,18 @@ def eval_script(test_patch: str, base_commit: str, command: str, tests: Sequence
         base_commit: where the original tests come from.
         command: runs the tests, and prints a line for each.
         tests: further files that are put back to how they were.
+        before: commands in the environment, before everything else.
+        install: installs the patched repository.
     """
     patched = parse_patch(test_patch) if test_patch.strip() else []
     patch = test_patch if test_patch.endswith("\n") else f"{test_patch}\n"
     end = f"END_{hashlib.sha256(patch.encode()).hexdigest()[:16]}"
-    before = [*tests, *(file.source for file in patched if file.source and file.source not in tests)]
+    known = [*tests, *(file.source for file in patched if file.source and file.source not in tests)]
     return SCRIPT.format(
         activate=ACTIVATE,
-        reset=_reset(before, [f.target for f in patched if f.target], base_commit),
+        before="\n".join(before) or ":",
+        install=install or ":",
+        reset=_reset(known, [f.target for f in patched if f.target], base_commit),
         apply=f"git apply -v - <<'{end}'\n{patch}{end}" if patched else ":",
         command=command,
     )

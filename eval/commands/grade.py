@@ -76,6 +76,8 @@ def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) 
         on_line=lambda line: print(line, file=sys.stderr),
     )
     facts = {"run_id": report.run_id, "report": str(report.path), "logs": str(report.logs)}
+    if report.completed:
+        facts["completed"] = f"{len(report.completed)} classic rows; rows.jsonl beside the report says how"
     _show(report.outcomes, facts, as_json=arguments.json)
     return 1 if report.errors else 0
 

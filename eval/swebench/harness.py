@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from gumshoe.env.export.harness_rows import harness_row
+from gumshoe.env.export.harness_rows import COMPLETED, harness_rows
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.eval.swebench.predictions import Prediction, write_predictions
 
-__all__ = ["HarnessReport", "run_harness"]
+__all__ = ["HarnessReport", "check_tools", "run_harness"]
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 REPORT_VERSION = 2
@@ -43,6 +43,8 @@ class HarnessReport:
     empty: tuple[str, ...]
     errors: tuple[str, ...]
     """Patches that do not apply, images that are not there, tests that take too long."""
+    completed: tuple[str, ...] = ()
+    """Rows of the classic schema that were completed here; the column `completed` of rows.jsonl says how."""
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -83,23 +85,25 @@ def run_harness(
         SandboxError: no daemon answers, or the harness ended without a report.
         TaskError: a prediction is for no row, or a row lacks what the harness needs.
     """
-    ready = [harness_row(row) for row in rows]
+    ready = harness_rows(rows)
     unknown = {prediction.instance_id for prediction in predictions} - {row["instance_id"] for row in ready}
     if unknown:
         raise TaskError(f"task {min(unknown)}: there is a prediction for it, but no row")
     run_id = run_id or _run_id(ready, predictions)
     if not run_id or "/" in run_id or run_id.startswith("."):
         raise ConfigError(f"run id {run_id!r} cannot be the name of a folder")
-    _check_tools()
+    check_tools()
     place = folder.resolve() / run_id
     place.mkdir(parents=True, exist_ok=True)
     _write_rows(place / "rows.jsonl", ready)
     write_predictions(place / "preds.jsonl", predictions)
     _run(place, run_id, workers, timeout_s, on_line)
-    return _read_report(place, run_id, predictions)
+    completed = tuple(row["instance_id"] for row in ready if COMPLETED in row)
+    return _read_report(place, run_id, predictions, completed)
 
 
-def _check_tools() -> None:
+def check_tools() -> None:
+    """Raises ModuleNotFoundError without the extra `swebench`, SandboxError where no daemon answers."""
     if importlib.util.find_spec("swebench") is None:
         raise ModuleNotFoundError("No module named 'swebench'", name="swebench")
     if shutil.which("docker") is None:
@@ -177,7 +181,9 @@ def _follow(lines: IO[str], log: IO[str], on_line: Callable[[str], None]) -> str
     return last
 
 
-def _read_report(place: Path, run_id: str, predictions: Sequence[Prediction]) -> HarnessReport:
+def _read_report(
+    place: Path, run_id: str, predictions: Sequence[Prediction], completed: tuple[str, ...]
+) -> HarnessReport:
     model = predictions[0].model_name_or_path.replace("/", "__") if predictions else ""
     path = place / f"{model}.{run_id}.json"
     try:
@@ -197,4 +203,5 @@ def _read_report(place: Path, run_id: str, predictions: Sequence[Prediction]) ->
         unresolved=tuple(report["unresolved_ids"]),
         empty=tuple(report["empty_patch_ids"]),
         errors=tuple(report["error_ids"]),
+        completed=completed,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gumshoe.env.export.harness_rows import harness_rows
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.results.records import Result
 from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
@@ -41,15 +42,24 @@ def _prediction(arm: str, result: Result) -> Prediction:
     return Prediction(instance_id=result.task_id, model_name_or_path=f"gumshoe-{arm}", model_patch=result.patch)
 
 
-def check_harness(config: EvalConfig) -> list[Mapping[str, Any]]:
-    """The rows that the harness will want. Raises ConfigError where it cannot be run, TaskError for unreadable rows."""
+def check_harness(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of these tasks as the harness wants them.
+
+    Raises:
+        ConfigError: the tasks are not of SWE-bench.
+        TaskError: the rows cannot be read, or, a line for each, some are missing or cannot be completed.
+    """
     assert config.harness is not None
     name, _, path = config.tasks.source.partition(":")
     if name != "swebench":
         raise ConfigError(f"harness grades SWE-bench only, and the tasks come from {name}: leave it out")
     options = config.tasks.options
     source = config.harness.rows or path or options.get("path", "SWE-bench/SWE-bench_Lite")
-    return [dict(row) for row in read_rows(str(source), str(options.get("split", "test")))]
+    rows = {row.get("instance_id"): row for row in read_rows(str(source), str(options.get("split", "test")))}
+    missing = sorted(set(ids) - rows.keys())
+    if missing:
+        raise TaskError("\n".join(f"task {name}: {source} has no row for it, which the harness needs" for name in missing))
+    return harness_rows(row for name, row in rows.items() if name in ids)
 
 
 def grade_officially(

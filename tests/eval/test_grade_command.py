@@ -91,11 +91,6 @@ def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) 
     assert not (repo / "tests" / "new one.py").exists()
 
 
-def test_a_classic_row_of_a_repository_with_a_way_of_its_own_is_refused() -> None:
-    with pytest.raises(TaskError, match=r"task owner__shop-1: column image is missing: the harness 5\.x needs it"):
-        harness_row({**ROW, "repo": "django/django"})
-
-
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="task owner__shop-1: there is a prediction for it, but no row"):
         run_harness([], [ONE], tmp_path)
