@@ -8,8 +8,9 @@ from pydantic import Field
 
 from gumshoe.config import Config
 
-__all__ = ["SandboxConfig", "SandboxKind"]
+__all__ = ["PullPolicy", "SandboxConfig", "SandboxKind"]
 
+PullPolicy = Literal["missing", "never", "always"]
 SandboxKind = Literal["auto", "docker", "podman", "bubblewrap", "local"]
 
 
@@ -21,6 +22,23 @@ class SandboxConfig(Config):
         description="auto takes the first of docker, podman, bubblewrap and local that works for the task",
     )
     image: str = Field(default="gumshoe-python:latest", description="container image for tasks that come as a folder")
+    pull: PullPolicy = Field(
+        default="missing",
+        description="when images are pulled (docker, podman): `missing` pulls those that are not here, `always` also "
+        "the others, once per process",
+    )
+    pulls_at_once: int = Field(default=2, ge=1, description="images that a process pulls at a time")
+    mirror: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$",
+        description="registry that images are pulled from, put before their names, such as localhost:5000",
+    )
+    images_gb: float | None = Field(
+        default=None,
+        gt=0,
+        description="disk that images pulled by Gumshoe may take: before a pull, those not in use are removed, least "
+        "recently used first; None removes none",
+    )
     unsafe: bool = Field(
         default=False,
         description="let models' calls, models' patches and tasks that are not built in use the local sandbox, which "

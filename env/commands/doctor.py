@@ -41,9 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the table; 1 when no sandbox works that isolates, or the one that models get cannot run pytest."""
+    """Prints the table, pulling nothing; 1 when no sandbox isolates, or the one that models get cannot run pytest."""
     console = Console(soft_wrap=True)
-    config = SandboxConfig(image=arguments.image)
+    config = SandboxConfig(image=arguments.image, pull="never")
     reasons = {kind: unavailable_reason(kind, None, config) for kind in ORDER}
     console.print(_table(reasons))
     console.print(f"python {platform.python_version()}, git {'found' if shutil.which('git') else 'not found'}")
@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         if reasons[kind] is None:
             console.print(f"{kind}: image {config.image} {_digest(kind, config.image)}", highlight=False)
             console.print(f"{kind}: {_facts(kind)}", highlight=False)
+            console.print(f"{kind}: {_pulled(kind)}", highlight=False)
     console.print(f"filter of system calls: {filter_unavailable_reason() or 'on'}", highlight=False)
     for trusted, whose in ((False, "a model"), (True, "a trusted script")):
         console.print(f"for {whose}: {_pick(config, trusted=trusted)}", highlight=False)
@@ -78,6 +79,16 @@ def _facts(kind: str) -> str:
     from gumshoe.env.sandboxes.engine import ENGINES, engine_facts
 
     return engine_facts(ENGINES[kind])
+
+
+def _pulled(kind: str) -> str:
+    from gumshoe.env.sandboxes.engine import ENGINES
+    from gumshoe.env.sandboxes.pulled_images import pulled_images
+
+    images = pulled_images(ENGINES[kind].address)
+    size = sum(image.size for image in images) / 1e9
+    policy = SandboxConfig().pull
+    return f"images pulled by Gumshoe: {len(images)}, {size:.1f} GB; sandbox.pull is {policy} unless a config sets it"
 
 
 def _pick(config: SandboxConfig, *, trusted: bool) -> str:

@@ -29,8 +29,10 @@ __all__ = [
     "Engine",
     "connect",
     "daemon_errors",
+    "describe_error",
     "engine_facts",
     "engine_unavailable_reason",
+    "forget_found_images",
     "image_digest",
     "image_is_missing",
     "labels",
@@ -88,7 +90,7 @@ def connect(engine: Engine = DOCKER) -> docker.DockerClient:
         return _client(engine, where, _api_version(engine, where))
     except DockerException as error:
         hint = "; start it with `podman system service`" if engine is PODMAN else ""
-        raise SandboxError(f"no {engine.title} answers at {where} ({_short(error)}){hint}") from None
+        raise SandboxError(f"no {engine.title} answers at {where} ({describe_error(error)}){hint}") from None
 
 
 def _client(engine: Engine, where: str, version: str | None) -> docker.DockerClient:
@@ -117,9 +119,10 @@ def daemon_errors(doing: str) -> Generator[None]:
     try:
         yield
     except ImageNotFound as error:
-        raise SandboxError(f"{doing}: {_short(error)}") from None
+        forget_found_images()  # Somebody has removed it: the next try looks, and may pull it.
+        raise SandboxError(f"{doing}: {describe_error(error)}") from None
     except (DockerException, RequestException, OSError) as error:
-        raise SandboxError(f"{doing}: {_short(error)}") from None
+        raise SandboxError(f"{doing}: {describe_error(error)}") from None
 
 
 def engine_unavailable_reason(engine: Engine, image: str) -> str | None:
@@ -150,6 +153,11 @@ def image_is_missing(image: str, engine: Engine = DOCKER) -> bool:
 def _find_image(engine: Engine, image: str) -> None:
     with daemon_errors(f"the {engine.title} refuses"), contextlib.closing(connect(engine)) as client:
         client.images.get(image)
+
+
+def forget_found_images() -> None:
+    """Makes the next question look again which images are here."""
+    _find_image.cache_clear()
 
 
 def image_digest(image: str, engine: Engine = DOCKER) -> str | None:
@@ -214,7 +222,7 @@ def _host() -> str:
     return machine.read_text().strip() if machine.exists() else socket.gethostname()
 
 
-def _short(error: Exception) -> str:
-    """The heart of a long message, in one line."""
+def describe_error(error: Exception) -> str:
+    """The heart of an engine's long message, in one line."""
     text = getattr(error, "explanation", None) or str(error)
     return " ".join(str(text).split())[:300]

@@ -49,12 +49,14 @@ def open_sandbox(
 
     Raises:
         ConfigError: the only sandbox there is does not isolate, and the policy or the task is not trusted.
-        SandboxError: the sandbox does not work here, or could not be started.
+        SandboxError: the sandbox does not work here, or could not be started, or its image could not be pulled.
         TaskError: the task's repository or image is missing, or its setup fails.
     """
     config = config or SandboxConfig()
     choice = choose(task, config, trusted=trusted)
     log.debug("%s", choice.sentence)
+    if choice.kind in ("docker", "podman"):
+        _provide_image(choice.kind, task, config)
     server = config.test_server and not verdict
     sandbox = WardenSandbox(_link(choice.kind, task, config, verdict), test_server=server)
     try:
@@ -112,12 +114,12 @@ def close_pools() -> None:
 
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:
-    """Picks the backend for a task (None: any built-in one). Raises ConfigError, SandboxError and TaskError as
-    `open_sandbox` does.
+    """Picks the backend for a task (None: any built-in one), and pulls nothing. Raises ConfigError, SandboxError and
+    TaskError as `open_sandbox` does.
     """
     image = task.workspace.image if task is not None and task.workspace.path is None else None
     if task is not None and image is not None and config.kind in ("auto", "docker", "podman"):
-        _check_image(task.id, image, "docker" if config.kind == "auto" else config.kind)
+        _check_image(task.id, image, config)
     if config.kind == "auto":
         choice = _first_that_works(task, config)
     else:
@@ -134,16 +136,32 @@ def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice
     return choice
 
 
-def _check_image(task_id: str, image: str, kind: str) -> None:
-    """Raises TaskError where the engine answers and does not have the task's image."""
-    from gumshoe.env.sandboxes.engine import ENGINES, image_is_missing
+def _provide_image(kind: str, task: Task, config: SandboxConfig) -> None:
+    """Pulls the image that the task or the config names, where it has to be."""
+    from gumshoe.env.sandboxes.engine import ENGINES
+    from gumshoe.env.sandboxes.pull import provide_image
 
-    if image_is_missing(image, ENGINES[kind]):
+    own = task.workspace.image
+    try:
+        provide_image(own or config.image, ENGINES[kind], config)
+    except (SandboxError, TaskError) as error:
+        if own is not None:
+            raise type(error)(f"task {task.id}: {error}") from None
+        raise SandboxError(f"sandbox {kind}: {error}") from None
+
+
+def _check_image(task_id: str, image: str, config: SandboxConfig) -> None:
+    """Raises TaskError where the engine answers, does not have the task's image, and may not pull it."""
+    from gumshoe.env.sandboxes.engine import ENGINES, image_is_missing
+    from gumshoe.env.sandboxes.pull import is_pullable
+
+    kind = "docker" if config.kind == "auto" else config.kind
+    if not is_pullable(image, config) and image_is_missing(image, ENGINES[kind]):
         raise TaskError(f"task {task_id}: its image {image} is not here: {kind} pull {image}")
 
 
 def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
-    """Why a backend cannot take this task (None: any task) on this machine; None when it can."""
+    """Why a backend cannot take this task (None: any task) on this machine; None when it can, maybe after a pull."""
     if kind not in ("docker", "podman") and task is not None and task.workspace.path is None:
         return f"task {task.id} comes as the image {task.workspace.image}, which needs docker or podman"
     if kind == "local" and task is not None and task.workspace.environment is not None:
@@ -190,9 +208,13 @@ def _container(kind: str, task: Task, config: SandboxConfig) -> Backend:
 
 
 def _container_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason
+    from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason, image_is_missing
+    from gumshoe.env.sandboxes.pull import is_pullable
 
-    return engine_unavailable_reason(ENGINES[kind], (task and task.workspace.image) or config.image)
+    image = (task and task.workspace.image) or config.image
+    if is_pullable(image, config) and image_is_missing(image, ENGINES[kind]):
+        return None
+    return engine_unavailable_reason(ENGINES[kind], image)
 
 
 _BACKENDS: Mapping[str, Callable[[Task, SandboxConfig], Backend]] = {

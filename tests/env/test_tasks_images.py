@@ -24,6 +24,7 @@ from gumshoe.records import Oracle, Task, ToolCall
 pytestmark = pytest.mark.needs("docker")
 
 DOCKER = SandboxConfig(kind="docker")
+NO_PULL = SandboxConfig(kind="docker", pull="never")
 SHOP = REPO["shop.py"]
 LATER = """\
 RUN cd /testbed && git checkout -q -b later && echo 'x = 2' > old.py && git add -A && \\
@@ -65,7 +66,7 @@ def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tm
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     tasks = load_tasks("swebench", path=path)
     short = [(_in_time(task, 5.0) if task.id == "hanging" else task, oracle) for task, oracle in tasks]
-    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(short, DOCKER, workers=2)}
+    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(short, NO_PULL, workers=2)}
     assert found.pop("good") == ""
     assert found.pop("wrong").startswith("with the gold patch these tests should pass and do not")
     assert "task drifted: the patch does not apply: shop.py:1 should be" in found.pop("drifted")

@@ -93,7 +93,7 @@ def test_a_task_that_comes_as_an_image_needs_docker(task: Task) -> None:
     with pytest.raises(
         GumshoeError, match=r"its image some/image is not here|docker: .*; podman: .*; bubblewrap: .*; local: "
     ):
-        choose(imaged, SandboxConfig(image="unused"), trusted=True)
+        choose(imaged, SandboxConfig(image="unused", pull="never"), trusted=True)
 
 
 def test_no_daemon_is_told_in_one_line(task: Task) -> None:
@@ -119,7 +119,7 @@ def test_no_daemon_is_told_in_one_line(task: Task) -> None:
 @pytest.mark.needs("docker")
 def test_an_image_that_is_not_here(task: Task) -> None:
     with pytest.raises(SandboxError, match="sandbox docker: the image no-such-image is not here"):
-        open_sandbox(task, SandboxConfig(kind="docker", image="no-such-image"), trusted=True)
+        open_sandbox(task, SandboxConfig(kind="docker", image="no-such-image", pull="never"), trusted=True)
 
 
 @pytest.mark.needs("docker")

@@ -1,0 +1,166 @@
+"""Pulling container images: those of tasks, and `sandbox.image`, before a sandbox is made of them.
+
+An image is pulled once, however many threads ask for it, and `sandbox.pulls_at_once` images are pulled at a time. A
+mirror is a prefix of the name: the image is pulled from there and then gets its own name too, so tasks keep theirs.
+Progress goes to stderr, a line about every second. A pull that failed is not tried again for a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from docker.errors import DockerException
+from docker.utils import parse_repository_tag
+from requests.exceptions import RequestException
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.engine import Engine, connect, describe_error, forget_found_images, image_is_missing
+from gumshoe.env.sandboxes.pulled_images import image_id, make_room, note_use, record_pull, remove_nameless
+from gumshoe.env.sandboxes.registry import compressed_size
+from gumshoe.errors import GumshoeError, SandboxError, TaskError
+
+__all__ = ["is_pullable", "provide_image", "pull_error", "source_of"]
+
+LINE_S, RETRY_S = 1.0, 60.0
+DEFAULT_IMAGE = SandboxConfig().image
+DOCKER_HUB = re.compile(r"^(index\.)?docker\.io/")
+# What engines say, most specific first: the pattern, how we put it, and whether the image's name is at fault.
+REASONS = tuple(
+    (re.compile(pattern, re.IGNORECASE), text, wrong_name)
+    for pattern, text, wrong_name in (
+        (r"no space left|disk quota", "the engine's disk is full", False),
+        (r"toomanyrequests|rate limit", "the registry allows no more pulls for now", False),
+        (r"pull access denied|may require .{0,2}docker login", "it does not exist, or you have to log in", True),
+        (r"unauthorized|denied|basic auth|authentication required|forbidden", "the registry refuses access", False),
+        (r"manifest unknown|name unknown|manifest .* not found", "the registry has no such image", True),
+        (r"invalid reference|invalid format|repository name must", "this is not the name of an image", True),
+        (
+            r"dial tcp|no such host|refused|timeout|timed out|deadline|unreachable|tls|x509|\beof\b|reset by|pinging",
+            "the registry cannot be reached",
+            False,
+        ),
+    )
+)
+
+_lock = threading.Lock()
+_image_locks: dict[tuple[str, str], threading.Lock] = {}
+_up_to_date: set[tuple[str, str]] = set()
+_failed: dict[tuple[str, str], tuple[float, GumshoeError]] = {}
+
+
+def is_pullable(image: str, config: SandboxConfig) -> bool:
+    """Whether this image may be pulled. The default image is built here: only a mirror could have it."""
+    return config.pull != "never" and (image != DEFAULT_IMAGE or config.mirror is not None)
+
+
+def source_of(image: str, mirror: str | None) -> str:
+    """The name that an image is pulled by. One that is named by a digest cannot be renamed: it needs no mirror."""
+    if mirror is None or "@" in image or image.startswith(f"{mirror}/"):
+        return image
+    return f"{mirror}/{DOCKER_HUB.sub('', image)}"
+
+
+def provide_image(image: str, engine: Engine, config: SandboxConfig) -> None:
+    """Pulls the image where the config wants that, and notes that it is used.
+
+    Raises:
+        TaskError: there is no such image.
+        SandboxError: the registry refuses or cannot be reached, the disk is full, or the engine fails.
+    """
+    key = (engine.address, image)
+    with _lock:
+        image_lock = _image_locks.setdefault(key, threading.Lock())
+    with image_lock:
+        outdated = config.pull == "always" and key not in _up_to_date
+        if is_pullable(image, config) and (outdated or image_is_missing(image, engine)):
+            _pull_or_fail_again(image, engine, config)
+            _up_to_date.add(key)
+    note_use(engine.address, image)
+
+
+def _pull_or_fail_again(image: str, engine: Engine, config: SandboxConfig) -> None:
+    key = (engine.address, source_of(image, config.mirror))
+    failed_at, error = _failed.get(key, (0.0, None))
+    if error is not None and time.monotonic() - failed_at < RETRY_S:
+        raise type(error)(str(error))
+    try:
+        with _slots(config.pulls_at_once):
+            _pull(image, engine, config)
+    except GumshoeError as error:
+        _failed[key] = (time.monotonic(), error)
+        raise
+    _failed.pop(key, None)
+
+
+@functools.cache
+def _slots(count: int) -> threading.Semaphore:
+    """What this process pulls at a time."""
+    return threading.Semaphore(count)
+
+
+def _pull(image: str, engine: Engine, config: SandboxConfig) -> None:
+    source = source_of(image, config.mirror)
+    with contextlib.closing(connect(engine)) as client:
+        try:
+            before, source_before = image_id(client, image), image_id(client, source)
+            with make_room(client, engine.address, image, config.images_gb, lambda: compressed_size(source)):
+                _follow(image, client.api.pull(source, stream=True, decode=True))
+                if source != image:
+                    repository, tag = parse_repository_tag(image)
+                    client.api.tag(source, repository, tag or "latest")
+                found: Any = client.images.get(image)
+                size = int(found.attrs.get("Size") or 0)
+                names = (image,) if source == image or source_before is not None else (image, source)
+                if record_pull(engine.address, names, found.id, size, before) and before not in (None, found.id):
+                    remove_nameless(client, before)
+        except (DockerException, RequestException, OSError) as error:
+            raise pull_error(image, source, describe_error(error)) from None
+        finally:
+            forget_found_images()
+
+
+def _follow(image: str, events: Iterable[dict[str, Any]]) -> None:
+    """Reads the engine's report to its end and shows it. Raises DockerException where it reports an error."""
+    began = shown = time.monotonic()
+    layers: dict[str, tuple[int, int]] = {}
+    _say(f"pulling {image}")
+    for event in events:
+        error = event.get("error") or (event.get("errorDetail") or {}).get("message")
+        if error:
+            raise DockerException(str(error))
+        layer, detail = str(event.get("id")), event.get("progressDetail") or {}
+        if event.get("status") == "Downloading" and detail.get("total"):
+            layers[layer] = (int(detail.get("current") or 0), int(detail["total"]))
+        elif event.get("status") in ("Download complete", "Pull complete") and layer in layers:
+            layers[layer] = (layers[layer][1], layers[layer][1])
+        if time.monotonic() - shown >= LINE_S:
+            shown = time.monotonic()
+            _say(f"pulling {image}: {_amount(layers)}{shown - began:.0f} s")
+    _say(f"pulled {image}: {_amount(layers)}{time.monotonic() - began:.0f} s")
+
+
+def _amount(layers: dict[str, tuple[int, int]]) -> str:
+    """How much has come of the layers that the engine has begun to load."""
+    done, total = (sum(sizes[which] for sizes in layers.values()) / 1e6 for which in (0, 1))
+    return f"{done:.1f} of {total:.1f} MB, " if layers else ""
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")  # In one piece: other threads pull, too.
+    sys.stderr.flush()
+
+
+def pull_error(image: str, source: str, said: str) -> GumshoeError:
+    """The engine's words as our error, in one line."""
+    name = image if source == image else f"{image} (as {source})"
+    for pattern, text, wrong_name in REASONS:
+        if pattern.search(said):
+            return (TaskError if wrong_name else SandboxError)(f"image {name} cannot be pulled: {text} ({said})")
+    return SandboxError(f"image {name} cannot be pulled: {said}")

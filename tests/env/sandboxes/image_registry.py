@@ -1,0 +1,88 @@
+"""A real image registry on this machine's loopback, and tiny images in it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+import uuid
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gumshoe.env.sandboxes.engine import DOCKER, connect
+
+__all__ = ["LAYER_BYTES", "free_port", "push_image", "running_registry", "unique_name"]
+
+LAYER_BYTES = 300_000
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running_registry(folder: Path, *, password: bool = False) -> Generator[str]:
+    """Its address. With a password, which nobody knows, it refuses everybody."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("docker-registry is not installed (apt-get install docker-registry)")
+    port = free_port()
+    host = f"127.0.0.1:{port}"
+    config: dict[str, Any] = {
+        "version": "0.1",
+        "log": {"level": "warn"},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+        "http": {"addr": host},
+    }
+    if password:
+        config["auth"] = {"htpasswd": {"realm": "test", "path": str(folder / "htpasswd")}}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.yml").write_text(json.dumps(config))  # JSON is YAML.
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen([program, "serve", str(folder / "config.yml")], stdout=log, stderr=log)
+        try:
+            _await(port, process, folder / "log")
+            yield host
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _await(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"the registry did not start: {log.read_text()}")
+
+
+def unique_name() -> str:
+    return f"gumshoe-test/{uuid.uuid4().hex[:12]}:1"
+
+
+def push_image(registry: str, image: str) -> None:
+    """Puts a new image of one layer, of bytes that cannot be compressed, into the registry, and nowhere else."""
+    content = random.randbytes(LAYER_BYTES)
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as archive:
+        info = tarfile.TarInfo("content")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    repository, _, tag = f"{registry}/{image}".rpartition(":")
+    with contextlib.closing(connect(DOCKER)) as client:
+        client.api.import_image_from_data(layer.getvalue(), repository=repository, tag=tag)
+        told = list(client.api.push(repository, tag=tag, stream=True, decode=True))
+        assert not [line for line in told if "error" in line], told
+        client.images.remove(f"{repository}:{tag}")
