@@ -74,6 +74,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action.add_argument(
                 "--unsafe", action="store_true", help="let the local sandbox take tasks that are not built in"
             )
+            action.add_argument(
+                "-p",
+                dest="overrides",
+                action="append",
+                default=[],
+                metavar="KEY=VALUE",
+                help="set a key of the sandbox, such as mirror=localhost:5000",
+            )
             action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
         if name == "export":
             action.add_argument("--to", choices=("harbor", "swebench", "verifiers"), required=True, help="the runner")
@@ -155,13 +163,15 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    from gumshoe.config import apply_overrides, validate
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.verifier.check import CheckResult, check_tasks
 
     if arguments.workers < 1:
         raise ConfigError("--workers must be at least 1")
+    settings = apply_overrides({"kind": arguments.sandbox, "unsafe": arguments.unsafe}, arguments.overrides)
+    config = validate(SandboxConfig, settings, origin="the sandbox of -p")
     tasks, unread = _tasks(arguments)
-    config = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
     checked = _with_progress(check_tasks(tasks, config, arguments.workers), len(tasks))
     checked += [CheckResult(task_id=text.partition(":")[0].removeprefix("task "), problems=(text,)) for text in unread]
     broken = [result for result in checked if not result.passed]

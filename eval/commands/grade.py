@@ -23,7 +23,8 @@ examples:
   gumshoe grade preds.jsonl --ours --tasks tasks/synth         any task source, with our own grader
 
 PREDS contains one JSON object per line: instance_id, model_name_or_path, model_patch. The harness needs Docker and the
-extra `swebench`; images that the daemon already has are not pulled. Exit code 1: an instance could not be graded.
+extra `swebench`, and pulls images that are not here in its own way; --ours pulls them as -p says. Exit code 1: an
+instance could not be graded.
 """
 ORDER = ("resolved", "unresolved", "empty", "error")
 
@@ -44,6 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=int, default=1800, metavar="S", help="seconds for the tests of an instance")
     parser.add_argument("--ours", action="store_true", help="Gumshoe's grader instead of the official one")
     parser.add_argument("--tasks", metavar="SOURCE", help="with --ours: the tasks (default: those of --dataset)")
+    parser.add_argument(
+        "-p",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="with --ours: set a key of the sandbox, such as mirror=localhost:5000",
+    )
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
@@ -56,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise ConfigError(f"--{name} must be at least 1")
     if arguments.tasks is not None and not arguments.ours:
         raise ConfigError("--tasks goes with --ours: the official harness reads --dataset")
+    if arguments.overrides and not arguments.ours:
+        raise ConfigError("-p goes with --ours: the official harness makes its containers itself")
     predictions = read_predictions(arguments.predictions)
     if arguments.ours:
         return _ours(arguments, predictions)
@@ -89,17 +100,19 @@ def _wanted(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
 
 
 def _ours(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
+    from gumshoe.config import apply_overrides, validate
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.tasks import load_tasks
     from gumshoe.env.verifier import grade_all
 
+    config = validate(SandboxConfig, apply_overrides({}, arguments.overrides), origin="the sandbox of -p")
     patches = {prediction.instance_id: prediction.model_patch for prediction in predictions}
     if arguments.tasks is None:
         tasks = load_tasks("swebench", ids=patches.keys(), path=arguments.dataset, split=arguments.split)
     else:
         tasks = load_tasks(arguments.tasks, ids=patches.keys())
     work = [(task, oracle, patches[task.id]) for task, oracle in tasks]
-    grades = list(grade_all(work, SandboxConfig(), arguments.workers))
+    grades = list(grade_all(work, config, arguments.workers))
     facts = {grade.task_id: grade.explanation for grade in grades if grade.explanation}
     _show({grade.task_id: grade.outcome for grade in grades}, facts, as_json=arguments.json)
     return 1 if any(grade.outcome == "error" for grade in grades) else 0

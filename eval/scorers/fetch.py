@@ -69,7 +69,7 @@ def _from_image(task: Task, sandbox: SandboxConfig, names: Sequence[str]) -> Fil
 
 
 def check_sources(tasks: Iterable[Task], sandbox: SandboxConfig, repositories: Repositories | None) -> None:
-    """Raises TaskError where a task that comes as an image has neither the image nor a repository here."""
+    """Raises TaskError where a task that comes as an image has no repository here, nor an image here or to pull."""
     for task in tasks:
         if task.workspace.path is not None or (repositories is not None and repositories.find(task) is not None):
             continue

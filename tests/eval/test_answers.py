@@ -38,12 +38,15 @@ def task(tmp_path: Path) -> Task:
     return make_task(TASK).model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "repo"))})
 
 
+NO_PULL = SandboxConfig(pull="never")
+
+
 def read(tmp_path: Path, task: Task, kind: AnswerFormat, *rows: dict[str, Any] | str) -> Packs:
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     answers = AnswersConfig(path=str(path), format=kind)
     arm = ArmConfig(name="theirs", answers=answers)
-    config = EvalConfig(out=str(tmp_path / "out"), tasks=TasksConfig(source="made"), arms=(arm,))
+    config = EvalConfig(out=str(tmp_path / "out"), tasks=TasksConfig(source="made"), arms=(arm,), sandbox=NO_PULL)
     (tmp_path / "out").mkdir(exist_ok=True)
     run = EvalRun(config, ((task, make_oracle(task.id, PATCH)),), Control())
     return AnswerPacks(answers, path).collect(run, Hooks())
@@ -248,7 +251,7 @@ def test_a_task_with_neither_repository_nor_image_is_refused(
     repositories = Repositories(tmp_path / "repositories")
     assert repositories.find(other) is None
     with pytest.raises(TaskError, match=rf"{TASK}: its files cannot be read: .*; no repository in the folder"):
-        check_sources([other], SandboxConfig(), repositories)
+        check_sources([other], NO_PULL, repositories)
     with pytest.raises(TaskError, match="the config names no folder of `repositories`"):
         read(tmp_path, imaged, "swerank", DOCS)
     with pytest.raises(TaskError, match=r"no repository in .* has the commit"):

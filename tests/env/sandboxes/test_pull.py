@@ -25,6 +25,7 @@ from image_registry import (  # pyright: ignore[reportMissingImports]
 )
 from pydantic import ValidationError
 
+from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.engine import DOCKER, PODMAN, connect, image_digest, image_is_missing
 from gumshoe.env.sandboxes.open import choose
@@ -295,6 +296,17 @@ def test_what_engines_say_is_put_in_plain_words() -> None:
         error = pull_error("a/b:1", "a/b:1", words)
         assert type(error) is kind
         assert text in str(error)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("mirror=http://localhost", "mirror"), ("mirrors=localhost:5000", "mirror"), ("pull=often", "pull")],
+)
+def test_the_check_takes_settings_of_the_sandbox(setting: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tasks", "check", "casebook", "-p", setting]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the sandbox of -p" in line
+    assert said in line
 
 
 def test_a_mirror_is_put_before_the_name() -> None:
