@@ -142,7 +142,8 @@ def _follow(image: str, events: Iterable[dict[str, Any]]) -> None:
             layers[layer] = (layers[layer][1], layers[layer][1])
         if time.monotonic() - shown >= LINE_S:
             shown = time.monotonic()
-            _say(f"pulling {image}: {_amount(layers)}{shown - began:.0f} s")
+            doing = "unpacking" if event.get("status") == "Extracting" else "pulling"
+            _say(f"{doing} {image}: {_amount(layers)}{shown - began:.0f} s")
     _say(f"pulled {image}: {_amount(layers)}{time.monotonic() - began:.0f} s")
 
 

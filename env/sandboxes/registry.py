@@ -63,8 +63,8 @@ def _get(session: requests.Session, url: str) -> dict[str, Any]:
     if response.status_code == 401 and challenge.lower().startswith("bearer "):
         facts = parse_dict_header(challenge[len("bearer ") :])
         realm = str(facts.pop("realm"))
-        if not realm.startswith("https://"):
-            raise ValueError(realm)
+        if url.startswith("https://") and not realm.startswith("https://"):
+            raise ValueError("a registry may not lead to a server without TLS")
         token = _read(_request(session, realm, params=facts))
         session.headers["Authorization"] = f"Bearer {token.get('token') or token['access_token']}"
         response = _request(session, url)
