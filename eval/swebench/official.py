@@ -58,7 +58,9 @@ def check_harness(config: EvalConfig, ids: Collection[str]) -> list[dict[str, An
     rows = {row.get("instance_id"): row for row in read_rows(str(source), str(options.get("split", "test")))}
     missing = sorted(set(ids) - rows.keys())
     if missing:
-        raise TaskError("\n".join(f"task {name}: {source} has no row for it, which the harness needs" for name in missing))
+        raise TaskError(
+            "\n".join(f"task {name}: {source} has no row for it, which the harness needs" for name in missing)
+        )
     return harness_rows(row for name, row in rows.items() if name in ids)
 
 

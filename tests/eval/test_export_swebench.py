@@ -90,7 +90,9 @@ def test_rows_of_swe_bench_are_completed_where_it_is_known_how_tests_are_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert export(tmp_path, [ROW, {**ROW, "instance_id": "d__d-1", "repo": "django/django"}]) == 0
-    assert "left out: d__d-1: it is unknown how django/django runs its tests in version 1, and" in capfd.readouterr().err
+    assert (
+        "left out: d__d-1: it is unknown how django/django runs its tests in version 1, and" in capfd.readouterr().err
+    )
     (row,) = read_rows(tmp_path / "out" / "rows.jsonl")
     assert {name: row[name] for name in ROW if "PASS" not in name} == {
         name: value for name, value in ROW.items() if "PASS" not in name
