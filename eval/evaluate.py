@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 
 from gumshoe.collect.control import Control
 from gumshoe.collect.factories import open_factories
-from gumshoe.collect.runner import wanted_tasks
 from gumshoe.config import dump_config
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Packs, Pair, Solution, Solver
-from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grading.flaky import find_flaky
-from gumshoe.eval.results.losses import read_losses
-from gumshoe.eval.results.records import ALL, FlakyTask, Result, Summary
-from gumshoe.eval.scorers.plugins import load_scorers
+from gumshoe.eval.preflight import prepare
+from gumshoe.eval.results.records import FlakyTask, Result, Summary
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
-from gumshoe.eval.swebench.official import check_harness, grade_officially, with_official, write_all_predictions
+from gumshoe.eval.swebench.official import grade_officially, with_official, write_all_predictions
 from gumshoe.storage import write_atomic, write_jsonl
 
-__all__ = ["Evaluation", "choose_tasks", "evaluate"]
+__all__ = ["Evaluation", "evaluate"]
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that came out."""
+    """All that came out. `stopped` says why it ended early, `failure` why the official harness graded not all."""
 
     summary: Summary
     results: tuple[Result, ...]
     tasks: tuple[Pair, ...]
     stopped: str | None = None
+    failure: str | None = None
     files: Mapping[str, Path] = field(default_factory=dict)
 
 
@@ -50,7 +46,7 @@ def evaluate(
     say: Say = lambda line: None,
 ) -> Evaluation:
     """Runs what is missing, scores everything and writes results.jsonl, summary.json, timing.json, config.yaml and,
-    where code was changed, preds.jsonl.
+    where code was changed, preds.jsonl. All but the official harness's verdicts are written before it is run.
 
     Args:
         config: the evaluation; its folder is resumed if it exists.
@@ -59,65 +55,39 @@ def evaluate(
         say: called with a line at each part that takes a while.
 
     Raises:
-        GumshoeError: a config, task, model or server is wrong, or every attempt fails.
+        GumshoeError: a config, task, model or server is wrong (all that is found is named before anything is played),
+            or every attempt fails.
     """
-    arms = make_arms(config)
-    load_scorers(config.metrics)  # A metric that is wrong is refused before anything is played.
-    losses = read_losses(config)
-    tasks = choose_tasks(config, say)
-    rows = check_harness(config, {task.id for task, _ in tasks}) if config.harness is not None else []
-    solvers = _check_solvers(arms, tasks)
+    ready = prepare(config, say)
+    arms = ready.arms
     out = _make_folder(config)
-    tasks, flaky = _drop_flaky(config, tasks, control, say)
+    tasks, flaky = _drop_flaky(config, ready.tasks, control, say)
     write_atomic(out / "config.yaml", dump_config(config))
     with ExitStack() as stack:
         run = EvalRun(config, tasks, control, stack.enter_context(open_factories(config.runner, config.ray)))
-        for solver in solvers:
+        for solver in ready.solvers:
             stack.callback(solver.close)
         packs = _collect_packs(arms, run, hooks)
         solutions = _solve(arms, packs, run, hooks)
         results = make_results(arms, packs, solutions, run)
     predictions = write_all_predictions(results, config.main_arm or config.arms[-1].name, out)
+    summary = summarize(config, tasks, flaky, arms, packs, results, ready.losses)
+    files = _write(config, summary, results, out)
+    failure = None
     if config.harness is not None and not control.finishing:
-        results = with_official(results, grade_officially(config, rows, predictions, say))
-    summary = summarize(config, tasks, flaky, arms, packs, results, losses)
+        official = grade_officially(config, ready.rows, predictions, say)
+        failure = official.failure
+        results = with_official(results, official.reports)
+        summary = summarize(config, tasks, flaky, arms, packs, results, ready.losses)
+        _write(config, summary, results, out)
     return Evaluation(
         summary=summary,
         results=tuple(result for of_arm in results.values() for result in of_arm),
         tasks=tasks,
         stopped=_stopped(packs, control),
-        files=_write(config, summary, results, out),
+        failure=failure,
+        files=files,
     )
-
-
-def choose_tasks(config: EvalConfig, say: Say = lambda line: None) -> tuple[Pair, ...]:
-    """The tasks of an evaluation. A limit is shared out evenly between the splits.
-
-    An entry of the source that is broken is reported to `say` and left out, of all arms alike.
-
-    Raises:
-        TaskError: the source cannot be read, or no task is left.
-    """
-    wanted = config.tasks
-    tasks = wanted_tasks(wanted, lambda error: say(f"skipped: {error}"))
-    if wanted.shuffle:
-        random.Random(config.seed).shuffle(tasks)
-    if wanted.limit is None:
-        return tuple(tasks)
-    by_split: dict[str, list[Pair]] = {}
-    for task, oracle in tasks:
-        by_split.setdefault(task.tags.get("split", ALL), []).append((task, oracle))
-    turns = zip_longest(*(by_split[split] for split in sorted(by_split)))
-    chosen = {pair[0].id for pair in [pair for turn in turns for pair in turn if pair is not None][: wanted.limit]}
-    return tuple(pair for pair in tasks if pair[0].id in chosen)
-
-
-def _check_solvers(arms: Sequence[Arm], tasks: Sequence[Pair]) -> list[Solver]:
-    """Every solver once. Raises ConfigError where one cannot work on the tasks."""
-    solvers = list({id(arm.solver): arm.solver for arm in arms if arm.solver is not None}.values())
-    for solver in solvers:
-        solver.check(tasks)
-    return solvers
 
 
 def _make_folder(config: EvalConfig) -> Path:

@@ -42,12 +42,14 @@ class Handler(BaseHTTPRequestHandler):
         answer(self, body)
 
     def do_GET(self) -> None:
-        """What carries no body is answered as if it carried an empty one."""
+        """What carries no body is answered as if it carried an empty one; the list of models takes no answer."""
         with self.guard:
             self.provider.paths.append(self.path)
             self.provider.headers.append({key.lower(): value for key, value in self.headers.items()})
-            answer = self.provider.answers.pop(0) if len(self.provider.answers) > 1 else self.provider.answers[0]
-        answer(self, {})
+            listed = self.path.endswith("/models")
+            last = listed or len(self.provider.answers) == 1
+            answer = self.provider.answers[0] if last else self.provider.answers.pop(0)
+        self.reply(200, b"{}") if listed else answer(self, {})
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

@@ -26,6 +26,7 @@ COMPLETED = "completed"
 NEEDED = ("image", "log_parser", "eval_type", "eval_script")
 NEEDS_SPEC = frozenset({"log_parser", "eval_script"})
 TEXTS = ("instance_id", "repo", "base_commit", "test_patch")
+TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 PYTEST = HarnessSpec("parse_log_pytest", "python -m pytest -rA")
 # Files of a test patch with these endings are no tests: the harness does not name them to the test command.
 NO_TESTS = (".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml")
@@ -77,10 +78,9 @@ def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
     """
     where = row_name(row, number)
     missing = [column for column in NEEDED if not row.get(column)]
+    required(row, (*TEXTS, *TESTS), where, texts=TEXTS)
     if not missing:
-        required(row, ("instance_id",), where)
-        return dict(row)
-    required(row, TEXTS, where, texts=TEXTS)
+        return {"version": "", **row}
     made = {"image": image_of(row["instance_id"]), "eval_type": "pass_and_fail"}
     note = ", ".join(missing)
     if NEEDS_SPEC.intersection(missing):

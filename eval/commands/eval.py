@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluates. 0: all done; 1: some episodes were given up; 130: interrupted."""
+    """Evaluates. 0: all done; 1: some episodes were given up, or the official harness failed; 130: interrupted."""
     from rich.console import Console
 
     from gumshoe.collect.control import Control
@@ -57,6 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     if evaluation.stopped is not None:
         print("stopped; the same command goes on", file=sys.stderr)
         return 130
+    if evaluation.failure is not None:
+        print(
+            f"gumshoe eval: {evaluation.failure}; its other verdicts are missing in the results above", file=sys.stderr
+        )
+        return 1
     return 1 if any(arm.failed for arm in evaluation.summary.arms) else 0
 
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gumshoe.env.export.harness_rows import harness_rows
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.errors import ConfigError, TaskError
+from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.results.records import Result
-from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
+from gumshoe.eval.swebench import HarnessReport, Prediction, check_tools, run_harness, write_predictions
 
-__all__ = ["check_harness", "grade_officially", "with_official", "write_all_predictions"]
+__all__ = [
+    "OfficialGrades",
+    "check_installed",
+    "check_rows",
+    "grade_officially",
+    "with_official",
+    "write_all_predictions",
+]
 
 RESOLVED = {"resolved": 1.0, "unresolved": 0.0, "empty": 0.0, "error": 0.0}
 """What does not apply, or takes too long, is not resolved, as on the leaderboard."""
+
+
+@dataclass(frozen=True)
+class OfficialGrades:
+    """The harness's reports by arm; `failure` says in one line why there are no more."""
+
+    reports: Mapping[str, HarnessReport]
+    failure: str | None = None
 
 
 def write_all_predictions(
@@ -42,7 +58,15 @@ def _prediction(arm: str, result: Result) -> Prediction:
     return Prediction(instance_id=result.task_id, model_name_or_path=f"gumshoe-{arm}", model_patch=result.patch)
 
 
-def check_harness(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]:
+def check_installed() -> None:
+    """Raises ConfigError where the harness is not installed, SandboxError where no daemon of Docker answers."""
+    try:
+        check_tools()
+    except ModuleNotFoundError:
+        raise ConfigError("the official harness is not installed: pip install 'gumshoe[swebench]'") from None
+
+
+def check_rows(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]:
     """The rows of these tasks as the harness wants them.
 
     Raises:
@@ -69,22 +93,26 @@ def grade_officially(
     rows: Sequence[Mapping[str, Any]],
     predictions: Mapping[str, Sequence[Prediction]],
     say: Callable[[str], None],
-) -> dict[str, HarnessReport]:
-    """The harness's report on each arm's predictions. Raises as `run_harness`."""
+) -> OfficialGrades:
+    """The harness's report on each arm's predictions, up to the first arm on which it fails."""
     assert config.harness is not None
     reports: dict[str, HarnessReport] = {}
     for arm, of_arm in predictions.items():
         wanted = {prediction.instance_id for prediction in of_arm}
         say(f"official harness: {arm}, {sum(bool(one.model_patch) for one in of_arm)} patches")
-        reports[arm] = run_harness(
-            [row for row in rows if row["instance_id"] in wanted],
-            of_arm,
-            Path(config.out) / "harness" / arm,
-            workers=config.harness.workers,
-            timeout_s=config.harness.timeout_s,
-        )
-        say(f"official harness: {arm}, {len(reports[arm].resolved)} of {len(of_arm)} resolved, {reports[arm].path}")
-    return reports
+        try:
+            report = run_harness(
+                [row for row in rows if row["instance_id"] in wanted],
+                of_arm,
+                Path(config.out) / "harness" / arm,
+                workers=config.harness.workers,
+                timeout_s=config.harness.timeout_s,
+            )
+        except (GumshoeError, OSError) as error:
+            return OfficialGrades(reports, f"the official harness failed on arm {arm}: {' '.join(str(error).split())}")
+        reports[arm] = report
+        say(f"official harness: {arm}, {len(report.resolved)} of {len(of_arm)} resolved, {report.path}")
+    return OfficialGrades(reports)
 
 
 def with_official(

@@ -81,7 +81,7 @@ def test_mini_swe_agent_mends_a_bug_with_the_pack_and_its_record_is_read(tmp_pat
         evaluate(config)
     assert len(model.requests) == asked == 2
     assert {headers["authorization"] for headers in model.headers} == {"Bearer sesame"}
-    assert set(model.paths) == {"/v1/chat/completions"}
+    assert set(model.paths) == {"/v1/models", "/v1/chat/completions"}
     opening = json.dumps(model.requests[0]["messages"])
     assert "Somebody has looked for the cause" in opening
     assert "1 passed" in json.dumps(model.requests[1]["messages"])
@@ -129,8 +129,6 @@ def test_a_program_reaches_its_endpoint_and_nothing_else(tmp_path: Path) -> None
     with provider(chat("hello")) as model:
         port = model.url.rpartition(":")[2].partition("/")[0]
         argv = ["python", "-c", PROBE, "{base_url}", "{problem_file}", "{pack_file}", port]
-        # A GET carries no model's name, which a chat completion would repeat.
-        model.answers[:] = [lambda handler, body: handler.reply(200, b"{}")]
         config = config_of(tmp_path, {"argv": argv, "endpoint": model.url}, ["no_pack"])
         evaluate(config)
     by_arm = {name: seen_in(row["patch"]) for name, row in rows(tmp_path).items()}

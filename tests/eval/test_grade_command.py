@@ -67,7 +67,14 @@ def test_predictions_that_are_not_in_order_are_refused(name: str, text: str, mes
 
 
 def test_a_row_of_the_5x_schema_is_taken_as_it_is() -> None:
-    row = {**ROW, "image": "i", "log_parser": "p", "eval_type": "pass_and_fail", "eval_script": "#!/bin/bash\n"}
+    row = {
+        **ROW,
+        "version": "1",
+        "image": "i",
+        "log_parser": "p",
+        "eval_type": "pass_and_fail",
+        "eval_script": "#!/bin/bash\n",
+    }
     assert harness_row(row) == row
 
 

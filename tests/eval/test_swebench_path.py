@@ -234,3 +234,27 @@ def test_the_confidence_is_held_against_the_truth(out: Path) -> None:
     assert points == [(pytest.approx(0.6), 0.0, 2), (pytest.approx(0.9), 1.0, 2)]
     assert middling["calibration_error"] == pytest.approx((0.6 + 0.1) / 2)
     assert middling["groups"]["all"]["brier"]["value"] == pytest.approx((0.36 + 0.01) / 2)
+
+
+def test_a_harness_that_fails_leaves_the_results_whole(
+    image: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = a_row(image, 0)
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    (tmp_path / "broken.jsonl").write_text(json.dumps({**row, "PASS_TO_PASS": "oops"}))
+    given = [
+        f"out={tmp_path / 'out'}",
+        f"tasks.options.path={tmp_path / 'rows.jsonl'}",
+        f"harness.rows={tmp_path / 'broken.jsonl'}",
+        "arms=[{name: teacher, policy: {kind: teacher}, agent: {kind: rewrite}}]",
+        "solver=null",
+        "flaky_runs=0",
+    ]
+    words = [word for one in given for word in ("-p", one)]
+    assert main(["eval", str(root / "configs/eval/swebench_lite.yaml"), *words]) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("gumshoe eval: ")]
+    assert "the official harness failed on arm teacher: the harness ended with exit code 1" in line
+    assert values(tmp_path / "out", "solved") == {"teacher": 1.0}
+    (result,) = rows_of(tmp_path / "out", "teacher")
+    assert (result["scores"]["solved"], "official" in result["scores"]) == (1.0, False)
+    assert (tmp_path / "out" / "preds.jsonl").exists()

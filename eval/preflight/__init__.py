@@ -1,0 +1,5 @@
+"""What is checked before an evaluation plays anything."""
+
+from gumshoe.eval.preflight.prepare import Prepared, prepare
+
+__all__ = ["Prepared", "prepare"]

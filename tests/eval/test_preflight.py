@@ -1,0 +1,157 @@
+"""What `gumshoe eval` refuses before it plays anything: all faults at once, a line each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from explorers import Models, serving
+from held_out import make_taskset
+
+from gumshoe.cli import main
+from gumshoe.collect.config import OpenAIConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.eval.preflight.endpoints import Endpoint, check_endpoint, endpoints_of_policy
+from gumshoe.eval.preflight.faults import Faults
+from gumshoe.eval.preflight.resources import check_disk
+
+ROW = {
+    "instance_id": "django__django-1",
+    "repo": "django/django",
+    "version": "9.9",
+    "base_commit": "abc",
+    "patch": make_patch({"a.py": (b"1\n", b"2\n")}),
+    "test_patch": make_patch({"tests/a.py": (b"1\n", b"2\n")}),
+    "problem_statement": "P",
+    "FAIL_TO_PASS": "[]",
+    "PASS_TO_PASS": "[]",
+}
+
+
+def closed_port() -> str:
+    """The address of a server that is not there."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+
+
+def write_config(folder: Path, source: str, arms: list[dict[str, Any]], **more: Any) -> Path:
+    data = {
+        "out": str(folder / "out"),
+        "tasks": {"source": source},
+        "arms": arms,
+        "sandbox": {"kind": "local", "unsafe": True},
+        "resamples": 100,
+        **more,
+    }
+    path = folder / "eval.yaml"
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def model_arm(url: str) -> dict[str, Any]:
+    return {"name": "asked", "policy": {"kind": "openai", "model": "m", "base_url": url}}
+
+
+def test_all_faults_are_listed_together_and_nothing_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
+    url = closed_port()
+    arms = [{"name": "one", "model": "/no/1"}, {"name": "two", "model": "/no/2"}, model_arm(url)]
+    path = write_config(tmp_path, f"swebench:{tmp_path / 'rows.jsonl'}", arms, harness={}, metrics=["none:none"])
+    assert main(["eval", str(path)]) == 2
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"{len(lines)} faults, so nothing was played:")
+    wanted = (
+        "  there is no model folder /no/1",
+        "  there is no model folder /no/2",
+        "none:none",
+        "  task django__django-1: it is unknown how django/django runs its tests in version 9.9",
+        f"  arm asked: {url}/models does not answer",
+        "  sandbox local: task django__django-1 comes as the image",
+    )
+    for fault in wanted:
+        assert sum(fault in line for line in lines) == 1, fault
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_finished_is_scored_again_without_its_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = str(make_taskset(tmp_path / "shop", 1))
+    with serving(Models({}, [])) as url:
+        path = write_config(tmp_path, source, [model_arm(url)], limits={"steps": 1})
+        assert main(["eval", str(path)]) == 0
+    assert main(["eval", str(path)]) == 0
+    capsys.readouterr()
+    shutil.rmtree(tmp_path / "out")
+    assert main(["eval", str(path)]) == 2
+    assert f"arm asked: {url}/models does not answer" in capsys.readouterr().err
+
+
+@contextmanager
+def answering(status: int) -> Generator[str]:
+    from http.server import ThreadingHTTPServer
+    from threading import Thread
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.headers.get("Authorization") != "Bearer right" else 200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_a_key_that_is_refused_is_named_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering(401) as url:
+        monkeypatch.setenv("OPENAI_API_KEY", "wrong")
+        (endpoint,) = endpoints_of_policy("arm a", OpenAIConfig(model="m", base_url=url))
+        with pytest.raises(ConfigError) as caught:
+            check_endpoint(endpoint)
+        assert str(caught.value) == f"arm a: {url}/models refuses the key (HTTP 401)"
+        monkeypatch.setenv("OPENAI_API_KEY", "right")
+        check_endpoint(*endpoints_of_policy("arm a", OpenAIConfig(model="m", base_url=url)))
+
+
+def test_a_server_that_lists_no_models_is_one_all_the_same() -> None:
+    with answering(404) as url:
+        check_endpoint(Endpoint("arm a", f"{url}/models"))
+
+
+def test_passwords_in_an_address_are_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_endpoint(Endpoint("arm a", closed_port().replace("//", "//me:secret@")))
+    assert "secret" not in str(caught.value)
+
+
+def test_the_disk_must_hold_the_results(tmp_path: Path) -> None:
+    check_disk(tmp_path / "new" / "out", 1)
+    with pytest.raises(ConfigError, match=r"MB free; 1000000000 episodes may take 500000100 MB"):
+        check_disk(tmp_path / "new" / "out", 1_000_000_000)
+
+
+def test_a_single_fault_keeps_its_type() -> None:
+    faults = Faults()
+    faults.report()
+    for _ in range(2):
+        with faults.collect():
+            raise TaskError("the same")
+    with pytest.raises(TaskError, match=r"^the same$"):
+        faults.report()
