@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,14 +30,17 @@ class Left:
         return [(name, policy) for name, policy in asked if policy is not None]
 
 
-def what_is_left(config: EvalConfig, arms: Iterable[Arm], planned: int) -> Left:
-    """Compares what the folder of the evaluation holds with the number of episodes that are planned for an arm."""
+def what_is_left(config: EvalConfig, arms: Sequence[Arm], planned: int) -> Left:
+    """Compares what the folder of the evaluation holds with the number of episodes that are planned for an arm.
+
+    `arms` is empty where they could not be made: then the arms of the config stand for them.
+    """
     out = Path(config.out)
     seekers = {
         arm.name: planned - _lines(out / "arms" / arm.name / TRAJECTORIES) for arm in config.arms if arm.answers is None
     }
     solver = config.solver
-    solved = [arm.name for arm in arms if arm.solver is not None and arm.solver.name]
+    solved = [arm.name for arm in arms if arm.solver is not None and arm.solver.name] if arms else list(seekers)
     if solver is None:
         missing = 0
     elif solver.kind == "scripted":

@@ -70,7 +70,8 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> Prepared:
     for solver in solvers if tasks else ():
         with faults.collect():
             solver.check(tasks)
-    left = what_is_left(config, arms, len(tasks) * config.tasks.samples)
+    # Where no task can be loaded, the servers are checked all the same.
+    left = what_is_left(config, arms, max(1, len(tasks)) * config.tasks.samples)
     for endpoint in _endpoints(left, faults):
         with faults.collect():
             check_endpoint(endpoint)

@@ -68,7 +68,10 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
     url = closed_port()
     arms = [{"name": "one", "model": "/no/1"}, {"name": "two", "model": "/no/2"}, model_arm(url)]
-    path = write_config(tmp_path, f"swebench:{tmp_path / 'rows.jsonl'}", arms, harness={}, metrics=["none:none"])
+    solver_url = closed_port()
+    solver = {"kind": "policy", "policy": {"kind": "openai", "model": "m", "base_url": solver_url}}
+    more = {"harness": {}, "metrics": ["none:none"], "solver": solver}
+    path = write_config(tmp_path, f"swebench:{tmp_path / 'rows.jsonl'}", arms, **more)
     assert main(["eval", str(path)]) == 2
     first, *lines = capsys.readouterr().err.splitlines()
     assert first.endswith(f"{len(lines)} faults, so nothing was played:")
@@ -78,6 +81,7 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
         "none:none",
         "  task django__django-1: it is unknown how django/django runs its tests in version 9.9",
         f"  arm asked: {url}/models does not answer",
+        f"  the solver: {solver_url}/models does not answer",
         "  sandbox local: task django__django-1 comes as the image",
     )
     for fault in wanted:
