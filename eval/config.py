@@ -41,7 +41,7 @@ class ServeConfig(Config):
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
-    name: str | None = Field(default=None, description="name under which vLLM serves it; null: its path")
+    name: str | None = Field(default=None, description="name under which it is served; null: a path that is shown")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where the model runs")
     dtype: str = Field(default="auto", description="type of the weights; auto: as stored, float32 on a CPU")
     max_length: int = Field(

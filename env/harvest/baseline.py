@@ -145,11 +145,19 @@ class Tester:
                 seconds = min(run.result.duration_s for run in seen)
                 return Baseline((*self._task.entrypoint[4:], *arguments), passing, dropped, seconds)
             if not broken:
-                break
+                raise TaskError(self._why_unfit(seen, len(passing)))
             dropped = {**dropped, **broken}
             if len(dropped) > MAX_DESELECTED:
                 raise TaskError(f"more than {MAX_DESELECTED} tests would have to be deselected")
         raise TaskError(f"its tests do not become stable: {reason_of(output)}")
+
+    def _why_unfit(self, runs: Sequence[TestRun], passing: int) -> str:
+        """Why runs in which no test fails are no baseline."""
+        if passing < self._config.min_tests:
+            return f"only {passing} tests pass, and {self._config.min_tests} are needed (baseline.min_tests)"
+        failed = next(run for run in runs if not run.passed)
+        said = reason_of(failed.result.output)
+        return f"no test fails, but pytest ends with exit code {failed.result.exit_code}: {said}"
 
     def _run(self, arguments: Sequence[str]) -> TestRun:
         self._sandbox.restore(self._clean)

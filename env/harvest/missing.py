@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gumshoe.env.harvest.metadata import read_text
 from gumshoe.env.tasks.projects import test_files
+from gumshoe.tools.text import plain_text
 
 __all__ = ["missing_packages", "plugins_used", "reason_of"]
 
@@ -83,16 +84,18 @@ PLUGIN_SETTINGS = {
     "env": "pytest-env",
 }
 FIXTURES = {
-    r"def test\w*\([^)]*\bmocker\b": "pytest-mock",
-    r"def test\w*\([^)]*\bbenchmark\b": "pytest-benchmark",
-    r"def test\w*\([^)]*\brequests_mock\b": "requests-mock",
-    r"def test\w*\([^)]*\bfreezer\b": "pytest-freezer",
-    r"def test\w*\([^)]*\bdatadir\b": "pytest-datadir",
-    r"def test\w*\([^)]*\bhttpserver\b": "pytest-httpserver",
-    r"mark\.asyncio\b": "pytest-asyncio",
-    r"mark\.trio\b": "pytest-trio",
-    r"mark\.timeout\b": "pytest-timeout",
-    r"mark\.flaky\b": "pytest-rerunfailures",
+    "mocker": "pytest-mock",
+    "benchmark": "pytest-benchmark",
+    "requests_mock": "requests-mock",
+    "freezer": "pytest-freezer",
+    "datadir": "pytest-datadir",
+    "httpserver": "pytest-httpserver",
+}
+MARKS = {
+    "asyncio": "pytest-asyncio",
+    "trio": "pytest-trio",
+    "timeout": "pytest-timeout",
+    "flaky": "pytest-rerunfailures",
 }
 
 
@@ -111,14 +114,20 @@ def missing_packages(output: str, own: Iterable[str] = ()) -> list[str]:
 
 
 def plugins_used(folder: Path) -> list[str]:
-    """The plugins of pytest whose fixtures and marks the tests in a folder use by name."""
-    text = "\n".join(read_text(path) for path in test_files(folder)[:MAX_SCAN])
-    return [plugin for pattern, plugin in FIXTURES.items() if re.search(pattern, text)]
+    """The plugins of pytest whose fixtures and marks the tests in a folder use by name without defining them."""
+    files = dict.fromkeys([*test_files(folder)[:MAX_SCAN], *sorted(folder.rglob("conftest.py"))[:MAX_SCAN]])
+    text = "\n".join(read_text(path) for path in files)
+    fixtures = [
+        plugin
+        for name, plugin in FIXTURES.items()
+        if re.search(rf"def test\w*\([^)]*\b{name}\b", text) and not re.search(rf"def {name}\(", text)
+    ]
+    return fixtures + [plugin for name, plugin in MARKS.items() if re.search(rf"mark\.{name}\b", text)]
 
 
 def reason_of(output: str) -> str:
     """The line of pytest's output that tells best why nothing works: the exception, not the summary."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.removeprefix("INTERNALERROR>").strip() for line in plain_text(output).splitlines() if line.strip()]
     for wanted in (_marked, _errors):
         found = list(wanted(lines))
         if found:

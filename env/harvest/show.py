@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
@@ -47,35 +48,37 @@ def progress_line(total: int) -> Generator[Progress]:
 
 
 def show_reports(reports: Sequence[PackageReport]) -> None:
-    """A table of all packages, and the totals below it."""
+    """A table of the packages that gave a set, why the others did not, and the totals."""
     console = Console()
-    numbers = ("tests", "deselected", "seconds", "candidates", "bugs", "bugs/min")
-    columns = [Column(name, justify="right") for name in numbers]
-    table = Table(
-        Column("package", no_wrap=True), *columns, Column("refused, or rejected by the check", overflow="fold")
-    )
-    for report in reports:
-        table.add_row(*_row(report))
-    console.print(table)
     done = [report for report in reports if report.done]
+    if done:
+        console.print(_table(done))
+    for report in reports:
+        if not report.done:
+            why = f"{report.stage}: {report.reason}" if report.reason else f"not finished ({report.stage})"
+            console.print(f"{_name(report)}: {why}", soft_wrap=True, markup=False, highlight=False)
     bugs = sum(report.verified for report in done)
     console.print(f"{len(done)} of {len(reports)} packages gave a set, {bugs} verified bugs", soft_wrap=True)
 
 
-def _row(report: PackageReport) -> tuple[str, ...]:
-    name = f"{report.name} {report.version}".strip()
-    spent = f"{sum(report.seconds.values()):.0f}"
-    if not report.done:
-        reason = f"{report.stage}: {report.reason}" if report.reason else f"not finished ({report.stage})"
-        return name, str(report.tests or ""), "", spent, str(report.candidates or ""), "", "", reason
-    rejected = f"{len(report.rejected)} rejected" if report.rejected else ""
-    return (
-        name,
-        str(report.tests),
-        str(len(report.deselected)),
-        spent,
-        str(report.candidates),
-        str(report.verified),
-        f"{report.bugs_a_minute:.0f}",
-        rejected,
-    )
+def _table(reports: Sequence[PackageReport]) -> Table:
+    """The figures of packages that gave a set: deselected tests are `left out`, bugs that fail the check `rejected`."""
+    numbers = ("tests", "left out", "s", "tried", "bugs", "bugs/min", "rejected")
+    columns = [Column(name, justify="right", no_wrap=True) for name in numbers]
+    table = Table(Column("package", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
+    for report in reports:
+        table.add_row(
+            _name(report),
+            str(report.tests),
+            str(len(report.deselected)),
+            f"{sum(report.seconds.values()):.0f}",
+            str(report.candidates),
+            str(report.verified),
+            f"{report.bugs_a_minute:.0f}",
+            str(len(report.rejected) or ""),
+        )
+    return table
+
+
+def _name(report: PackageReport) -> str:
+    return f"{report.name} {report.version}".strip()

@@ -97,7 +97,8 @@ def serve_command(
     if backend == "vllm":
         name = config.name or str(model)
         return [*_vllm(config, device, model, name, port), *config.arguments], name
-    return [*_transformers(config, device, model, port), *config.arguments], str(model)
+    name = config.name or str(model)  # A name is a folder's where the server runs; see ModelServer.
+    return [*_transformers(config, device, name, port), *config.arguments], name
 
 
 def container_command(config: ServeConfig, installed: Installed, command: list[str], model: Path) -> list[str]:
@@ -130,9 +131,9 @@ def _vllm(config: ServeConfig, device: str, model: Path, name: str, port: int) -
     return [*argv, "--dtype", config.dtype]
 
 
-def _transformers(config: ServeConfig, device: str, model: Path, port: int) -> list[str]:
+def _transformers(config: ServeConfig, device: str, model: str, port: int) -> list[str]:
     dtype = "float32" if config.dtype == "auto" and device == "cpu" else config.dtype
-    argv = [config.python or sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
+    argv = [config.python or sys.executable, "-m", "transformers.cli.transformers", "serve", model]
     argv += ["--host", config.host, "--port", str(port), "--device", device, "--dtype", dtype]
     if config.prefix_cache:
         argv += ["--continuous-batching", "--cb-block-size", str(PAGE_TOKENS)]

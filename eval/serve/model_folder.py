@@ -19,7 +19,7 @@ def check_model_folder(folder: Path) -> None:
     if folder.suffix == ".gguf":
         raise ServeError(f"{folder} holds packed weights: `gumshoe unpack {folder} --out FOLDER`, and give that folder")
     if not folder.is_dir():
-        raise ServeError(f"there is no model folder {folder}: give the folder that `gumshoe train` wrote")
+        raise ServeError(f"there is no model folder {folder}: give one that `gumshoe train` or `gumshoe unpack` wrote")
     wanted = {"config.json": ["config.json"], "a tokenizer": ["tokenizer.json", "tokenizer.model", "vocab.json"]}
     wanted["weights"] = ["*.safetensors", "*.bin"]
     for what, patterns in wanted.items():

@@ -88,6 +88,7 @@ class ModelServer:
         self._address = ("", 0)
         self._wanted_scratch = scratch
         self._scratch: Path | None = None
+        self._folder: Path | None = None
         self._wanted_log = log
         self.log = log or Path(os.devnull)
         self._process: subprocess.Popen[bytes] | None = None
@@ -109,7 +110,8 @@ class ModelServer:
     def shell_command(self) -> str:
         """The command as one would type it."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.variables.items())]
-        return " ".join([*variables, shlex.join(self.command)])
+        into = [] if self._folder is None else ["cd", shlex.quote(str(self._folder)), "&&"]
+        return " ".join([*into, *variables, shlex.join(self.command)])
 
     @property
     def pid(self) -> int | None:
@@ -162,13 +164,26 @@ class ModelServer:
         _refuse_unwritable(self.log)
         served = self.folder
         if self.backend == "transformers":
-            served = lay_out_for_transformers(self.folder, self._scratch / "model")
+            served = lay_out_for_transformers(self.folder, self._served_path(self._scratch))
         self.command, self.model = serve_command(self.backend, self.config, installed, model=served, port=port)
         self.variables = environment(self.backend, self.config, installed, model=self.folder, scratch=self._scratch)
         if image is not None:
             self.command = container_command(self.config, installed, self.command, self.folder)
         self._address = (_reachable(self.config.host), port)
         self.base_url = f"http://{self._address[0]}:{port}/v1"
+
+    def _served_path(self, scratch: Path) -> Path:
+        """Where the model is laid out for transformers, which serves a folder under the path that it is given.
+
+        A name of one's own is a path relative to the folder in which the server runs.
+        """
+        name = self.config.name
+        if name is None:
+            return scratch / "model"
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise ServeError(f"transformers cannot serve a model as {name!r}: use letters, digits, '.', '_' and '-'")
+        self._folder = scratch / "served"
+        return self._folder / name
 
     def _make_scratch(self) -> Path:
         """A fresh folder: a fixed one keeps the served name the same from run to run, unless it cannot be a name."""
@@ -191,6 +206,7 @@ class ModelServer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.variables},
+                cwd=self._folder,
                 start_new_session=True,
             )
 

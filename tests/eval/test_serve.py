@@ -78,6 +78,18 @@ def test_the_server_answers_a_valid_call_with_the_text_that_the_model_wrote(serv
     assert [(call.name, call.arguments) for call in completion.tool_calls] == [("view", {"path": "a.py"})]
 
 
+def test_transformers_serves_a_model_under_a_name_of_ones_own(micro_model: Path) -> None:
+    with ModelServer(micro_model, ServeConfig(backend="transformers", name="seeker")) as server:
+        assert server.model == "seeker"
+        assert server.shell_command.startswith("cd ")
+        assert ask(server, [Message(role="user", content="good")]).text == "[seek 0.9] I look"
+    with (
+        pytest.raises(ServeError, match="cannot serve a model as 'a/b'"),
+        ModelServer(micro_model, ServeConfig(backend="transformers", name="a/b")),
+    ):
+        pass
+
+
 def test_a_broken_call_comes_back_as_data_and_not_as_a_server_error(served: ModelServer) -> None:
     completion = ask(served, [Message(role="user", content="bad")])
     assert completion.text == "[seek 0.9] I look"

@@ -129,6 +129,20 @@ def test_fixtures_of_plugins_are_noticed(tmp_path: Path) -> None:
     assert plugins_used(tmp_path) == ["pytest-mock"]
 
 
+def test_a_plugin_whose_fixture_the_project_defines_itself_is_not_wanted(tmp_path: Path):
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n\n@pytest.fixture\ndef benchmark(request):\n    return print\n"
+    )
+    (tmp_path / "test_speed.py").write_text("def test_speed(benchmark, mocker):\n    benchmark(len, [])\n")
+    assert plugins_used(tmp_path) == ["pytest-mock"]
+
+
+def test_an_error_inside_pytest_is_the_reason():
+    output = "INTERNALERROR> Traceback:\nINTERNALERROR> TypeError: no such hook\n\x1b[32m3 passed\x1b[0m"
+    assert reason_of(output) == "TypeError: no such hook"
+    assert reason_of("\x1b[32m3 passed\x1b[0m\n") == "3 passed"
+
+
 def test_the_python_is_one_that_the_package_allows() -> None:
     own = interpreters()[0]
     assert choose_python("") == own
