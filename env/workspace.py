@@ -12,7 +12,7 @@ from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match, Sandbox, TestRun
 from gumshoe.records import Edit, ExecResult, Task, TestOutcome
-from gumshoe.tools.outcomes import read_outcomes
+from gumshoe.tools.outcomes import NO_TRACEBACKS, read_outcomes
 
 __all__ = ["Workspace"]
 
@@ -107,6 +107,7 @@ class Workspace:
         *,
         plugins: Mapping[str, Mapping[str, str]] | None = None,
         warm: bool = False,
+        tracebacks: bool = True,
     ) -> TestRun:
         """Puts the read-only files and our pytest plugin back, then runs the entrypoint.
 
@@ -116,6 +117,8 @@ class Workspace:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
             plugins: injected modules that pytest is to load too, each with the environment variables that it reads.
             warm: whether it may be a fork of the test server; not for verdicts.
+            tracebacks: whether pytest prints them. What is known of single tests is the same without, and a run in
+                which many fail takes a fraction of the time.
 
         Raises:
             ToolFailure: the files cannot be put back, because of what programs have done to the workspace or its disk.
@@ -133,7 +136,11 @@ class Workspace:
             env={
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
                 "PYTEST_ADDOPTS": " ".join(
-                    [known.get("PYTEST_ADDOPTS", ""), *(f"-p {name}" for name in wanted)]
+                    [
+                        known.get("PYTEST_ADDOPTS", ""),
+                        *(f"-p {name}" for name in wanted),
+                        "" if tracebacks else NO_TRACEBACKS,
+                    ]
                 ).strip(),
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },

@@ -32,7 +32,7 @@ class Eval(BaseTool):
 
     def run(self, workspace: Workspace) -> Observation:
         """Run the tests. Shows failures with their innermost frames."""
-        run = workspace.run_tests(warm=True)
+        run = workspace.run_tests(warm=True, tracebacks=False)
         self.events.on_eval(run, workspace)
         run = run.model_copy(update={"outcomes": tuple(_with_frames(each, workspace) for each in run.outcomes)})
         data = {**as_data(run), "warm": run.result.warm, "cold": run.result.cold}

@@ -95,9 +95,7 @@ def run_forked(
         "usual_s": known.duration_s if known is not None else None,
         "folder": folder,
     }
-    given = workspace.sandbox.environment.get("PYTEST_ADDOPTS", "")
-    addopts = f"{given} -p gumshoe_outcomes -p no:cacheprovider".strip()
-    ran = run_script(workspace, "whatif", request, {"PYTEST_ADDOPTS": addopts})
+    ran = run_script(workspace, "whatif", request, "-p gumshoe_outcomes -p no:cacheprovider")
     try:
         answers = read_answers(workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
     except (OSError, ValueError):

@@ -8,7 +8,10 @@ from pydantic import ValidationError
 
 from gumshoe.records import TestOutcome
 
-__all__ = ["read_outcomes"]
+__all__ = ["NO_TRACEBACKS", "read_outcomes"]
+
+NO_TRACEBACKS = "--tb=no"
+"""The option with which pytest prints no tracebacks. Its plugins, ours among them, know of failures all the same."""
 
 FILE_BYTES, LINE_BYTES = 16 << 20, 64 << 10
 UNREADABLE_LINES = 100

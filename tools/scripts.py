@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from gumshoe.protocols import Workspace
 from gumshoe.records import ExecResult
 from gumshoe.tools.debug_session import debug_argv
+from gumshoe.tools.outcomes import NO_TRACEBACKS
 
 __all__ = ["read_written", "run_script", "script_folder"]
 
@@ -21,26 +21,26 @@ def script_folder(workspace: Workspace, name: str) -> str:
     return f"{workspace.sandbox.support}/{name}"
 
 
-def run_script(
-    workspace: Workspace, name: str, request: Mapping[str, Any], env: Mapping[str, str] = MappingProxyType({})
-) -> ExecResult:
+def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], options: str = "") -> ExecResult:
     """Runs the entrypoint under `gumshoe_NAME.py`, whose folder is emptied before; the workspace is put back behind it.
 
     Args:
         workspace: where.
         name: of the script: `whatif` or `trace`.
         request: for the script, without its `deadline_s`, which leaves it time to end before it is killed.
-        env: further variables of the program.
+        options: of pytest, beside those that are set. It prints no tracebacks, since nobody reads them.
     """
     sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
     sandbox.prepare_support()
     folder = script_folder(workspace, name)
-    given = json.dumps({**request, "deadline_s": max(1.0, timeout - _MARGIN_S)})
+    data = json.dumps({**request, "deadline_s": max(1.0, timeout - _MARGIN_S)})
     sandbox.run(["rm", "-rf", folder], timeout=timeout)
-    sandbox.write_file(f"{folder}/request.json", given.encode(), inside=False)
+    sandbox.write_file(f"{folder}/request.json", data.encode(), inside=False)
     before = sandbox.snapshot()
     argv = debug_argv(sandbox, workspace.task.entrypoint, f"gumshoe_{name}.py")
-    variables = {**env, f"GUMSHOE_{name.upper()}": f"{folder}/request.json"}
+    given = sandbox.environment.get("PYTEST_ADDOPTS", "")
+    addopts = " ".join(filter(None, (given, options, NO_TRACEBACKS)))
+    variables = {"PYTEST_ADDOPTS": addopts, f"GUMSHOE_{name.upper()}": f"{folder}/request.json"}
     ran = sandbox.run(argv, env=variables, timeout=timeout + _MARGIN_S, warm=True)
     sandbox.restore(before)
     return ran

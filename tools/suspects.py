@@ -149,7 +149,8 @@ def read_spectrum(data: bytes) -> Spectrum:
 def _measure(workspace: Workspace) -> tuple[TestRun, Spectrum]:
     """Runs the tests under the plugin. Raises ToolFailure where that tells nothing."""
     record = f"{workspace.sandbox.support}/{_RECORD}"
-    run = workspace.run_tests(warm=True, plugins={"gumshoe_suspects": {"GUMSHOE_LINES": record}})
+    plugins = {"gumshoe_suspects": {"GUMSHOE_LINES": record}}
+    run = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
     try:
         return run, read_spectrum(workspace.sandbox.read_file(record, inside=False))
     except (OSError, ValueError):

@@ -57,7 +57,7 @@ def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str
     """The tags of one task, measured in a sandbox of its own. Raises SandboxError."""
     with open_sandbox(task, config, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
-        run = workspace.run_tests()
+        run = workspace.run_tests(tracebacks=False)
         culprits = _culprits(workspace, oracle)
         try:
             ranked: Sequence[Mapping[str, Any]] = Suspects().call({}, workspace).data["suspects"]  # pyright: ignore[reportAssignmentType]

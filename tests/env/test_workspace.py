@@ -128,6 +128,15 @@ def test_running_the_tests(workspace: Workspace, sandbox: WardenSandbox) -> None
     assert run.outcomes[0].passed
 
 
+def test_without_tracebacks_the_outcomes_are_the_same(workspace: Workspace) -> None:
+    whole, short = workspace.run_tests(), workspace.run_tests(tracebacks=False)
+    assert "assert VALUE == 2" in whole.result.output
+    assert "assert VALUE == 2" not in short.result.output
+    assert short.outcomes == whole.outcomes
+    assert "assert 1 == 2" in short.outcomes[0].message
+    assert short.outcomes[0].frames[-1].line == 5
+
+
 def test_outcomes_up_to_the_timeout_are_kept(sandbox: WardenSandbox, tmp_path: Path) -> None:
     sandbox.write_file(
         "tests/test_slow.py", b"import time\ndef test_a(): pass\ndef test_b(): time.sleep(60)\n", inside=True
