@@ -3,8 +3,8 @@
     python benchmarks/parity.py tasks/packages [--tasks 2] [--forks 3] [--fresh 2]
 
 For each package, the first tasks of its set are run whole in fresh interpreters and in forks, in one sandbox.
-Outcome, message, and innermost frame of each test and the exit code have to be equal; memory addresses do not count, nor
-do tests that already differ between fresh interpreters, which are counted. Exit code 1: something differs.
+Outcome, message and innermost frame of each test, and the exit code, have to be equal. Memory addresses do not count.
+Tests that already differ between fresh interpreters are set aside and counted. Exit code 1: something differs.
 """
 
 from __future__ import annotations
