@@ -71,7 +71,8 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report):
         outcome = outcome_of(report)
-        if outcome is not None:
+        # A test whose subtests fail is reported as passed behind them.
+        if outcome is not None and self.outcomes.get(report.nodeid) != "failed":
             self.outcomes[report.nodeid] = outcome
 
     def failure(self, report, excinfo):

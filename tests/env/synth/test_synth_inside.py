@@ -146,3 +146,18 @@ def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:
     assert clean["unstable"] == []
     assert first["outcomes"] == second["outcomes"]
     assert first["outcomes"]["test_shop.py::test_leave"] == "passed"
+
+
+def test_a_failing_subtest_fails_its_test(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "shop").mkdir(parents=True)
+    (root / "shop" / "__init__.py").write_text("")
+    (root / "shop" / "core.py").write_text(CORE)
+    (root / "test_shop.py").write_text(
+        "import unittest\n\nfrom shop.core import cut\n\n\nclass Cut(unittest.TestCase):\n    def test_cut(self):\n"
+        "        for size in (1, 5):\n            with self.subTest(size=size):\n"
+        "                self.assertEqual(len(cut([0] * size)), min(size, 3))\n"
+    )
+    clean, answer = asked(root, ("LIMIT = 3", "LIMIT = 2"))
+    assert clean["outcomes"] == {"test_shop.py::Cut::test_cut": "passed"}
+    assert answer["outcomes"] == {"test_shop.py::Cut::test_cut": "failed"}
