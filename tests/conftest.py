@@ -54,6 +54,8 @@ LONGEST = (
     "test_cluster.py",
 )
 
+os.environ["GUMSHOE_LLM_CONFIG"] = str(ROOT / "tests" / "llm.yaml")
+
 # Examples take as long as the machine is busy: no deadline, and the same examples in every run.
 settings.register_profile("gumshoe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gumshoe")
