@@ -26,6 +26,8 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import IO, Any
 
+from pydantic import ValidationError
+
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Journal
 from gumshoe.collect.replaced import FAILURES, TRAJECTORIES, Again, set_aside
@@ -271,7 +273,7 @@ def _check_config(path: Path, config: CollectConfig) -> None:
             earlier = read_yaml(place)
         except ConfigError as error:
             raise DatasetError(f"{place} cannot be read: {error}") from None
-        differing = _differences(_without_changeable(earlier), _fixed(config))
+        differing = _differences(*_comparable(earlier, config))
         if differing:
             raise ConfigError(
                 f"{path} holds another run: {differing[0]} differs; give another folder with -p out=..., or remove it"
@@ -280,7 +282,18 @@ def _check_config(path: Path, config: CollectConfig) -> None:
 
 
 def _fixed(config: CollectConfig) -> dict[str, Any]:
-    return _without_changeable(config.model_dump(mode="json"))
+    """What makes two runs the same run. What is as by default is left out, so that a run begun before there was some
+    key goes on.
+    """
+    return _without_changeable(config.model_dump(mode="json", exclude_defaults=True))
+
+
+def _comparable(earlier: dict[str, Any], config: CollectConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What was written earlier and what is asked for now; whole where the earlier one is no config any more."""
+    try:
+        return _fixed(CollectConfig.model_validate(earlier)), _fixed(config)
+    except (ValidationError, ConfigError):
+        return _without_changeable(earlier), _without_changeable(config.model_dump(mode="json"))
 
 
 def _without_changeable(data: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from small_trajectories import trajectory
@@ -161,6 +162,20 @@ def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config:
         RunFolder(tmp_path / "run", config(policy={"kind": "teacher", "explore": 1.0}))
     (tmp_path / "run" / "config.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(DatasetError, match="cannot be read"):
+        RunFolder(tmp_path / "run", config())
+
+
+def test_a_run_from_before_there_was_some_key_goes_on(tmp_path: Path, config: Make) -> None:
+    place = tmp_path / "run" / "config.yaml"
+    with RunFolder(tmp_path / "run", config()) as folder:
+        identity = folder.identity
+    written = yaml.safe_load(place.read_text())
+    del written["sandbox"]["pull"]
+    place.write_text(yaml.safe_dump(written))
+    with RunFolder(tmp_path / "run", config()) as folder:
+        assert folder.identity == identity
+    place.write_text(yaml.safe_dump({**written, "gone": 1}))
+    with pytest.raises(ConfigError, match="gone differs"):
         RunFolder(tmp_path / "run", config())
 
 
