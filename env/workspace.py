@@ -12,7 +12,7 @@ from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match, Sandbox, TestRun
 from gumshoe.records import Edit, ExecResult, Task, TestOutcome
-from gumshoe.tools.outcomes import NO_TRACEBACKS, read_outcomes
+from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options, read_outcomes
 
 __all__ = ["Workspace"]
 
@@ -135,13 +135,9 @@ class Workspace:
             self.task.entrypoint,
             env={
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
-                "PYTEST_ADDOPTS": " ".join(
-                    [
-                        known.get("PYTEST_ADDOPTS", ""),
-                        *(f"-p {name}" for name in wanted),
-                        "" if tracebacks else NO_TRACEBACKS,
-                    ]
-                ).strip(),
+                "PYTEST_ADDOPTS": pytest_options(
+                    known, *(f"-p {name}" for name in wanted), "" if tracebacks else NO_TRACEBACKS
+                ),
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,

@@ -11,19 +11,9 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import COMMANDS, main
-from gumshoe.collect.config import CollectConfig
 from gumshoe.config import Config, load_config
 from gumshoe.demo import Stage, products, stages
-from gumshoe.env.synth.config import SynthConfig
-from gumshoe.eval.config import EvalConfig
-from gumshoe.train.config import TrainConfig
-
-CONFIGS: dict[str, type[Config]] = {
-    "synth": SynthConfig,
-    "collect": CollectConfig,
-    "train": TrainConfig,
-    "eval": EvalConfig,
-}
+from gumshoe.reference import CONFIGS, config_model
 
 
 def overrides(words: tuple[str, ...]) -> list[str]:
@@ -49,7 +39,9 @@ def test_the_config_of_each_stage_takes_its_overrides(stage: Stage, short: bool)
     command, target, *_ = stage.argv
     assert command in COMMANDS
     if command in CONFIGS:
-        load_config(CONFIGS[command], Path(target), overrides((*stage.argv, *(stage.short if short else ()))))
+        model = config_model(command)
+        assert issubclass(model, Config)
+        load_config(model, Path(target), overrides((*stage.argv, *(stage.short if short else ()))))
 
 
 def test_each_product_lies_in_the_folder_of_the_demo(tmp_path: Path):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 
 from pydantic import ValidationError
 
 from gumshoe.records import TestOutcome
 
-__all__ = ["NO_TRACEBACKS", "read_outcomes"]
+__all__ = ["NO_TRACEBACKS", "pytest_options", "read_outcomes"]
 
 NO_TRACEBACKS = "--tb=no"
 """The option with which pytest prints no tracebacks. Its plugins, ours among them, know of failures all the same."""
 
 FILE_BYTES, LINE_BYTES = 16 << 20, 64 << 10
 UNREADABLE_LINES = 100
+
+
+def pytest_options(environment: Mapping[str, str], *options: str) -> str:
+    """What PYTEST_ADDOPTS has to be so that options are added to those that are set."""
+    return " ".join(filter(None, (environment.get("PYTEST_ADDOPTS"), *options)))
 
 
 def read_outcomes(data: bytes) -> tuple[TestOutcome, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from gumshoe.protocols import Workspace
 from gumshoe.records import ExecResult
 from gumshoe.tools.debug_session import debug_argv
-from gumshoe.tools.outcomes import NO_TRACEBACKS
+from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options
 
 __all__ = ["read_written", "run_script", "script_folder"]
 
@@ -38,8 +38,7 @@ def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], opti
     sandbox.write_file(f"{folder}/request.json", data.encode(), inside=False)
     before = sandbox.snapshot()
     argv = debug_argv(sandbox, workspace.task.entrypoint, f"gumshoe_{name}.py")
-    given = sandbox.environment.get("PYTEST_ADDOPTS", "")
-    addopts = " ".join(filter(None, (given, options, NO_TRACEBACKS)))
+    addopts = pytest_options(sandbox.environment, options, NO_TRACEBACKS)
     variables = {"PYTEST_ADDOPTS": addopts, f"GUMSHOE_{name.upper()}": f"{folder}/request.json"}
     ran = sandbox.run(argv, env=variables, timeout=timeout + _MARGIN_S, warm=True)
     sandbox.restore(before)

@@ -88,7 +88,7 @@ class ModelServer:
         self._address = ("", 0)
         self._wanted_scratch = scratch
         self._scratch: Path | None = None
-        self._folder: Path | None = None
+        self._working_folder: Path | None = None
         self._wanted_log = log
         self.log = log or Path(os.devnull)
         self._process: subprocess.Popen[bytes] | None = None
@@ -110,7 +110,7 @@ class ModelServer:
     def shell_command(self) -> str:
         """The command as one would type it."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.variables.items())]
-        into = [] if self._folder is None else ["cd", shlex.quote(str(self._folder)), "&&"]
+        into = [] if self._working_folder is None else ["cd", shlex.quote(str(self._working_folder)), "&&"]
         return " ".join([*into, *variables, shlex.join(self.command)])
 
     @property
@@ -182,8 +182,8 @@ class ModelServer:
             return scratch / "model"
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
             raise ServeError(f"transformers cannot serve a model as {name!r}: use letters, digits, '.', '_' and '-'")
-        self._folder = scratch / "served"
-        return self._folder / name
+        self._working_folder = scratch / "served"
+        return self._working_folder / name
 
     def _make_scratch(self) -> Path:
         """A fresh folder: a fixed one keeps the served name the same from run to run, unless it cannot be a name."""
@@ -206,7 +206,7 @@ class ModelServer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.variables},
-                cwd=self._folder,
+                cwd=self._working_folder,
                 start_new_session=True,
             )
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from gumshoe.records import (
     Completion,
@@ -147,3 +150,11 @@ def make_trajectory(
         usage=Usage(prompt_tokens=tokens),
         provenance=Provenance(gumshoe="0", python="3", sandbox="none"),
     )
+
+
+def write_eval_config(folder: Path, **config: Any) -> Path:
+    """The config of an evaluation in the local sandbox, with its results in `folder`/out."""
+    data = {"out": str(folder / "out"), "sandbox": {"kind": "local", "unsafe": True}, **config}
+    path = folder / "eval.yaml"
+    path.write_text(yaml.safe_dump(data))
+    return path

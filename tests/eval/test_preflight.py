@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from explorers import Models, serving
 from held_out import make_taskset
+from made import write_eval_config
 
 from gumshoe.cli import main
 from gumshoe.collect.config import OpenAIConfig
@@ -45,17 +45,7 @@ def closed_port() -> str:
 
 
 def write_config(folder: Path, source: str, arms: list[dict[str, Any]], **more: Any) -> Path:
-    data = {
-        "out": str(folder / "out"),
-        "tasks": {"source": source},
-        "arms": arms,
-        "sandbox": {"kind": "local", "unsafe": True},
-        "resamples": 100,
-        **more,
-    }
-    path = folder / "eval.yaml"
-    path.write_text(yaml.safe_dump(data))
-    return path
+    return write_eval_config(folder, **{"tasks": {"source": source}, "arms": arms, "resamples": 100, **more})
 
 
 def model_arm(url: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from held_out import make_taskset
+from made import write_eval_config
 
 from gumshoe.cli import main
 from gumshoe.collect.config import TasksConfig, TracebackConfig
@@ -39,17 +40,8 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_config(folder: Path, source: Path, arms: list[dict[str, Any]], **more: Any) -> Path:
-    data = {
-        "out": str(folder / "out"),
-        "tasks": {"source": str(source), "limit": 3},
-        "arms": arms,
-        "sandbox": {"kind": "local", "unsafe": True},
-        "resamples": 200,
-        **more,
-    }
-    path = folder / "eval.yaml"
-    path.write_text(yaml.safe_dump(data))
-    return path
+    wanted = {"tasks": {"source": str(source), "limit": 3}, "arms": arms, "resamples": 200}
+    return write_eval_config(folder, **{**wanted, **more})
 
 
 def summary(folder: Path) -> dict[str, Any]:
