@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.harvest.journal import Journal
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Task
@@ -25,13 +25,13 @@ def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None
     """
     rejected: dict[str, str] = {}
     pairs = load_taskset(folder)
-    with Journal(folder / JOURNAL) as journal:
-        for number, (task, oracle) in enumerate(pairs, 1):
-            say(f"{number} of {len(pairs)}, {len(rejected)} rejected")
-            check = partial(check_task, task, oracle, config)
-            problems = journal.get(f"{task.hash} {config.kind}", lambda check=check: list(check().problems))
-            if problems:
-                rejected[task.id] = problems[0]
+    cache = JsonlCache(folder / JOURNAL)
+    for number, (task, oracle) in enumerate(pairs, 1):
+        say(f"{number} of {len(pairs)}, {len(rejected)} rejected")
+        check = partial(check_task, task, oracle, config)
+        found = cache.find(f"{task.hash} {config.kind}", lambda check=check: {"found": list(check().problems)})
+        if found["found"]:
+            rejected[task.id] = found["found"][0]
     if rejected:
         stored = {task.id: task for task in read_records(folder / "tasks.jsonl", Task)}
         write_taskset(folder, [(stored[task.id], oracle) for task, oracle in pairs if task.id not in rejected])

@@ -16,12 +16,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.harvest.journal import Journal
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.env.workspace import Workspace
@@ -44,11 +45,12 @@ Culprits = Sequence[tuple[str, Span]]
 def rate_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]) -> None:
     """Measures the tasks of the set in `folder` and writes the tags. Raises SandboxError."""
     pairs = load_taskset(folder)
-    with Journal(folder / JOURNAL) as journal:
-        for number, (task, oracle) in enumerate(pairs, 1):
-            say(f"{number} of {len(pairs)}")
-            journal.get(task.hash, lambda task=task, oracle=oracle: difficulty_of(task, oracle, config))
-        rated = {task.id: journal.known[task.hash] for task, _ in pairs}
+    cache = JsonlCache(folder / JOURNAL)
+    rated: dict[str, dict[str, str]] = {}
+    for number, (task, oracle) in enumerate(pairs, 1):
+        say(f"{number} of {len(pairs)}")
+        measure = partial(difficulty_of, task, oracle, config)
+        rated[task.id] = cache.find(task.hash, lambda measure=measure: {"found": measure()})["found"]
     stored = {task.id: task for task in read_records(folder / "tasks.jsonl", Task)}
     write_taskset(folder, [(_tagged(stored[task.id], rated[task.id]), oracle) for task, oracle in pairs])
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gumshoe import __version__
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
@@ -18,10 +19,9 @@ from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.explorers import FORMATS, Answer, NameLookup
 from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.scorers.fetch import check_sources, fetch_sources
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
 from gumshoe.records import ContextPack, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, read_jsonl
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.results.records import FlakyTask
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
 from gumshoe.records import Oracle, Task
 
 __all__ = ["find_flaky"]

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier import verify
 from gumshoe.errors import TaskError
 from gumshoe.eval.grading.describe import describe_verdict
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Oracle, Task
 
 __all__ = ["Answer", "Grader"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.control import Control
@@ -15,8 +16,7 @@ from gumshoe.collect.grounding import is_quoted, observation_texts
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Finding, Step, Task, ToolCall, Trajectory
 
 __all__ = ["Recorded", "Replays", "replayed_share"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.scorers.localisation import clean_path
 from gumshoe.eval.scorers.repositories import Repositories
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
 

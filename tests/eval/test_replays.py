@@ -9,13 +9,13 @@ import pytest
 from held_out import make_pair, make_taskset
 from made import make_pack, make_step, make_trajectory
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.grading.replays import Recorded, Replays
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Task, Trajectory
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.interchange.files import FORMATS
 from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.client import WardenSandbox
@@ -21,8 +22,7 @@ from gumshoe.eval.arms.solvers.brief import pack_text, with_pack
 from gumshoe.eval.arms.solvers.sandboxed import Endpoint, Ran, run_with_endpoint
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Answer, Grader
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Trajectory
 from gumshoe.storage import append_line, open_append
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
@@ -13,8 +14,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.solvers.repair import Repair, repair_each
 from gumshoe.eval.config import SolverConfig
-from gumshoe.eval.work.cache import JsonlCache, digest
-from gumshoe.eval.work.parallel import run_parallel
+from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Task
 
 __all__ = ["ScriptedSolver"]

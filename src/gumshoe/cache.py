@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,14 @@ class JsonlCache:
         """The facts of a key; None where it was never kept."""
         with self._guard:
             return self._known.get(key)
+
+    def find(self, key: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """The facts of a key, made and kept where there are none."""
+        known = self.get(key)
+        if known is None:
+            known = make()
+            self.keep(key, known)
+        return known
 
     def keep(self, key: str, facts: Mapping[str, Any]) -> None:
         """Puts the facts of a key on disk."""
