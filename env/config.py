@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import Field
 
 from gumshoe.config import Config
+from gumshoe.sandbox_kinds import SandboxKind
 
-__all__ = ["PullPolicy", "SandboxConfig", "SandboxKind"]
+__all__ = ["PullPolicy", "SandboxConfig"]
 
 PullPolicy = Literal["missing", "never", "always"]
-SandboxKind = Literal["auto", "docker", "podman", "bubblewrap", "local"]
 
 
 class SandboxConfig(Config):

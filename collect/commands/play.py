@@ -40,11 +40,11 @@ Nothing is saved; the patch is printed at the end. Without a terminal, commands 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
+    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+
     parser.epilog = EPILOG
     parser.add_argument("task", metavar="TASK", help="id in the casebook, SOURCE:ID, or a source with one task")
-    parser.add_argument(
-        "--sandbox", choices=("auto", "docker", "podman", "bubblewrap", "local"), default="auto", help="sandbox to use"
-    )
+    parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="sandbox to use")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
     parser.add_argument(
         "--tools", metavar="NAMES", help="comma-separated tools (default: all, those of installed packages included)"

@@ -32,12 +32,13 @@ when its episode began. Exit code 1 if a finding is contradicted.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
+    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+
     parser.epilog = EPILOG
     parser.add_argument("pack", metavar="PACK", type=Path, help="run folder, or JSON file with a ContextPack")
     parser.add_argument("--id", metavar="EPISODE", help="only the report of this episode of the run")
     parser.add_argument("--task", metavar="TASK", help="of a file: SOURCE:ID; of a run: the source that has its tasks")
-    kinds = ("auto", "docker", "podman", "bubblewrap", "local")
-    parser.add_argument("--sandbox", choices=kinds, default="auto", help="where the tests run")
+    parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="where the tests run")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
     parser.add_argument("--json", action="store_true", help="one JSON object a report instead of tables")
 

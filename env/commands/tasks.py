@@ -42,6 +42,8 @@ is one thing: where a line of its files is torn, it is refused whole.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
+    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(dest="action", metavar="list|show|check|export", required=True)
     for name, summary in (
@@ -69,8 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
             action.add_argument("--limit", type=int, metavar="N", help="maximum number of tasks")
         if name == "check":
-            kinds = ("auto", "docker", "podman", "bubblewrap", "local")
-            action.add_argument("--sandbox", choices=kinds, default="auto", help="where the tests run")
+            action.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="where the tests run")
             action.add_argument(
                 "--unsafe", action="store_true", help="let the local sandbox take tasks that are not built in"
             )

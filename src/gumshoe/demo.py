@@ -50,6 +50,8 @@ class Stage:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
+    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+
     parser.epilog = EXAMPLES
     parser.add_argument("--model", required=True, help="model to fine-tune: a .gguf file, a folder, or a hub id")
     parser.add_argument("--out", type=Path, help="folder to make (default: runs/demo/<date and time>)")
@@ -57,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sandbox",
         default="auto",
-        choices=["auto", "docker", "podman", "bubblewrap", "local"],
+        choices=SANDBOX_KINDS,
         help="where programs run; auto: Docker where a daemon answers, else bubblewrap; local: a plain copy without "
         "isolation, also for what the trained model does (sandbox.unsafe=true)",
     )
