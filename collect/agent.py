@@ -7,6 +7,8 @@
 | debug_5 | all; the debugger appears after five rewrites | submit    |
 | seeker  | information tools                            | report    |
 | react   | all, described and called in plain text      | submit    |
+
+In the regime `issue`, where no test fails yet, each has the tool `reproduce` as well, and a prompt that says so.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import jinja2
 
@@ -22,18 +25,21 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.errors import ConfigError
 from gumshoe.records import Message, Task, ToolSchema
 
-__all__ = ["Agent", "make_agent", "nudge"]
+__all__ = ["Agent", "Regime", "make_agent", "nudge"]
 
 PROMPTS = Path(__file__).parent / "prompts"
 SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
 REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
 DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
+REPRODUCE, EVAL = "reproduce", "eval"
+Regime = Literal["debug", "issue"]
 
 
 @dataclass(frozen=True)
 class Agent:
     """What an agent may do and how it is asked.
 
+    `tools` and `template` are those of the regime `debug`; with `reproduces`, the regime `issue` adds `reproduce`.
     `as_text` says that tools are described, called and answered in plain text, whatever the server could do.
     `unlocked_by` maps a tool to `(other tool, count)`: it is offered once the other was called so often.
     """
@@ -41,21 +47,30 @@ class Agent:
     kind: str
     tools: tuple[str, ...]
     template: str
+    issue_template: str
     nudges: int
     context_tokens: int | None
     as_text: bool
     unlocked_by: Mapping[str, tuple[str, int]]
+    reproduces: bool = False
 
-    def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str) -> str:
-        """The system message: the same for every task, so that servers can keep it cached."""
-        return _render(
-            self.template, kind=self.kind, tools=[schema.name for schema in schemas], instructions=instructions
-        )
+    def tools_in(self, regime: Regime) -> tuple[str, ...]:
+        """The tools on tasks of a regime."""
+        if regime != "issue" or not self.reproduces or EVAL not in self.tools:
+            return self.tools
+        before = self.tools.index(EVAL)
+        return (*self.tools[:before], REPRODUCE, *self.tools[before:])
+
+    def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str, regime: Regime = "debug") -> str:
+        """The system message: the same for every task of a regime, so that servers can keep it cached."""
+        tools = [schema.name for schema in schemas]
+        template = self.issue_template if regime == "issue" else self.template
+        return _render(template, kind=self.kind, tools=tools, instructions=instructions, regime=regime)
 
     def opening(self, task: Task, schemas: Sequence[ToolSchema], instructions: str) -> tuple[Message, Message]:
         """The system message and the user message that every episode begins with."""
         return (
-            Message(role="system", content=self.system_prompt(schemas, instructions)),
+            Message(role="system", content=self.system_prompt(schemas, instructions, task.regime)),
             Message(role="user", content=task.problem_statement.strip()),
         )
 
@@ -74,11 +89,13 @@ def make_agent(config: AgentConfig) -> Agent:
     return Agent(
         kind=config.kind,
         tools=config.tools or tools,
-        template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind)),
+        template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "")),
+        issue_template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "_issue")),
         nudges=config.nudges,
         context_tokens=config.context_tokens,
         as_text=config.kind == "react",
         unlocked_by={"pdb": ("rewrite", 5)} if config.kind == "debug_5" else {},
+        reproduces=config.tools is None,
     )
 
 
@@ -87,8 +104,8 @@ def nudge(schemas: Sequence[ToolSchema], reason: str) -> str:
     return _render(_template(PROMPTS / "nudge.jinja"), reason=reason, tools=[schema.name for schema in schemas])
 
 
-def _bundled(kind: str) -> Path:
-    return PROMPTS / {"seeker": "seeker.jinja", "react": "react.jinja"}.get(kind, "debug.jinja")
+def _bundled(kind: str, regime: str) -> Path:
+    return PROMPTS / f"{kind if kind in ('seeker', 'react') else 'debug'}{regime}.jinja"
 
 
 def _template(path: Path) -> str:

@@ -99,7 +99,8 @@ class AgentConfig(Config):
     )
     tools: tuple[str, ...] | None = Field(
         default=None,
-        description="tools instead of the kind's own; null: the kind's; mcp:COMMAND: those of an MCP server",
+        description="tools instead of the kind's own; null: the kind's, with reproduce in the regime issue; "
+        "mcp:COMMAND: those of an MCP server",
     )
     prompt: str | None = Field(
         default=None, description="path of a Jinja template instead of the bundled system prompt"

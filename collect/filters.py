@@ -43,7 +43,9 @@ LEAKS = re.compile(
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
-INFORMATION = frozenset({"listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "probe", "pdb", "bash"})
+INFORMATION = frozenset(
+    {"listdir", "view", "grep", "reproduce", "eval", "suspects", "trace", "whatif", "probe", "pdb", "bash"}
+)
 
 
 class Rule:

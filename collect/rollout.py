@@ -90,7 +90,9 @@ class Rollout:
             spec,
             agent,
             lambda task: self._factory.environment(
-                EnvironmentSpec(task, agent.tools, self._sandbox, trusted, spec.oracle, spec.eval_on_submit)
+                EnvironmentSpec(
+                    task, agent.tools_in(task.regime), self._sandbox, trusted, spec.oracle, spec.eval_on_submit
+                )
             ),
             limits=self._limits,
             perform=self._perform,

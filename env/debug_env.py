@@ -29,13 +29,14 @@ from gumshoe.protocols import Sandbox, TestRun, Tool
 from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, ToolCall
 from gumshoe.tools.registry import make_toolbox
 
-__all__ = ["DEFAULT_TOOLS", "DebugEnv"]
+__all__ = ["DEFAULT_TOOLS", "ISSUE_TOOLS", "DebugEnv"]
 
 SHELL = "bash"
 """The tool that may change files without saying so."""
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
+ISSUE_TOOLS = ("listdir", "view", "grep", "reproduce", "eval", "pdb", "rewrite", "submit")
 
 
 class _Kept(NamedTuple):
@@ -68,8 +69,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     Args:
         task: what to debug.
         oracle: names the tests that decide; without it, those of the original repository do.
-        tools: the tools in use, or their names; default `DEFAULT_TOOLS`. The tools of an MCP server (`mcp:COMMAND`)
-            come after the others, and into `action_space` with the first `reset`.
+        tools: the tools in use, or their names; default `DEFAULT_TOOLS`, or `ISSUE_TOOLS` in the regime `issue`. The
+            tools of an MCP server (`mcp:COMMAND`) come after the others, and into `action_space` with the first
+            `reset`.
         sandbox: which sandbox, and its limits.
         trusted: the actions come from a built-in script or a person. The `local` backend takes only these, and only on
             built-in tasks, unless the config says `unsafe` (see SandboxConfig).
@@ -94,7 +96,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.eval_on_submit = eval_on_submit
         self._oracle = oracle
         self.render_mode = render_mode
-        self.toolbox = make_toolbox(DEFAULT_TOOLS if tools is None else tools)
+        usual = ISSUE_TOOLS if task.regime == "issue" else DEFAULT_TOOLS
+        self.toolbox = make_toolbox(usual if tools is None else tools)
         self.action_space = action_space(self._tools)
         self.observation_space = observation_space(MAX_TEXT)
         self._config = sandbox or SandboxConfig()

@@ -10,7 +10,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
-from gumshoe.protocols import Entry, Match, Sandbox, TestRun
+from gumshoe.protocols import Entry, Match, Reproduction, Sandbox, TestRun
 from gumshoe.records import Edit, ExecResult, Task, TestOutcome
 from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options, read_outcomes
 
@@ -40,10 +40,21 @@ class Workspace:
         self.task = task
         self.sandbox: Sandbox = sandbox
         self.edits: list[Edit] = []
+        self.reproduction: Reproduction | None = None
         self._hidden = Patterns([*ALWAYS_HIDDEN, *self._pattern_file(HIDE_FILE), *task.ignore])
         self._readonly = Patterns([*self._pattern_file(READONLY_FILE), *task.readonly])
         self._untracked = Patterns(self._pattern_file(".gitignore"))
         self._base = sandbox.snapshot()
+
+    @property
+    def entrypoint(self) -> tuple[str, ...]:
+        """The argv that the tools run: that of the reproduction, or the task's."""
+        return self.task.entrypoint if self.reproduction is None else self.reproduction.entrypoint
+
+    @property
+    def debug_entrypoint(self) -> tuple[str, ...]:
+        """The argv that the debugger runs."""
+        return self.entrypoint if self.reproduction is not None else self.task.debug_entrypoint or self.task.entrypoint
 
     def read_text(self, path: str) -> str:
         """The file's text; bytes that are not UTF-8 are kept as surrogate escapes."""
@@ -64,6 +75,25 @@ class Workspace:
         edit = Edit(path=clean, before=before, after=text)
         self.edits.append(edit)
         return edit
+
+    def write_reproduction(self, reproduction: Reproduction, texts: Mapping[str, str]) -> list[Edit]:
+        """Writes the files of a reproduction, which the tools run from now on.
+
+        They can be seen and written whatever the patterns say, and are no part of a patch. Raises ToolFailure, as
+        `write_text`; then the reproduction before it is kept.
+        """
+        before, self.reproduction = self.reproduction, reproduction
+        first = len(self.edits)
+        try:
+            for path, text in texts.items():
+                self.write_text(path, text)
+        except ToolFailure:
+            self.reproduction = before
+            raise
+        finally:
+            written = self.edits[first:]
+            del self.edits[first:]
+        return written
 
     def list(self, path: str = ".", depth: int | None = None) -> list[Entry]:
         """Everything below a folder that is not hidden, sorted."""
@@ -109,7 +139,7 @@ class Workspace:
         warm: bool = False,
         tracebacks: bool = True,
     ) -> TestRun:
-        """Puts the read-only files and our pytest plugin back, then runs the entrypoint.
+        """Puts the read-only files and our pytest plugin back, then runs `entrypoint`.
 
         Outcomes of single tests are known for pytest, `unittest -v` and sympy's `bin/test --verbose`.
 
@@ -125,14 +155,13 @@ class Workspace:
         """
         sandbox = self.sandbox
         with _damage():
-            if self._readonly.pairs:
-                sandbox.restore(self._base, only=self._readonly.pairs)
+            self._put_back_readonly()
             sandbox.prepare_support()
         record = posixpath.join(sandbox.support, "outcomes.jsonl")
         wanted = {"gumshoe_outcomes": {"GUMSHOE_OUTCOMES": record}, **(plugins or {})}
         known = sandbox.environment
         result = sandbox.run(
-            self.task.entrypoint,
+            self.entrypoint,
             env={
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
                 "PYTEST_ADDOPTS": pytest_options(
@@ -147,11 +176,12 @@ class Workspace:
 
     def is_readonly(self, path: str) -> bool:
         """Whether the agent may not write there."""
-        return self._readonly.match(self._clean(path))
+        clean = self._clean(path)
+        return self._readonly.match(clean) and not self._is_reproduction(clean)
 
     def patch(self) -> str:
         """What has changed since the episode began, in git's format: without hidden and read-only paths, and without
-        new files that the repository's `.gitignore` leaves out.
+        new files that the repository's `.gitignore` leaves out, and without the reproduction of an issue.
 
         Raises ToolFailure when the changed files hold more than the sandbox config's `patch_mb`.
         """
@@ -177,8 +207,32 @@ class Workspace:
             if not self._in_patch(path, sides[0]) and not self._is_left_out(path.rpartition("/")[0])
         }
 
+    def _put_back_readonly(self) -> None:
+        """Restores the read-only files; a reproduction that lies among them stays as it is."""
+        if not self._readonly.pairs:
+            return
+        files = self.reproduction.files if self.reproduction is not None else ()
+        kept = {path: text for path in files if self._readonly.match(path) and (text := self._bytes(path)) is not None}
+        self.sandbox.restore(self._base, only=self._readonly.pairs)
+        for path, data in kept.items():
+            self.sandbox.write_file(path, data)
+
+    def _bytes(self, path: str) -> bytes | None:
+        try:
+            return self.sandbox.read_file(path)
+        except OSError:
+            return None
+
+    def _is_reproduction(self, path: str) -> bool:
+        return self.reproduction is not None and path in self.reproduction.files
+
+    def _is_hidden(self, clean: str, real: str) -> bool:
+        if self._is_reproduction(clean) and real == clean:
+            return False
+        return self._hidden.match(clean) or self._hidden.match(real)
+
     def _in_patch(self, path: str, before: bytes | None) -> bool:
-        left_out = self._hidden.match(path) or self._readonly.match(path)
+        left_out = self._hidden.match(path) or self._readonly.match(path) or self._is_reproduction(path)
         return not left_out and not (before is None and self._untracked.match(path))
 
     def _is_left_out(self, folder: str) -> bool:
@@ -217,7 +271,7 @@ class Workspace:
             return clean
         with _failures(clean):
             real = self.sandbox.real_path(clean)
-        if self._hidden.match(clean) or self._hidden.match(real):
+        if self._is_hidden(clean, real):
             raise _hidden(clean)
         return clean
 
@@ -228,7 +282,7 @@ class Workspace:
             real, data = self.sandbox.read_real(clean)
         except OSError:
             return self._read(self._visible(path))  # What is hidden must not be told from what is not there.
-        if self._hidden.match(clean) or self._hidden.match(real):
+        if self._is_hidden(clean, real):
             raise _hidden(clean)
         return data
 

@@ -63,7 +63,6 @@ class LiveArena:
     def __init__(self, config: LiveConfig) -> None:
         self.config = config
         self.agent = make_agent(config.agent)
-        self._toolbox = Toolbox(make_tools(self.agent.tools))
         self._pairs = _load(config)
 
     @property
@@ -78,7 +77,9 @@ class LiveArena:
 
     def opening(self, task: str) -> list[dict[str, Any]]:
         """The system message and the user message. Raises ConfigError for an unknown task."""
-        messages = self.agent.opening(self._pair(task)[0], self._toolbox.schemas, self._toolbox.instructions)
+        found = self._pair(task)[0]
+        toolbox = Toolbox(make_tools(self.agent.tools_in(found.regime)))
+        messages = self.agent.opening(found, toolbox.schemas, toolbox.instructions)
         return _chat(messages, ()).messages
 
     def episode(self, task: str) -> LiveEpisode:
@@ -89,7 +90,9 @@ class LiveArena:
             EpisodeSpec(found, oracle),
             self.agent,
             lambda limited: InProcess().environment(
-                EnvironmentSpec(limited, self.agent.tools, self.config.sandbox, trusted=False, oracle=oracle)
+                EnvironmentSpec(
+                    limited, self.agent.tools_in(found.regime), self.config.sandbox, trusted=False, oracle=oracle
+                )
             ),
             limits=self.config.limits,
         )

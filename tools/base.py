@@ -42,6 +42,10 @@ class ToolEvents(Protocol):
         """Lines of a file that some tool has marked (breakpoints)."""
         ...
 
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Tells every tool that a file was changed which is not among the workspace's edits."""
+        ...
+
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
         """Tells every tool that the tests were run."""
         ...
@@ -54,6 +58,9 @@ class _NoEvents:
 
     def marks(self, path: str) -> frozenset[int]:
         return frozenset()
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        return None
 
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
         return None

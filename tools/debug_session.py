@@ -36,13 +36,13 @@ class DebugSession:
     """A running debugger. It ends with the program; a new session begins anew.
 
     Args:
-        workspace: whose task says what to debug.
+        workspace: says what to debug.
         breakpoints: the host's table of breakpoints.
     """
 
     def __init__(self, workspace: Workspace, breakpoints: Sequence[dict[str, Any]]) -> None:
         sandbox = workspace.sandbox
-        argv = debug_argv(sandbox, workspace.task.debug_entrypoint or workspace.task.entrypoint)
+        argv = debug_argv(sandbox, workspace.debug_entrypoint)
         self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT, warm=True)
         self.ended = False
         self.warm, self.cold = self._session.warm, self._session.cold

@@ -13,7 +13,7 @@ from gumshoe.tools.base import BaseTool
 from gumshoe.tools.text import cut, cut_line
 from gumshoe.tools.tracebacks import describe_frame, exception_text, printed_frames
 
-__all__ = ["Eval"]
+__all__ = ["Eval", "as_data", "describe", "with_frames"]
 
 _DETAILED = 4
 _NAMED = 15
@@ -34,12 +34,17 @@ class Eval(BaseTool):
         """Run the tests. Shows failures with their innermost frames."""
         run = workspace.run_tests(warm=True, tracebacks=False)
         self.events.on_eval(run, workspace)
-        run = run.model_copy(update={"outcomes": tuple(_with_frames(each, workspace) for each in run.outcomes)})
+        run = with_frames(run, workspace)
         data = {**as_data(run), "warm": run.result.warm, "cold": run.result.cold}
         if _output(run):
             frames = printed_frames(run.result.output, workspace.sandbox.root)
             data |= {"output": _output(run), "frames": [_frame_data(frame) for frame in frames]}
         return self.observe(describe(run), data, truncated=run.result.truncated)
+
+
+def with_frames(run: TestRun, workspace: Workspace) -> TestRun:
+    """The run, with the frames of each failure that a runner printed."""
+    return run.model_copy(update={"outcomes": tuple(_with_frames(each, workspace) for each in run.outcomes)})
 
 
 def _with_frames(outcome: TestOutcome, workspace: Workspace) -> TestOutcome:

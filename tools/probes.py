@@ -197,7 +197,7 @@ def _all_facts(observations: Sequence[Numbered]) -> list[Fact]:
         try:
             if observation.tool == "pdb":
                 facts += _of_debugger(step, observation.data, stopped)
-            elif observation.tool == "eval":
+            elif observation.tool in ("eval", "reproduce"):
                 facts += _of_tests(step, observation.data)
             elif observation.tool == "whatif":
                 facts += _of_changes(step, observation.data)

@@ -18,6 +18,7 @@ BUILTIN: dict[str, str] = {
     "listdir": "gumshoe.tools.listdir:ListDir",
     "view": "gumshoe.tools.view:View",
     "grep": "gumshoe.tools.grep:Grep",
+    "reproduce": "gumshoe.tools.reproduce:Reproduce",
     "eval": "gumshoe.tools.eval:Eval",
     "suspects": "gumshoe.tools.suspects:Suspects",
     "trace": "gumshoe.tools.trace:TraceFunction",

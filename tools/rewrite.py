@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import difflib
 
-from pydantic import TypeAdapter, ValidationError
-
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.source import SourceFile, read_source, split_lines
+from gumshoe.tools.source import SourceFile, read_source
+from gumshoe.tools.syntax import syntax_error
 from gumshoe.tools.text import plural
 
 __all__ = ["Rewrite"]
-
-_CHECK_TIMEOUT_S = 20.0
-_CHECK = """\
-import json, sys, warnings
-warnings.simplefilter("ignore")
-try:
-    compile(sys.stdin.buffer.read(), "x", "exec", 0, True)
-except SyntaxError as error:
-    print(json.dumps([type(error).__name__, error.msg, error.lineno]))
-except (ValueError, RecursionError, MemoryError) as error:
-    print(json.dumps([type(error).__name__, str(error), None]))
-"""
-"""Run in the sandbox: the interpreter that will read the code judges it, and what it holds cannot harm the host."""
-_PROBLEM = TypeAdapter(tuple[str, str, int | None])
 
 
 class Rewrite(BaseTool):
@@ -98,16 +83,4 @@ def _diff(before: SourceFile | None, after: SourceFile) -> str:
 
 def _syntax_error(workspace: Workspace, path: str, source: SourceFile) -> str | None:
     """What the sandbox's Python says about the new text of a Python file; None when it reads it."""
-    if not path.endswith((".py", ".pyi")):
-        return None
-    data = source.to_text().encode("utf-8", "surrogateescape")
-    sandbox = workspace.sandbox
-    result = sandbox.run([sandbox.python, "-I", "-S", "-c", _CHECK], input=data, timeout=_CHECK_TIMEOUT_S)
-    lines = split_lines(result.output.strip())
-    if not lines:
-        return None
-    try:
-        kind, message, line = _PROBLEM.validate_json(lines[-1])
-    except ValidationError:
-        return None
-    return f"{kind}: {message} (line {line})" if line else f"{kind}: {message}"
+    return syntax_error(workspace, source.to_text()) if path.endswith((".py", ".pyi")) else None

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
+from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Observation
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.eval import as_data, describe, with_frames
 
 __all__ = ["Submit"]
 
 
 class Submit(BaseTool):
-    """Says that the agent is done. The environment ends the episode and judges it."""
+    """Says that the agent is done. The environment ends the episode and judges it.
+
+    Where the agent has reproduced an issue, that test is run first, and a patch with which it fails is sent back once.
+    """
 
     name = "submit"
     decision = Decision.SUBMIT
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._sent_back = False
+
     def run(self, workspace: Workspace) -> Observation:
         """Hand in the repaired code. Ends the episode."""
         workspace.patch()  # One that is too large is refused while the agent can still do something about it.
-        return self.observe("submitted", {"submitted": True, "edited": sorted({e.path for e in workspace.edits})})
+        edited: list[JsonValue] = [*sorted({edit.path for edit in workspace.edits})]
+        data: dict[str, JsonValue] = {"submitted": True, "edited": edited}
+        if workspace.reproduction is None:
+            return self.observe("submitted", data)
+        run = with_frames(workspace.run_tests(warm=True, tracebacks=False), workspace)
+        self.events.on_eval(run, workspace)
+        if not run.passed and not self._sent_back:
+            self._sent_back = True
+            again = "Repair the code or the test, or submit again to hand it in as it is."
+            raise ToolFailure("still_fails", f"your test does not pass yet: {describe(run)}\n{again}")
+        passes = "passes" if run.passed else "does not pass"
+        return self.observe(f"submitted; your test {passes}", {**data, "reproduction": as_data(run)})
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets what was sent back."""
+        self._sent_back = False
+
+    def snapshot(self, workspace: Workspace) -> object:
+        """Whether a patch was sent back."""
+        return self._sent_back
+
+    def restore(self, state: bool, workspace: Workspace) -> None:
+        """As it was."""
+        self._sent_back = state

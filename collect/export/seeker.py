@@ -5,10 +5,10 @@ What is trained is what is served: system prompt, user message, tools and their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
-from gumshoe.collect.agent import make_agent
+from gumshoe.collect.agent import Regime, make_agent
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import build_pack, pack_arguments
@@ -24,6 +24,7 @@ from gumshoe.records import (
     Step,
     StopReason,
     ToolCall,
+    ToolSchema,
     Trajectory,
 )
 from gumshoe.tools import Toolbox, make_tools
@@ -51,10 +52,7 @@ class SeekerView:
 
     def __init__(self, *, unresolved: bool = False) -> None:
         self._unresolved = unresolved
-        agent = make_agent(AgentConfig(kind="seeker"))
-        toolbox = Toolbox(make_tools(agent.tools))
-        self._tools = toolbox.schemas
-        self._system = agent.system_prompt(self._tools, toolbox.instructions)
+        self._debug, self._issue = _opening("debug"), _opening("issue")
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
         """The row of one trajectory. Raises Dropped."""
@@ -62,29 +60,14 @@ class SeekerView:
             return _own_row(trajectory)
         if trajectory.resolved is not True and not self._unresolved:
             raise Dropped("not resolved")
-        steps = self._seeking(trajectory)
+        system, tools = self._issue if trajectory.task.regime == "issue" else self._debug
+        steps = _seeking(trajectory, {tool.name for tool in tools})
         pack = self._pack(trajectory, steps)
         closing = _closing(steps, pack)
         answer_index = steps[-1].message_index + 1 + len(steps[-1].observations)
-        head = Message(role="system", content=self._system)
+        head = Message(role="system", content=system)
         messages = (head, *trajectory.messages[1:answer_index], closing.completion.as_message())
-        return make_row(trajectory, messages=messages, tools=self._tools, steps=(*steps, closing), pack=pack, patch="")
-
-    def _seeking(self, trajectory: Trajectory) -> list[Step]:
-        """The steps before the first edit. Raises Dropped where a seeker could not have taken them."""
-        known = {tool.name for tool in self._tools}
-        steps: list[Step] = []
-        for step in trajectory.steps:
-            if any(call.name in {"rewrite", "submit"} for call in step.tool_calls):
-                break
-            if not step.tool_calls:
-                raise Dropped("a turn without a call before the first edit")
-            if not all(call.name in known for call in step.tool_calls):
-                raise Dropped("a tool that the seeker lacks")
-            steps.append(step)
-        if not steps:
-            raise Dropped("no information step before the first edit")
-        return steps
+        return make_row(trajectory, messages=messages, tools=tools, steps=(*steps, closing), pack=pack, patch="")
 
     def _pack(self, trajectory: Trajectory, steps: Sequence[Step]) -> ContextPack:
         """The evidence for what was edited then, re-checked. Raises Dropped."""
@@ -99,6 +82,29 @@ class SeekerView:
             raise Dropped("no finding that was shown")
         shown = [(output.step, output.observation) for output in outputs]
         return pack.model_copy(update={"findings": with_probes(pack.findings, shown)})
+
+
+def _opening(regime: Regime) -> tuple[str, tuple[ToolSchema, ...]]:
+    """The system prompt and the tools of the seeker agent."""
+    agent = make_agent(AgentConfig(kind="seeker"))
+    toolbox = Toolbox(make_tools(agent.tools_in(regime)))
+    return agent.system_prompt(toolbox.schemas, toolbox.instructions, regime), toolbox.schemas
+
+
+def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
+    """The steps before the first edit. Raises Dropped where a seeker, with the tools `known`, could not take them."""
+    steps: list[Step] = []
+    for step in trajectory.steps:
+        if any(call.name in {"rewrite", "submit"} for call in step.tool_calls):
+            break
+        if not step.tool_calls:
+            raise Dropped("a turn without a call before the first edit")
+        if not all(call.name in known for call in step.tool_calls):
+            raise Dropped("a tool that the seeker lacks")
+        steps.append(step)
+    if not steps:
+        raise Dropped("no information step before the first edit")
+    return steps
 
 
 def _own_row(trajectory: Trajectory) -> dict[str, Any]:

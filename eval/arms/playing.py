@@ -48,10 +48,16 @@ class SeekerPacks:
         return Packs(
             packs={key: one.context_pack or ContextPack() for key, one in found.items()},
             episodes=found,
-            tools=tuple(make_agent(self._agent).tools),
+            tools=_tools(self._agent, run),
             failed=result.gave_up,
             stopped=result.stopped,
         )
+
+
+def _tools(agent: AgentConfig, run: EvalRun) -> tuple[str, ...]:
+    """The tools that some of its episodes had."""
+    hidden = any(task.regime == "issue" for task, _ in run.tasks)
+    return make_agent(agent).tools_in("issue" if hidden else "debug")
 
 
 def collect_config(

@@ -19,7 +19,7 @@ LOOP = 3
 """The same call so often in a row is a loop."""
 LATE_STEPS = 5
 """A report is late when the cause has been on screen for more steps than that."""
-PROGRAM_TOOLS = ("eval", "pdb", "bash", "suspects", "trace", "whatif", "probe")
+PROGRAM_TOOLS = ("reproduce", "eval", "pdb", "bash", "suspects", "trace", "whatif", "probe")
 
 
 def _steps(trajectory: Trajectory) -> float:

@@ -33,6 +33,7 @@ __all__ = [
     "Entry",
     "Match",
     "Policy",
+    "Reproduction",
     "Sandbox",
     "Scorer",
     "Session",
@@ -243,6 +244,14 @@ class TestRun(Record):
         return self.result.exit_code == 0 and not self.result.timed_out and not failed
 
 
+class Reproduction(Record):
+    """A test that the agent wrote from an issue: its files, which no patch holds, and the argv that runs it alone."""
+
+    path: str
+    files: tuple[str, ...]
+    entrypoint: tuple[str, ...]
+
+
 class Workspace(Protocol):
     """The repository as the agent may see it. Its methods raise ToolFailure for what the agent may not or cannot do.
 
@@ -252,6 +261,18 @@ class Workspace(Protocol):
     task: Task
     sandbox: Sandbox
     edits: list[Edit]
+    reproduction: Reproduction | None
+    """What the tools run instead of the task's tests, once there is one."""
+
+    @property
+    def entrypoint(self) -> tuple[str, ...]:
+        """The argv that the tools run: that of the reproduction, or the task's."""
+        ...
+
+    @property
+    def debug_entrypoint(self) -> tuple[str, ...]:
+        """The argv that the debugger runs."""
+        ...
 
     def read_text(self, path: str) -> str:
         """The file's text, undecodable bytes escaped (`surrogateescape`), newlines as they are."""
@@ -259,6 +280,10 @@ class Workspace(Protocol):
 
     def write_text(self, path: str, text: str) -> Edit:
         """Replaces or makes a file, unless it is read-only, and records the edit."""
+        ...
+
+    def write_reproduction(self, reproduction: Reproduction, texts: Mapping[str, str]) -> list[Edit]:
+        """Writes the files of a reproduction, which the tools run from now on. These edits are not in `edits`."""
         ...
 
     def list(self, path: str = ".", depth: int | None = None) -> list[Entry]: ...
@@ -275,7 +300,7 @@ class Workspace(Protocol):
         warm: bool = False,
         tracebacks: bool = True,
     ) -> TestRun:
-        """Restores the read-only files, then runs the task's entrypoint. `plugins` are more injected pytest plugins,
+        """Restores the read-only files, then runs `entrypoint`. `plugins` are more injected pytest plugins,
         each with the environment variables that it reads; `warm` is as for `Sandbox.run`. Without `tracebacks`, pytest
         prints none, which takes a fraction of the time where many tests fail.
         """

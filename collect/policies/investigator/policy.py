@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from gumshoe.collect.decisions import format_decision
-from gumshoe.collect.evidence import pack_arguments
+from gumshoe.collect.evidence import failures, pack_arguments
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.handover import conclusion, pack_of
 from gumshoe.collect.policies.investigator.looks import Look, looks
@@ -25,6 +25,7 @@ from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
 __all__ = ["InvestigatorPolicy"]
 
 NOTHING = "Nothing that can be run here points to a place."
+NEEDS_A_TEST = "No test fails here: someone has to reproduce the issue first, which I cannot."
 WANDER = 0.25
 """How much the choice among looks varies: the standard deviation of the noise on the logarithm of their worth."""
 
@@ -66,7 +67,8 @@ class InvestigatorPolicy:
         sent_back = any(output.tool == "report" for output in outputs)
         pack = pack_of(belief, outputs, words, values=not sent_back)
         if pack is None:
-            return Completion(text=format_decision(Decision.REPORT, 0.0, NOTHING))
+            hidden = "reproduce" in offered and not failures(outputs)
+            return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST if hidden else NOTHING))
         text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
         return _turn(turn, text, "report", pack_arguments(pack))
 

@@ -1,0 +1,163 @@
+"""Episodes of the regime `issue`: prompts and tools of their own; a reproduction never changes the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.export.seeker import SeekerView
+from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.suspect import SuspectPolicy
+from gumshoe.collect.policies.traceback import TracebackPolicy
+from gumshoe.collect.probing import check_pack
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.protocols import Policy
+from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+from gumshoe.tools import Toolbox, make_tools
+
+LOCAL, BWRAP = SandboxConfig(kind="local", unsafe=True), SandboxConfig(kind="bubblewrap")
+BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
+VISIBLE = b"from calc import add\n\n\ndef test_nothing():\n    assert add(2, 0) == 2\n"
+HIDDEN = VISIBLE + b"\n\ndef test_add():\n    assert add(2, 2) == 4\n"
+RIGHT = "from calc import add\n\n\ndef test_sum():\n    assert add(1, 2) == 3\n"
+WRONG = "from calc import add\n\n\ndef test_sum():\n    assert add(1, 2) == -1\n"
+TWICE = """\
+from buildplan.graph import Graph, Task
+
+
+def test_the_order_is_the_same_twice():
+    graph = Graph([Task("a"), Task("b", needs=("a",))])
+    graph.order("b").clear()
+    assert graph.order("b") == ["a", "b"]
+"""
+LOOK: tuple[str, dict[str, Any]] = ("pdb", {"command": "b calc.py:2\nc\np (a, b)"})
+FIX: tuple[str, dict[str, Any]] = ("rewrite", {"path": "calc.py", "start": 2, "code": "    return a + b"})
+SUBMIT: tuple[str, dict[str, Any]] = ("submit", {})
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Task, Oracle]:
+    (tmp_path / "calc.py").write_bytes(BUGGY)
+    (tmp_path / "test_calc.py").write_bytes(VISIBLE)
+    task = Task(
+        id="calc",
+        source="test",
+        problem_statement="add is wrong",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        regime="issue",
+    )
+    oracle = Oracle(
+        task_id="calc",
+        gold_patch=make_patch({"calc.py": (BUGGY, CLEAN)}),
+        test_patch=make_patch({"test_calc.py": (VISIBLE, HIDDEN)}),
+        fail_to_pass=("test_calc.py::test_add",),
+    )
+    return task, oracle
+
+
+def reproduce(code: str) -> tuple[str, dict[str, Any]]:
+    return "reproduce", {"code": code}
+
+
+def script(*calls: tuple[str, dict[str, Any]]) -> ScriptedPolicy:
+    return ScriptedPolicy(
+        [
+            Completion(text="I look.", tool_calls=(ToolCall(id=str(number), name=name, arguments=arguments),))
+            for number, (name, arguments) in enumerate(calls)
+        ]
+    )
+
+
+def play(pair: tuple[Task, Oracle], policy: Policy, kind: str = "debug", sandbox: SandboxConfig = LOCAL) -> Trajectory:
+    agent = make_agent(AgentConfig(kind=kind))  # pyright: ignore[reportArgumentType]
+    return Rollout(EpisodeSpec(*pair), agent, policy, sandbox=sandbox).run()
+
+
+def test_an_agent_reproduces_repairs_and_submits(pair: tuple[Task, Oracle]) -> None:
+    found = play(pair, script(("view", {"path": "calc.py"}), reproduce(RIGHT), LOOK, FIX, SUBMIT))
+    texts = [observation.text for step in found.steps for observation in step.observations]
+    assert texts[1].startswith("reproduced: 1 of 1 test fails")
+    assert "(a, b) = (1, 2)" in texts[2]
+    assert texts[4] == "submitted; your test passes"
+    assert found.resolved
+    assert found.patch == make_patch({"calc.py": (BUGGY, CLEAN)})
+    assert found.tampering == ()
+    row = SeekerView().row(found)
+    assert "issue" in row["messages"][0]["content"]
+    assert "reproduce" in {tool["function"]["name"] for tool in row["tools"]}
+
+
+def test_the_verdict_is_that_of_the_hidden_tests_whatever_was_reproduced(pair: tuple[Task, Oracle]) -> None:
+    assert play(pair, script(reproduce(WRONG), FIX, SUBMIT, SUBMIT)).resolved is True
+    untouched = play(pair, script(reproduce(WRONG), SUBMIT))
+    assert untouched.resolved is not True
+    assert untouched.patch == ""
+
+
+def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task, Oracle]) -> None:
+    finding = {"claim": "add is called with 1 and 2", "step": 1, "quote": "(a, b) = (1, 2)"}
+    report = {"locations": [{"path": "calc.py", "start": 2}], "findings": [finding], "hypothesis": "it subtracts"}
+    found = play(pair, script(reproduce(RIGHT), LOOK, ("report", report)), "seeker")
+    assert found.context_pack is not None
+    for pack in (found.context_pack, check_pack(found.context_pack, pair[0], LOCAL, steps=found.steps)):
+        (one,) = pack.findings
+        assert one.check is not None
+        assert one.check.status == "confirmed"
+
+
+def prompt_of(agent: Agent, task: Task) -> str:
+    toolbox = Toolbox(make_tools(agent.tools_in(task.regime)))
+    return agent.opening(task, toolbox.schemas, toolbox.instructions)[0].content
+
+
+def test_prompts_and_tools_are_those_of_the_regime(pair: tuple[Task, Oracle]) -> None:
+    for kind, tools in (("debug", DEBUG_TOOLS), ("rewrite", REWRITE_TOOLS), ("seeker", SEEKER_TOOLS), ("react", None)):
+        agent = make_agent(AgentConfig(kind=kind))  # pyright: ignore[reportArgumentType]
+        assert tools is None or agent.tools_in("debug") == tools
+        assert set(agent.tools_in("issue")) - set(agent.tools_in("debug")) == {"reproduce"}
+        prompt = prompt_of(agent, pair[0])
+        assert "Reproduce the issue with a small test" in prompt
+        assert not any(words in prompt for words in ("whose tests fail", "failing tests"))
+        assert len(prompt) < 700
+
+
+def test_without_the_tool_no_prompt_speaks_of_it(pair: tuple[Task, Oracle]) -> None:
+    agent = make_agent(AgentConfig(tools=("view", "bash", "rewrite", "submit")))
+    assert agent.tools_in("issue") == agent.tools
+    prompt = prompt_of(agent, pair[0])
+    assert "eproduce" not in prompt
+    assert "run-time" not in prompt
+
+
+def test_scripted_policies_end_without_a_failing_test(pair: tuple[Task, Oracle]) -> None:
+    for policy in (TracebackPolicy(), SuspectPolicy(), InvestigatorPolicy()):
+        found = play(pair, policy, "seeker")
+        assert found.stop is not None
+    assert NEEDS_A_TEST in found.steps[-1].completion.text
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_case_of_the_casebook_is_worked_on_from_its_issue() -> None:
+    """Its tests are there in both regimes; what the agent writes is run instead of them."""
+    task, oracle = next(iter(load_tasks("casebook", ids=["casebook/build_plan"])))
+    task = task.model_copy(update={"regime": "issue"})
+    found = play(
+        (task, oracle), script(reproduce(TWICE), ("suspects", {}), ("eval", {}), SUBMIT, SUBMIT), "debug", BWRAP
+    )
+    reproduced, suspects, tested = (step.observations[0] for step in found.steps[:3])
+    assert reproduced.data["status"] == "reproduced"
+    assert suspects.data["failed"] == 1
+    assert tested.data["counts"] == {"failed": 1}
+    assert found.steps[3].observations[0].failure is not None
+    assert found.patch == ""
+    assert found.resolved is not True

@@ -1,0 +1,272 @@
+"""`reproduce`: a test from the issue, which the other tools then run, and which no patch holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tool_bench import Bench
+
+PASSING = "from cart import collect\n\n\ndef test_collect():\n    assert collect() == [0, 1]\n"
+ISSUE = """\
+from cart import Cart
+
+
+def cart_of(*items):
+    cart = Cart()
+    cart.items.extend(items)
+    return cart
+
+
+def test_nothing_costs_nothing():
+    assert cart_of(3, None).total() == 6
+
+
+def test_something():
+    assert cart_of(3).total() == 6
+"""
+RUNTESTS = """\
+#!/usr/bin/env python
+import argparse, os, sys, unittest
+
+folder = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(folder), folder]
+parser = argparse.ArgumentParser()
+for option in ("--verbosity", "--parallel"):
+    parser.add_argument(option, type=int)
+parser.add_argument("--settings")
+parser.add_argument("modules", nargs="*")
+options = parser.parse_args()
+suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules)
+result = unittest.TextTestRunner(verbosity=options.verbosity).run(suite)
+sys.exit(bool(result.failures or result.errors))
+"""
+TOOLS = ("reproduce", "eval", "suspects", "trace", "whatif", "pdb", "rewrite", "view", "report", "bash", "submit")
+Open = Callable[..., Bench]
+
+
+@pytest.fixture
+def reproducing(project: Path, open_bench: Open) -> Open:
+    """Opens sandboxes on the project without its failing test."""
+    (project / "test_cart.py").write_text(PASSING)
+    return lambda kind="local", **task: open_bench(kind, tools=TOOLS, **{"regime": "issue", **task})
+
+
+def test_every_tool_runs_what_was_reproduced(reproducing: Open, backend: str) -> None:
+    bench = reproducing(backend)
+    assert bench.call("eval").data["passed"]
+    found = bench.call("reproduce", code=ISSUE)
+    assert found.text.startswith("reproduced: 1 of 2 tests fails")
+    assert "TypeError" in found.text
+    assert found.data["status"] == "reproduced"
+    assert found.data["counts"] == {"failed": 1, "passed": 1}
+    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+    assert bench.call("suspects").data["suspects"][0]["function"] == "Cart.price"  # type: ignore[index,call-overload]
+    traced = bench.call("trace", function="Cart.price").data
+    assert (traced["failing_calls"], traced["passing_calls"]) == (2, 1)
+    changed: Any = [{"path": "cart.py", "line": 11, "do": "replace value = (item or 0) * 2"}]
+    assert "1 test now pass" in bench.text("whatif", variants=changed)
+    assert "3" in bench.text("pdb", command="b cart.py:11\nc\np item")
+    assert "test_reproduction.py" in bench.text("pdb", command="b test_reproduction.py:11\nrestart\nc\nw")
+    bench.call("rewrite", path="cart.py", start=11, code="        value = (item or 0) * 2")
+    assert bench.call("eval").data["passed"]
+    assert bench.text("submit") == "submitted; your test passes"
+    assert "test_reproduction" not in bench.env.patch()
+    assert "+        value = (item or 0) * 2" in bench.env.patch()
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"),
+    [
+        ("def test_it():\n    assert True\n", "passes", "not reproduced: the test passes"),
+        ("import no_such_module\n\n\ndef test_it():\n    pass\n", "error", "No module named 'no_such_module'"),
+        ("def test_it():\n    cart()\n", "error", "NameError"),
+        ("def test_it(no_such_fixture):\n    pass\n", "error", "no_such_fixture"),
+        ("print('hello')\n", "no_test", "Write functions whose names begin with test_"),
+        ("raise ValueError('at once')\n", "reproduced", "at once"),
+    ],
+)
+def test_it_says_what_happened(reproducing: Open, code: str, status: str, said: str) -> None:
+    found = reproducing().call("reproduce", code=code)
+    assert found.data["status"] == status, found.text
+    assert said in found.text
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("  \n", "code is empty"),
+        ("def test_it(:\n    pass\n", "line 1"),
+        ("x = 1\n" * 10_000, "make it smaller"),
+        ("x = 1\x00", "not Python"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_and_changes_nothing(reproducing: Open, code: str, said: str) -> None:
+    bench = reproducing()
+    assert bench.call("reproduce", code=ISSUE).failure is None
+    refused = bench.call("reproduce", code=code)
+    assert refused.failure is not None
+    assert said in refused.text
+    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+
+
+def test_a_second_one_replaces_the_first(reproducing: Open) -> None:
+    bench = reproducing()
+    bench.call("reproduce", code=ISSUE)
+    stopped = bench.text("pdb", command="b cart.py:11\nc")
+    assert "cart.py:11" in stopped
+    bench.call("reproduce", code="def test_other():\n    assert 1 == 2\n")
+    assert bench.call("eval").data["outcomes"][0]["id"] == "test_reproduction.py::test_other"  # type: ignore[index,call-overload]
+    assert "test_other" in bench.text("pdb", command="c")
+
+
+def test_a_name_that_is_taken_is_left_alone(reproducing: Open, project: Path) -> None:
+    (project / "test_reproduction.py").write_text(PASSING)
+    bench = reproducing()
+    assert bench.call("reproduce", code=ISSUE).data["path"] == "test_reproduction_2.py"
+    assert bench.workspace.read_text("test_reproduction.py") == PASSING
+    assert bench.env.patch() == ""
+
+
+def test_patterns_that_hide_or_protect_tests_do_not_hold_for_it(reproducing: Open) -> None:
+    bench = reproducing(readonly=("test_*",), ignore=("test_r*",))
+    assert bench.call("reproduce", code=ISSUE).data["status"] == "reproduced"
+    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+    assert "def cart_of" in bench.text("view", path="test_reproduction.py")
+    assert bench.call("rewrite", path="test_cart.py", code="x = 1").failure is not None
+    assert bench.call("rewrite", path="test_reproduction.py", code=PASSING).failure is None
+    assert bench.call("eval").data["passed"]
+    assert bench.env.patch() == ""
+
+
+def test_snapshots_hold_it(reproducing: Open, backend: str) -> None:
+    bench = reproducing(backend)
+    before = bench.env.snapshot()
+    bench.call("reproduce", code=ISSUE)
+    bench.call("pdb", command="b cart.py:11\nc")
+    during = bench.env.snapshot()
+    bench.call("reproduce", code=PASSING)
+    bench.env.restore(during)
+    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+    assert "item = 3" in bench.text("pdb", command="p item")
+    bench.env.restore(before)
+    assert bench.call("eval").data["outcomes"][0]["id"] == "test_cart.py::test_collect"  # type: ignore[index,call-overload]
+    assert bench.text("submit") == "submitted"
+    bench.env.restore(during)
+    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+
+
+def test_submit_sends_back_once_what_does_not_pass(reproducing: Open) -> None:
+    bench = reproducing()
+    bench.call("reproduce", code=ISSUE)
+    first = bench.call("submit")
+    assert first.failure is not None
+    assert "your test does not pass yet: 1 failed, 1 passed" in first.text
+    assert bench.text("submit") == "submitted; your test does not pass"
+
+
+def test_findings_from_it_are_checked(reproducing: Open) -> None:
+    bench = reproducing()
+    shown = bench.call("reproduce", code=ISSUE)
+    assert "None" in bench.text("pdb", command="b cart.py:11, item is None\nc\np item")
+    (message,) = (line.strip() for line in shown.text.splitlines() if "TypeError" in line)
+    findings: Any = [
+        {"claim": "it cannot be multiplied", "step": 0, "quote": message},
+        {"claim": "the item is None", "step": 1, "quote": "item = None"},
+    ]
+    locations: Any = [{"path": "cart.py", "start": 11, "end": 11}]
+    found = bench.call("report", locations=locations, findings=findings, hypothesis="None is an item")
+    assert found.text == "reported 1 location, 2 findings: 2 confirmed"
+
+
+HOSTILE = """\
+import os, pathlib, subprocess, sys
+
+
+def test_everything():
+    for place in ("/etc/gumshoe", "/gumshoe", "../gumshoe", os.path.expanduser("~/gumshoe")):
+        try:
+            pathlib.Path(place).write_text("x")
+        except OSError:
+            pass
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    while True:
+        pass
+"""
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_hostile_one_is_bounded(reproducing: Open, project: Path) -> None:
+    bench = reproducing("bubblewrap", timeout=3.0)
+    found = bench.call("reproduce", code=HOSTILE)
+    assert found.data["status"] == "timed_out"
+    assert "stopped: the test runs too long" in found.text
+    assert not (project.parent / "gumshoe").exists()
+    assert not Path("/etc/gumshoe").exists()
+    assert bench.env.patch() == ""
+    assert bench.call("reproduce", code=ISSUE).data["status"] == "reproduced"
+
+
+@pytest.mark.parametrize("entrypoint", [("python", "-m", "unittest", "-v", "test_cart"), ("bin/test", "-C")])
+def test_pytest_runs_it_whatever_runs_the_project_s_tests(reproducing: Open, entrypoint: tuple[str, ...]) -> None:
+    bench = reproducing(entrypoint=entrypoint)
+    assert bench.call("reproduce", code=ISSUE).data["status"] == "reproduced"
+    assert bench.call("suspects").data["failed"] == 1
+
+
+def test_options_of_pytest_are_kept_and_choices_are_not(reproducing: Open) -> None:
+    own = ("python", "-X", "dev", "-m", "pytest", "-x", "-p", "no:cacheprovider", "-k", "collect", "-q", "test_cart.py")
+    bench = reproducing(entrypoint=(*own, "--deselect=a", "--rootdir=."))
+    assert bench.call("reproduce", code=ISSUE).data["counts"] == {"failed": 1, "passed": 1}
+    kept = ("-p", "no:cacheprovider", "-q", "--rootdir=.", "test_reproduction.py")
+    assert bench.workspace.entrypoint == ("python", "-X", "dev", "-m", "pytest", *kept)
+
+
+def test_without_pytest_unittest_runs_functions_too(reproducing: Open) -> None:
+    bench = reproducing(entrypoint=("python", "-S", "-m", "unittest", "-v", "test_cart"))
+    found = bench.call("reproduce", code=ISSUE)
+    assert bench.workspace.entrypoint == ("python", "-S", "-m", "unittest", "-v", "test_reproduction")
+    assert found.data["status"] == "reproduced", found.text
+    assert found.data["counts"] == {"error": 1, "passed": 1}
+    traced = bench.call("trace", function="Cart.price").data
+    assert (traced["failing_calls"], traced["passing_calls"]) == (2, 1)
+    assert "item = None" in bench.text("pdb", command="b cart.py:11, item is None\nc\np item")
+    assert bench.call("reproduce", code="def test_it():\n    cart()\n").data["status"] == "error"
+    assert bench.call("reproduce", code="import no_such_module\n").data["status"] == "error"
+    assert bench.call("reproduce", code="x = 1\n").data["status"] == "no_test"
+
+
+DJANGO_TEST = """\
+from unittest import TestCase
+
+from cart import Cart
+
+
+class Items(TestCase):
+    def test_nothing(self):
+        \"\"\"Nothing costs nothing.\"\"\"
+        self.assertEqual(Cart.price(None), 0)
+
+    def test_something(self):
+        self.assertEqual(Cart.price(3), 6)
+"""
+
+
+def test_django_s_runner_runs_it(reproducing: Open, project: Path) -> None:
+    (project / "tests").mkdir()
+    runner = project / "tests" / "runtests.py"
+    runner.write_text(RUNTESTS)
+    runner.chmod(0o755)
+    own = ("./tests/runtests.py", "--verbosity", "2", "--settings=test_sqlite", "--parallel", "1")
+    bench = reproducing(entrypoint=(*own, "test_carts"))
+    found = bench.call("reproduce", code=DJANGO_TEST)
+    assert bench.workspace.entrypoint == (*own, "test_reproduction.tests")
+    assert found.data["path"] == "tests/test_reproduction/tests.py"
+    assert found.data["status"] == "reproduced", found.text
+    assert found.data["counts"] == {"error": 1, "passed": 1}
+    traced = bench.call("trace", function="Cart.price").data
+    assert (traced["failing_calls"], traced["passing_calls"]) == (1, 1)
+    assert "None" in bench.text("pdb", command="b cart.py:11\nc\np item")
+    assert bench.env.patch() == ""
