@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gumshoe.collect.tool_output import outputs_of_steps
+from gumshoe.collect.tool_output import outputs_of_steps, reproduction_of
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.records import ContextPack, Step, Task, ToolCall
@@ -38,18 +38,8 @@ def check_pack(
     env = DebugEnv(task, tools=("probe", "reproduce"), sandbox=sandbox, trusted=trusted)
     try:
         env.reset()
-        for call in _reproductions(steps)[-1:]:
-            env.step(call)
+        if code := pack.reproduction or reproduction_of(steps):
+            env.step(ToolCall(id="reproduce", name="reproduce", arguments={"code": code}))
         return pack.model_copy(update={"findings": check_findings(env.workspace, findings)})
     finally:
         env.close()
-
-
-def _reproductions(steps: Sequence[Step]) -> list[ToolCall]:
-    """The calls that have put a test in place."""
-    return [
-        call
-        for step in steps
-        for call, observation in zip(step.tool_calls, step.observations, strict=False)
-        if observation.tool == call.name == "reproduce" and observation.failure is None
-    ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from gumshoe.records import Message, Observation, Step, ToolCall
 
-__all__ = ["ToolOutput", "outputs_of_steps", "tool_message", "tool_outputs"]
+__all__ = ["ToolOutput", "outputs_of_steps", "reproduction_of", "tool_message", "tool_outputs"]
 
 
 @dataclass(frozen=True)
@@ -56,3 +56,14 @@ def tool_outputs(messages: Sequence[Message]) -> list[ToolOutput]:
 def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     """Every answer in the steps of a trajectory, in order."""
     return [ToolOutput(step.index, observation) for step in steps for observation in step.observations]
+
+
+def reproduction_of(steps: Iterable[Step]) -> str:
+    """The test that was last written from the issue; empty where there is none."""
+    written = [
+        str(call.arguments.get("code", ""))
+        for step in steps
+        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+        if observation.tool == call.name == "reproduce" and observation.failure is None
+    ]
+    return written[-1] if written else ""

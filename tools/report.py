@@ -13,6 +13,7 @@ from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.probe_checks import check_findings, describe_place
 from gumshoe.tools.probes import with_probes
+from gumshoe.tools.reproductions import reproduction_text
 from gumshoe.tools.text import plural
 
 __all__ = ["PACK_TOKENS", "Report", "pack_tokens"]
@@ -76,6 +77,8 @@ _Frame = Annotated[DebugFrame, WithJsonSchema(_shape("path:s line:i function:s")
 class Report(BaseTool):
     """Makes a ContextPack, with a probe for each finding that can be run again, and what came of running it.
 
+    A test that reproduces the issue is handed over, too.
+
     A report with findings that a new run contradicts is sent back once. The environment ends the episode.
     """
 
@@ -129,6 +132,7 @@ class Report(BaseTool):
         if tokens > PACK_TOKENS:
             raise ToolFailure("too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the best of it")
         pack = self._checked(workspace, pack)
+        pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
         return self.observe(_describe(pack), data)
 

@@ -6,12 +6,15 @@ import itertools
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Reproduction, Workspace
 from gumshoe.tools.interpreters import python_words
 
-__all__ = ["FUNCTIONS_AS_TESTS", "is_pytest", "plan_reproduction"]
+__all__ = ["FUNCTIONS_AS_TESTS", "is_pytest", "plan_reproduction", "reproduction_text"]
 
 NAME = "test_reproduction"
+HANDED_OVER_BYTES = 4 << 10
+"""A longer test is not part of a report: it would cost its reader more than the rest."""
 _PYTEST = ("pytest", "py.test")
 _TIMEOUT_S = 60.0
 _HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
@@ -70,6 +73,18 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
 def is_pytest(reproduction: Reproduction) -> bool:
     """Whether pytest runs it."""
     return any(posixpath.basename(word) in _PYTEST for word in reproduction.entrypoint[:-1])
+
+
+def reproduction_text(workspace: Workspace) -> str:
+    """The test as the agent wrote it; empty where there is none, or where it is too long for a report."""
+    if workspace.reproduction is None:
+        return ""
+    try:
+        text = workspace.read_text(workspace.reproduction.path).removesuffix(FUNCTIONS_AS_TESTS)
+    except ToolFailure:
+        return ""
+    data = text.encode("utf-8", "replace")
+    return data.decode() if len(data) <= HANDED_OVER_BYTES else ""
 
 
 def _of_django(workspace: Workspace, program: Sequence[str], options: Sequence[str]) -> Reproduction:

@@ -14,7 +14,7 @@ from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import build_pack, pack_arguments
 from gumshoe.collect.export.rows import make_row
 from gumshoe.collect.grounding import is_quoted, observation_texts
-from gumshoe.collect.tool_output import outputs_of_steps
+from gumshoe.collect.tool_output import outputs_of_steps, reproduction_of
 from gumshoe.env.diff import gold_lines
 from gumshoe.records import (
     Completion,
@@ -81,7 +81,8 @@ class SeekerView:
         if not pack.findings or not all(is_quoted(finding, texts) for finding in pack.findings):
             raise Dropped("no finding that was shown")
         shown = [(output.step, output.observation) for output in outputs]
-        return pack.model_copy(update={"findings": with_probes(pack.findings, shown)})
+        found = {"findings": with_probes(pack.findings, shown), "reproduction": reproduction_of(steps)}
+        return pack.model_copy(update=found)
 
 
 def _opening(regime: Regime) -> tuple[str, tuple[ToolSchema, ...]]:

@@ -20,6 +20,7 @@ from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
+from gumshoe.eval.arms.solvers.brief import pack_text
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
 from gumshoe.tools import Toolbox, make_tools
@@ -94,6 +95,7 @@ def test_an_agent_reproduces_repairs_and_submits(pair: tuple[Task, Oracle]) -> N
     assert found.tampering == ()
     row = SeekerView().row(found)
     assert "issue" in row["messages"][0]["content"]
+    assert row["context_pack"]["reproduction"] == RIGHT
     assert "reproduce" in {tool["function"]["name"] for tool in row["tools"]}
 
 
@@ -109,7 +111,9 @@ def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task
     report = {"locations": [{"path": "calc.py", "start": 2}], "findings": [finding], "hypothesis": "it subtracts"}
     found = play(pair, script(reproduce(RIGHT), LOOK, ("report", report)), "seeker")
     assert found.context_pack is not None
-    for pack in (found.context_pack, check_pack(found.context_pack, pair[0], LOCAL, steps=found.steps)):
+    assert found.context_pack.reproduction == RIGHT
+    assert "def test_sum" in pack_text(found.context_pack)
+    for pack in (found.context_pack, check_pack(found.context_pack, pair[0], LOCAL)):
         (one,) = pack.findings
         assert one.check is not None
         assert one.check.status == "confirmed"

@@ -23,7 +23,7 @@ from gumshoe.eval.arms.solvers.sandboxed import Endpoint, Ran, run_with_endpoint
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Answer, Grader
 from gumshoe.eval.parallel import run_parallel
-from gumshoe.records import Trajectory
+from gumshoe.records import ContextPack, Trajectory
 from gumshoe.storage import append_line, open_append
 
 __all__ = ["CommandSolver"]
@@ -163,8 +163,13 @@ class CommandSolver:
 
     def _key(self, attempt: Attempt) -> str:
         """What the outcome depends on, as a digest."""
-        pack = None if attempt.pack is None else attempt.pack.model_dump(mode="json")
+        pack = None if attempt.pack is None else _dumped(attempt.pack)
         return digest(attempt.task.hash, pack, self._config.model_dump(mode="json"), attempt.sample)
+
+
+def _dumped(pack: ContextPack) -> dict[str, Any]:
+    """The pack for a digest, which stays the same for packs from before there were reproductions."""
+    return pack.model_dump(mode="json", exclude=None if pack.reproduction else {"reproduction"})
 
 
 def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:

@@ -106,3 +106,7 @@ class ContextPack(Record):
     failing_frame: DebugFrame | None = None
     ruled_out: tuple[RuledOut, ...] = ()
     hypothesis: str = ""
+    reproduction: str = Field(
+        default="",
+        description="test file that was written from the issue, which the probes run; empty where there is none",
+    )
