@@ -6,15 +6,14 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Reproduction, TestRun, Workspace
 from gumshoe.records import Observation, TestOutcome
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.eval import as_data, describe, with_frames
-from gumshoe.tools.reproductions import FUNCTIONS_AS_TESTS, is_pytest, plan_reproduction
+from gumshoe.tools.eval import as_data, describe
+from gumshoe.tools.reproductions import FUNCTIONS_AS_TESTS, is_pytest, plan_reproduction, run_reproduction
 from gumshoe.tools.syntax import syntax_error
 from gumshoe.tools.text import plural
 
 __all__ = ["Reproduce"]
 
 _MOST_BYTES = 32 << 10
-_TIMEOUT_S = 60.0
 _OWN_FAULTS = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "IndentationError", "fixture '")
 """How messages begin which, raised by the test's own lines, say that the test is wrong."""
 
@@ -45,8 +44,7 @@ class Reproduce(BaseTool):
         texts = dict.fromkeys(plan.files, "") | {plan.path: text if is_pytest(plan) else text + FUNCTIONS_AS_TESTS}
         for edit in workspace.write_reproduction(plan, texts):
             self.events.on_edit(edit, workspace)
-        limit = min(_TIMEOUT_S, workspace.task.limits.command_timeout_s)
-        run = with_frames(workspace.run_tests(limit, warm=True, tracebacks=False), workspace)
+        run = run_reproduction(workspace)
         self.events.on_eval(run, workspace)
         status = _status(run, plan.path)
         lines = [f"{_TITLES[status].format(_failing(run))} ({plan.path})", describe(run)]
@@ -84,7 +82,7 @@ def _check(workspace: Workspace, code: str) -> None:
         raise ToolFailure("too_long", f"the test has {size} bytes of {_MOST_BYTES}: make it smaller")
     problem = syntax_error(workspace, code)
     if problem is not None:
-        raise ToolFailure("bad_arguments", f"code is not Python: {problem}. Nothing was written")
+        raise ToolFailure("syntax_error", f"code is not Python: {problem}. Nothing was written")
 
 
 def _status(run: TestRun, path: str) -> str:

@@ -7,14 +7,17 @@ import posixpath
 from collections.abc import Iterator, Sequence
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Reproduction, Workspace
+from gumshoe.protocols import Reproduction, TestRun, Workspace
+from gumshoe.tools.eval import with_frames
 from gumshoe.tools.interpreters import python_words
 
-__all__ = ["FUNCTIONS_AS_TESTS", "is_pytest", "plan_reproduction", "reproduction_text"]
+__all__ = ["FUNCTIONS_AS_TESTS", "is_pytest", "plan_reproduction", "reproduction_text", "run_reproduction"]
 
 NAME = "test_reproduction"
 HANDED_OVER_BYTES = 4 << 10
 """A longer test is not part of a report: it would cost its reader more than the rest."""
+RUN_TIMEOUT_S = 60.0
+"""Seconds that a reproduction may take; it is small, or the issue is that something never ends."""
 _PYTEST = ("pytest", "py.test")
 _TIMEOUT_S = 60.0
 _HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
@@ -85,6 +88,12 @@ def reproduction_text(workspace: Workspace) -> str:
         return ""
     data = text.encode("utf-8", "replace")
     return data.decode() if len(data) <= HANDED_OVER_BYTES else ""
+
+
+def run_reproduction(workspace: Workspace) -> TestRun:
+    """Runs the test, with the frames of its failures."""
+    limit = min(RUN_TIMEOUT_S, workspace.task.limits.command_timeout_s)
+    return with_frames(workspace.run_tests(limit, warm=True, tracebacks=False), workspace)
 
 
 def _of_django(workspace: Workspace, program: Sequence[str], options: Sequence[str]) -> Reproduction:

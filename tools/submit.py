@@ -8,7 +8,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.eval import as_data, describe, with_frames
+from gumshoe.tools.eval import as_data, describe
+from gumshoe.tools.reproductions import run_reproduction
 
 __all__ = ["Submit"]
 
@@ -33,7 +34,7 @@ class Submit(BaseTool):
         data: dict[str, JsonValue] = {"submitted": True, "edited": edited}
         if workspace.reproduction is None:
             return self.observe("submitted", data)
-        run = with_frames(workspace.run_tests(warm=True, tracebacks=False), workspace)
+        run = run_reproduction(workspace)
         self.events.on_eval(run, workspace)
         if not run.passed and not self._sent_back:
             self._sent_back = True
