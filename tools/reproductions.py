@@ -20,6 +20,7 @@ RUN_TIMEOUT_S = 60.0
 """Seconds that a reproduction may take; it is small, or the issue is that something never ends."""
 _PYTEST = ("pytest", "py.test")
 _TIMEOUT_S = 60.0
+FOLDERS = ("tests/", "test/", "testing/")
 _HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
 _WITH_VALUE = ("-p", "-c", "-o", "-W", "--rootdir", "--confcutdir", "--import-mode", "--override-ini", "--config-file")
 _CHOOSING = (
@@ -60,7 +61,7 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
     runner = next((index for index, word in enumerate(own) if posixpath.basename(word) == "runtests.py"), None)
     if runner is not None:
         return _of_django(workspace, own[: runner + 1], own[runner + 1 :])
-    path = _free(workspace, f"{NAME}.py")
+    path = _free(workspace, f"{_folder_of_tests(workspace)}{NAME}.py")
     words = python_words(own)
     python = own[:words] or ("python",)
     if own[words : words + 2] in (("-m", "pytest"), ("-m", "py.test")):
@@ -69,6 +70,7 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
         return Reproduction(path=path, files=(path,), entrypoint=(own[0], *_options(own[1:]), path))
     if workspace.sandbox.run([*python, "-c", _HAS_PYTEST], timeout=_TIMEOUT_S).exit_code == 0:
         return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "pytest", "-q", path))
+    path = _free(workspace, f"{NAME}.py")
     module = path.removesuffix(".py")
     return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "unittest", "-v", module))
 
@@ -108,6 +110,17 @@ def _of_django(workspace: Workspace, program: Sequence[str], options: Sequence[s
         files=files,
         entrypoint=(*program, "--verbosity", "2", *settings, "--parallel", "1", label),
     )
+
+
+def _folder_of_tests(workspace: Workspace) -> str:
+    """The folder, with its slash, whose `conftest.py` the project's own tests need; empty for the root."""
+    for folder in FOLDERS:
+        try:
+            workspace.sandbox.read_file(f"{folder}conftest.py")
+        except OSError:
+            continue
+        return folder
+    return ""
 
 
 def _free(workspace: Workspace, path: str) -> str:

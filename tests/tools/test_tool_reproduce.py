@@ -142,6 +142,21 @@ def test_patterns_that_hide_or_protect_tests_do_not_hold_for_it(reproducing: Ope
     assert bench.env.patch() == ""
 
 
+def test_it_lies_where_the_fixtures_of_the_project_hold(reproducing: Open, project: Path) -> None:
+    folder = project / "tests"
+    folder.mkdir()
+    (folder / "conftest.py").write_text("import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n")
+    (project / "test_cart.py").rename(folder / "test_cart.py")
+    bench = reproducing(readonly=("tests/",))
+    code = "from cart import Cart\n\n\ndef test_it(three):\n    assert Cart.price(three) == 5\n"
+    found = bench.call("reproduce", code=code)
+    assert (found.data["status"], found.data["path"]) == ("reproduced", "tests/test_reproduction.py")
+    assert "three = 3" in bench.text("pdb", command="b tests/test_reproduction.py:5\nc\np three")
+    assert bench.call("eval").data["counts"] == {"failed": 1}
+    assert bench.text("pdb", command="p three") == "three = 3"
+    assert bench.env.patch() == ""
+
+
 def test_snapshots_hold_it(reproducing: Open, backend: str) -> None:
     bench = reproducing(backend)
     before = bench.env.snapshot()
