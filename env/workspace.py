@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
@@ -209,19 +211,11 @@ class Workspace:
 
     def _put_back_readonly(self) -> None:
         """Restores the read-only files; a reproduction that lies among them stays as it is."""
-        if not self._readonly.pairs:
-            return
-        files = self.reproduction.files if self.reproduction is not None else ()
-        kept = {path: text for path in files if self._readonly.match(path) and (text := self._bytes(path)) is not None}
-        self.sandbox.restore(self._base, only=self._readonly.pairs)
-        for path, data in kept.items():
-            self.sandbox.write_file(path, data)
-
-    def _bytes(self, path: str) -> bytes | None:
-        try:
-            return self.sandbox.read_file(path)
-        except OSError:
-            return None
+        if self._readonly.pairs:
+            files = self.reproduction.files if self.reproduction is not None else ()
+            left = {f"{folder}/" for file in files for folder in map(str, PurePosixPath(file).parents)} | set(files)
+            kept = [(False, f"{re.escape(path)}$") for path in sorted(left)]
+            self.sandbox.restore(self._base, only=[*self._readonly.pairs, *kept])
 
     def _is_reproduction(self, path: str) -> bool:
         return self.reproduction is not None and path in self.reproduction.files
