@@ -66,7 +66,8 @@ class SandboxConfig(Config):
     pool: int = Field(
         default=0,
         ge=0,
-        description="sandboxes kept warm for the next tasks, and as many for verdicts (not local); 0 starts each anew",
+        description="sandboxes kept warm for the next tasks, as many for verdicts, and as many prepared for tasks in "
+        "images that are played again (not local); 0 starts each anew",
     )
     test_server: bool = Field(
         default=True,

@@ -139,7 +139,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         del options
         self._release()
         self._clear()
-        sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
+        sandbox = open_sandbox(self.task, self._config, trusted=self._trusted, again=True)
         self._sandbox = sandbox
         self._workspace = Workspace(self.task, sandbox)
         self.toolbox.on_reset(self._workspace)

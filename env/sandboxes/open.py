@@ -15,6 +15,7 @@ from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link, WardenConnection
 from gumshoe.env.sandboxes.pool import SandboxPool
+from gumshoe.env.sandboxes.prepared import ClosedLater, PreparedSandboxes
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
@@ -24,7 +25,7 @@ __all__ = ["Choice", "choose", "close_pools", "is_poolable", "open_sandbox", "un
 
 log = logging.getLogger(__name__)
 
-_pools: list[SandboxPool] = []
+_pools: list[SandboxPool | PreparedSandboxes] = []
 _pools_lock = threading.Lock()
 ORDER = ("docker", "podman", "bubblewrap", "local")
 
@@ -38,11 +39,13 @@ class Choice:
 
 
 def open_sandbox(
-    task: Task, config: SandboxConfig | None = None, *, trusted: bool, verdict: bool = False
+    task: Task, config: SandboxConfig | None = None, *, trusted: bool, verdict: bool = False, again: bool = False
 ) -> WardenSandbox:
     """Starts a sandbox with the task's repository in it.
 
     Args:
+        again: the task may be opened several times; where the config wants warm sandboxes, the next one is prepared
+            ahead.
         verdict: it is for the verifier, which has a pool of its own: no sandbox that an agent had is ever in it.
         trusted: what will be run there beside the task's own code is decided by a built-in script or a person, not by
             a model. The task's own code is trusted where it is built in (see `is_built_in`).
@@ -55,10 +58,24 @@ def open_sandbox(
     config = config or SandboxConfig()
     choice = choose(task, config, trusted=trusted)
     log.debug("%s", choice.sentence)
-    if choice.kind in ("docker", "podman"):
-        _provide_image(choice.kind, task, config)
+    connect = functools.partial(_link, choice.kind, task, config, verdict)
+    if not again or choice.kind == "local" or config.pool == 0 or is_poolable(task, config):
+        return _open(choice.kind, task, config, verdict, connect)
+    with _pools_lock:
+        prepared = _prepared(os.getpid(), config.pool)
+    key = f"{choice.kind} {verdict} {task.hash} {config.model_dump_json()}"
+    return prepared.take(
+        key, lambda: _open(choice.kind, task, config, verdict, lambda: ClosedLater(connect(), prepared.closers))
+    )
+
+
+def _open(
+    kind: str, task: Task, config: SandboxConfig, verdict: bool, connect: Callable[[], WardenConnection]
+) -> WardenSandbox:
+    if kind in ("docker", "podman"):
+        _provide_image(kind, task, config)
     server = config.test_server and not verdict
-    sandbox = WardenSandbox(_link(choice.kind, task, config, verdict), test_server=server)
+    sandbox = WardenSandbox(connect(), test_server=server)
     try:
         stage(sandbox, task, config)
     except BaseException:
@@ -106,9 +123,20 @@ def _pool(
     return pool
 
 
+@functools.cache
+def _prepared(process: int, limit: int) -> PreparedSandboxes:
+    """The process's sandboxes that are prepared ahead, closed when the process ends."""
+    del process
+    prepared = PreparedSandboxes(limit)
+    atexit.register(prepared.close)
+    _pools.append(prepared)
+    return prepared
+
+
 def close_pools() -> None:
     """Closes every warm sandbox that is not in use, now instead of when the process ends."""
     _pool.cache_clear()
+    _prepared.cache_clear()
     while _pools:
         _pools.pop().close()
 

@@ -5,7 +5,7 @@ its whole state compared with the state at its start (see `gumshoe.env.inside.st
 fails, it is thrown away and a fresh one is started in its place.
 
 Only tasks that come as a folder and need no setup go through a pool: nothing but the scratch folders can be written in
-their sandboxes. For the others, and for the local sandbox, `open` gives a sandbox of their own.
+their sandboxes. For the others see `prepared`; the local sandbox is never warm.
 """
 
 from __future__ import annotations
