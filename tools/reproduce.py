@@ -68,7 +68,7 @@ _TITLES = {
     "reproduced": "reproduced: {}. Check that this is what the issue says",
     "passes": "not reproduced: the test passes",
     "error": "not reproduced: the test itself is wrong, see below",
-    "no_test": "not reproduced: no test was run. Write functions whose names begin with test_",
+    "no_test": "not reproduced: no test was run, see below. Tests are functions whose names begin with test_",
     "timed_out": "stopped: the test runs too long. If the issue is that something never ends, this is it",
 }
 

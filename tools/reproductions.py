@@ -99,10 +99,10 @@ def run_reproduction(workspace: Workspace) -> TestRun:
 
 
 def _of_django(workspace: Workspace, program: Sequence[str], options: Sequence[str]) -> Reproduction:
-    """A package beside the project's own test packages, so that it is an application, too."""
+    """A package beside the project's own test packages: an application, whose models get their tables."""
     tests = posixpath.dirname(program[-1]).removeprefix("./")
     folder = posixpath.dirname(_free(workspace, posixpath.join(tests, NAME, "tests.py")))
-    files = (f"{folder}/tests.py", f"{folder}/__init__.py")
+    files = tuple(f"{folder}/{name}.py" for name in ("tests", "__init__", "models"))
     settings = [word for word in options if word.startswith("--settings=")]
     label = f"{posixpath.basename(folder)}.tests"
     return Reproduction(

@@ -82,7 +82,7 @@ HAPPENS = [
     ("import no_such_module\n\n\ndef test_it():\n    pass\n", "error", "No module named 'no_such_module'"),
     ("def test_it():\n    cart()\n", "error", "NameError"),
     ("def test_it(no_such_fixture):\n    pass\n", "error", "no_such_fixture"),
-    ("print('hello')\n", "no_test", "Write functions whose names begin with test_"),
+    ("print('hello')\n", "no_test", "Tests are functions whose names begin with test_"),
     ("raise ValueError('at once')\n", "reproduced", "at once"),
 ]
 
