@@ -9,9 +9,9 @@ from typing import Protocol
 
 from gumshoe.collect.control import Control
 from gumshoe.collect.environments import InProcess, MakeFactory
+from gumshoe.env.repositories import Repositories
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.scorers.ranking import Ranked
-from gumshoe.eval.scorers.repositories import Repositories
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 

@@ -13,6 +13,7 @@ from made import PATCH, SOURCE, make_oracle, make_task
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.repositories import Repositories
 from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.build import make_arms
@@ -21,7 +22,6 @@ from gumshoe.eval.config import AnswerFormat, AnswersConfig, ArmConfig, EvalConf
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.fetch import check_sources
 from gumshoe.eval.scorers.ranking import Ranked
-from gumshoe.eval.scorers.repositories import Repositories
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
