@@ -156,7 +156,6 @@ def _sources(task: Task, oracle: Oracle, repositories: Repositories) -> dict[str
 def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
     """What goes wrong in a session that calls each tool where the gold patch changes code."""
     texts = _sources(task, oracle, repositories)
-    path, line = _place(texts, oracle)
     after = apply_patch(texts, oracle.gold_patch)
     faults: list[str] = []
     env = DebugEnv(task, oracle=oracle, tools=TOOLS, sandbox=DOCKER, trusted=True)
@@ -172,11 +171,12 @@ def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
 
     try:
         env.reset(seed=0)
-        call("listdir", path.partition("/")[0])
+        call("listdir", next(iter(texts)).partition("/")[0])
+        call("eval", "failed")
+        suspects = call("suspects", ".py")
+        path, line = _place(texts, oracle) or _first_run(suspects, task, repositories)
         call("view", path=path, start=line, end=line + 1)
         call("grep", path, pattern="def ", path=path)
-        call("eval", "failed")
-        call("suspects", ".py")
         call("trace", "call", function=f"{path}:{line}")
         call("whatif", "skip", variants=[{"path": path, "line": line, "do": "skip"}])
         call("pdb", f"{path}:{line}", command=f"b {path}:{line}\nc")
@@ -191,20 +191,34 @@ def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
     return faults
 
 
-def _place(texts: Mapping[str, str], oracle: Oracle) -> tuple[str, int]:
-    """The first statement of the function that the gold patch changes first."""
+def _place(texts: Mapping[str, str], oracle: Oracle) -> tuple[str, int] | None:
+    """The first statement of the function that the gold patch changes first; None where it changes none."""
     for path, lines in gold_lines(oracle.gold_patch).items():
-        functions = [
-            node
-            for node in ast.walk(ast.parse(texts.get(path, "")))
-            if isinstance(node, ast.FunctionDef)
-            and any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
-        ]
+        functions = _functions(texts.get(path, ""), lines)
         if functions:
-            body = functions[-1].body
-            documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
-            return path, body[documented and len(body) > 1].lineno
-    raise GumshoeError("the gold patch changes no function")
+            return path, _first_statement(functions[-1])
+    return None
+
+
+def _first_run(suspects: Observation, task: Task, repositories: Repositories) -> tuple[str, int]:
+    """The first statement of the first suspect."""
+    found: Any = suspects.data.get("suspects")
+    if not found:
+        raise GumshoeError("the gold patch changes no function, and there is no suspect")
+    path, line = found[0]["path"], found[0]["start"]
+    functions = _functions(repositories.read(task, [path])[path] or "", {line, line + 1})
+    return path, _first_statement(functions[-1])
+
+
+def _functions(text: str, lines: set[int]) -> list[ast.FunctionDef]:
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return [node for node in nodes if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)]
+
+
+def _first_statement(function: ast.FunctionDef) -> int:
+    body = function.body
+    documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+    return body[documented and len(body) > 1].lineno
 
 
 if __name__ == "__main__":
