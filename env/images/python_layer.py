@@ -67,15 +67,14 @@ def python_archive(python: Interpreter) -> io.BytesIO:
 def _is_kept(name: str, version: str) -> bool:
     parts = name.removeprefix(ENVIRONMENT.lstrip("/")).strip("/").split("/")
     top, *below = parts
-    if top == "bin":
-        return not below or below == [f"python{version}"]
-    if name.endswith(".a"):
-        return False
-    if top != "lib" or not below or not below[0].startswith("python"):
+    if not below:
         return True
-    if below[0] != f"python{version}":
-        return False  # Of another version that shares the prefix.
-    library = below[1:]
+    if top == "bin":
+        return below == [f"python{version}"]
+    # The folders may hold much else: Debian's are those of the whole system.
+    if name.endswith(".a") or not below[0].startswith((f"python{version}", f"libpython{version}", "libpython3.so")):
+        return False
+    library = below[1:] if top == "lib" else []
     if library[:1] == ["site-packages"]:
         return len(library) == 1
     return library[:1] != ["test"] or len(library) == 1 or library[1] in SUITE_KEPT

@@ -184,6 +184,7 @@ def test_an_interpreter_comes_without_what_is_installed_in_it() -> None:
         names = set(archive.getnames())
     library = f"{ENVIRONMENT.lstrip('/')}/lib/python3.{sys.version_info.minor}"
     assert f"{library}/os.py" in names
+    assert all("python" in name for name in names if name.startswith(f"{ENVIRONMENT.lstrip('/')}/lib/"))
     assert not any(name.startswith(f"{library}/site-packages/") for name in names)
     assert not any(name.startswith(f"{library}/test/test_") for name in names)
     assert "opt/miniconda3/bin/activate" in names
