@@ -131,7 +131,10 @@ def made_patches(task: Task, oracle: Oracle, repositories: Repositories) -> dict
 
 
 def _half(before: str, after: str) -> str:
-    """`before` with the first half of the changed places changed; with half of the lines where there is one place."""
+    """`before` with the first half of the changed places changed; with half of the lines where there is one place.
+
+    A single line has no half: a comment stands for it.
+    """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changes = [code for code in codes if code[0] != "equal"]
@@ -142,7 +145,8 @@ def _half(before: str, after: str) -> str:
         if code in kept or code[0] == "equal":
             result += new[c:d]
         elif len(changes) == 1:
-            result += new[c : c + (d - c) // 2] + old[a + (b - a) // 2 : b]
+            result += new[c : c + (d - c) // 2] or ["# Nothing was found.\n"]
+            result += old[a + (b - a) // 2 : b]
         else:
             result += old[a:b]
     return "".join(result)
