@@ -25,6 +25,7 @@ import docker
 import pexpect.fdpexpect
 from docker.errors import DockerException
 from env_report import BARE_BESIDE, VERDICT, goals, show
+from image_tasks import image_figures
 from rich.console import Console
 
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
@@ -273,6 +274,12 @@ def measure(
         **(verdict_times(task, oracle, config, few) if config.kind != "local" else {}),
         **reset_times(task, config, few),
     }
+    if config.kind == "docker":
+        of_image, megabytes = image_figures(task, config, few)
+        times |= of_image
+        memory_of_image = {"memory_mb_image": megabytes}
+    else:
+        memory_of_image = {}
     return {
         "operations": {name: summary(seconds) for name, seconds in times.items()},
         "episodes_per_minute": {
@@ -283,6 +290,7 @@ def measure(
             for server in (True, False)
         },
         "memory_mb_16_open": memory,
+        **memory_of_image,
     }
 
 

@@ -40,6 +40,8 @@ def goals(backends: Mapping[str, Any]) -> list[Goal]:
         if "docker exec" in median:
             found += [Goal(f"docker exec / {row}", median["docker exec"] / median[row], 20, True) for row in QUICK]
             found.append(Goal("pooled reset / cold reset", median["pooled reset"] / median["cold reset"], 0.2))
+        if "pooled reset, image" in median:
+            found.append(Goal(f"pooled reset of a task in an image, ms, {name}", median["pooled reset, image"], 100))
         bare = median["bare test command"]
         found += [Goal(f"{row} / bare test command, {name}", median[row] / bare, most) for row, most in WARM.items()]
         variants = median["whatif, 8 variants, quick"] / median["one failing test"]
@@ -65,6 +67,9 @@ def show(backends: Mapping[str, Any], console: Console) -> None:
         cells = [f"{part['episodes_per_minute'][count]:.0f}" for part in parts]
         table.add_row(f"episodes a minute, {count}", *cells)
     table.add_row("host MB, 16 sandboxes open", *(f"{part['memory_mb_16_open']:.0f}" for part in parts))
+    for name, part in backends.items():
+        if "memory_mb_image" in part:
+            table.add_row(f"MB in the sandbox of an image, {name}", f"{part['memory_mb_image']:.0f}")
     console.print(table)
     for goal in goals(backends):
         verdict = "[green]met[/]" if goal.met else "[red]missed[/]"

@@ -1,0 +1,77 @@
+"""What `bench_env.py` measures of a task that comes as an image: resets, restores, memory."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.env.export.context import write_context
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.records import Task, ToolCall, WorkspaceSpec
+
+__all__ = ["image_figures"]
+
+PREPARING_S = 4.0
+"""How long an episode lasts beside what is measured: in that time the next sandbox is prepared."""
+
+
+def image_figures(task: Task, config: SandboxConfig, repeats: int) -> tuple[dict[str, list[float]], float]:
+    """Seconds of cold and pooled resets and of a restore, and MB of memory that the sandbox of an episode uses."""
+    times: dict[str, list[float]] = {"cold reset, image": [], "pooled reset, image": [], "restore, image": []}
+    memory = 0.0
+    with _as_image(task, config.image) as packed:
+        for name, pool in (("cold reset, image", 0), ("pooled reset, image", 1)):
+            env = DebugEnv(packed, sandbox=config.model_copy(update={"pool": pool}), trusted=True)
+            for turn in range(repeats + 2):
+                seconds = _timed(lambda env=env: env.reset(seed=0))
+                if turn > 1:  # The first two find nothing prepared.
+                    times[name].append(seconds)
+                time.sleep(PREPARING_S if pool else 0)
+            kept = env.snapshot()
+            memory = memory or _memory_mb()
+            for _ in range(repeats if pool else 0):
+                env.step(ToolCall(id="1", name="rewrite", arguments={"path": "note.txt", "code": "x\n"}))
+                times["restore, image"].append(_timed(lambda env=env, kept=kept: env.restore(kept)))
+            env.close()
+        close_pools()
+    return times, memory
+
+
+def _timed(work: Any) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+@contextmanager
+def _as_image(task: Task, base: str) -> Generator[Task]:
+    """The task in an image of its own, which is removed at the end."""
+    client: Any = docker.from_env()
+    name = "gumshoe-bench-task:latest"
+    placed = task.model_copy(update={"workspace": task.workspace.model_copy(update={"workdir": "/testbed"})})
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder) / "context"
+        write_context(placed, context, base)
+        client.images.build(path=str(context), tag=name, rm=True, forcerm=True, network_mode="none")
+    try:
+        yield task.model_copy(update={"workspace": WorkspaceSpec(image=name, workdir="/testbed")})
+    finally:
+        client.images.remove(name, force=True)
+        client.close()
+
+
+def _memory_mb() -> float:
+    """What the youngest container uses."""
+    client: Any = docker.from_env()
+    try:
+        youngest = client.containers.list(limit=1)[0]
+        return youngest.stats(stream=False)["memory_stats"]["usage"] / 1e6
+    finally:
+        client.close()
