@@ -177,7 +177,7 @@ def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
         env.reset(seed=0)
         call("listdir", next(iter(texts)).partition("/")[0])
         call("eval", "failed")
-        suspects = call("suspects", ".py")
+        suspects = call("suspects", "run by")
         path, line = _place(texts, oracle) or _first_run(suspects, task, repositories)
         call("view", path=path, start=line, end=line + 1)
         call("grep", path, pattern="def ", path=path)
@@ -185,10 +185,12 @@ def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
         call("whatif", "skip", variants=[{"path": path, "line": line, "do": "skip"}])
         call("pdb", f"{path}:{line}", command=f"b {path}:{line}\nc")
         call("pdb", command="locals")
+        call("pdb", command="q")
         call("bash", "/testbed", command="pwd")
         for name, text in after.items():
             call("rewrite", path=name, code=text or "")
-        call("eval", "passed")
+        if "failed" in call("eval", "passed").text:
+            faults.append("eval: a test fails after the repair")
         call("submit")
     finally:
         env.close()
