@@ -7,7 +7,8 @@ from gumshoe.protocols import Reproduction, TestRun, Workspace
 from gumshoe.records import Observation, TestOutcome
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.eval import as_data, describe
-from gumshoe.tools.reproductions import FUNCTIONS_AS_TESTS, is_pytest, plan_reproduction, run_reproduction
+from gumshoe.tools.interpreters import is_pytest
+from gumshoe.tools.reproductions import FUNCTIONS_AS_TESTS, plan_reproduction, run_reproduction
 from gumshoe.tools.syntax import syntax_error
 from gumshoe.tools.text import plural
 
@@ -41,7 +42,9 @@ class Reproduce(BaseTool):
         _check(workspace, code)
         plan = self._plan = self._plan or plan_reproduction(workspace)
         text = code if code.endswith("\n") else f"{code}\n"
-        texts = dict.fromkeys(plan.files, "") | {plan.path: text if is_pytest(plan) else text + FUNCTIONS_AS_TESTS}
+        texts = dict.fromkeys(plan.files, "") | {
+            plan.path: text if is_pytest(plan.entrypoint) else text + FUNCTIONS_AS_TESTS
+        }
         for edit in workspace.write_reproduction(plan, texts):
             self.events.on_edit(edit, workspace)
         run = run_reproduction(workspace)

@@ -11,7 +11,7 @@ from gumshoe.protocols import Reproduction, TestRun, Workspace
 from gumshoe.tools.eval import with_frames
 from gumshoe.tools.interpreters import python_words
 
-__all__ = ["FUNCTIONS_AS_TESTS", "is_pytest", "plan_reproduction", "reproduction_text", "run_reproduction"]
+__all__ = ["FUNCTIONS_AS_TESTS", "plan_reproduction", "reproduction_text", "run_reproduction"]
 
 NAME = "test_reproduction"
 HANDED_OVER_BYTES = 4 << 10
@@ -73,11 +73,6 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
     path = _free(workspace, f"{NAME}.py")
     module = path.removesuffix(".py")
     return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "unittest", "-v", module))
-
-
-def is_pytest(reproduction: Reproduction) -> bool:
-    """Whether pytest runs it."""
-    return any(posixpath.basename(word) in _PYTEST for word in reproduction.entrypoint[:-1])
 
 
 def reproduction_text(workspace: Workspace) -> str:

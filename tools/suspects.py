@@ -15,10 +15,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Observation
+from gumshoe.protocols import Workspace
+from gumshoe.records import ExecResult, Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.formulas import FORMULAS, Formula
+from gumshoe.tools.interpreters import is_pytest
+from gumshoe.tools.scripts import read_written, run_script, script_folder
 from gumshoe.tools.source import read_source
 from gumshoe.tools.spans import Span, innermost, spans
 from gumshoe.tools.text import plural
@@ -35,7 +37,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class Spectrum(BaseModel):
-    """What the plugin `gumshoe_suspects` wrote.
+    """What `gumshoe_suspects` wrote.
 
     `lines` holds, by path and line, how many failing and passing tests ran it; `distances`, by path and the line at
     which a function begins, how many calls lie between it and the frame that failed.
@@ -74,9 +76,9 @@ class Suspects(BaseTool):
         """
         if formula not in FORMULAS:
             raise ToolFailure("bad_arguments", f"no formula {formula!r}: use one of {', '.join(FORMULAS)}")
-        run, spectrum = _measure(workspace)
+        passed, spectrum = _measure(workspace)
         if not spectrum.failed:
-            text = "No test fails." if run.passed else "No test was followed to its failure: use eval."
+            text = "No test fails." if passed else "No test was followed to its failure: use eval."
             return self.observe(text, _as_data(spectrum, ()))
         ranked = rank(spectrum, _functions(workspace, spectrum), FORMULAS[formula])
         data = {**_as_data(spectrum, ranked), "formula": formula}
@@ -146,16 +148,33 @@ def read_spectrum(data: bytes) -> Spectrum:
         raise ValueError(f"not a spectrum: {error.error_count()} errors") from None
 
 
-def _measure(workspace: Workspace) -> tuple[TestRun, Spectrum]:
-    """Runs the tests under the plugin. Raises ToolFailure where that tells nothing."""
+def _measure(workspace: Workspace) -> tuple[bool, Spectrum]:
+    """Runs the tests once more: whether all pass, and what they ran. Raises ToolFailure where that tells nothing."""
+    measures = [_measure_as_plugin] if is_pytest(workspace.entrypoint) else [_measure_program, _measure_as_plugin]
+    why = ""
+    for measure in measures:
+        ran, data = measure(workspace)
+        try:
+            return ran.exit_code == 0, read_spectrum(data)
+        except ValueError:
+            why = "they ran too long" if ran.timed_out else "neither pytest nor unittest runs them in one process"
+        if ran.timed_out:
+            break
+    raise ToolFailure("no_spectrum", f"The tests could not be followed: {why}. Use eval and pdb.")
+
+
+def _measure_as_plugin(workspace: Workspace) -> tuple[ExecResult, bytes]:
+    """With a plugin of pytest, however the entrypoint starts that."""
     record = f"{workspace.sandbox.support}/{_RECORD}"
     plugins = {"gumshoe_suspects": {"GUMSHOE_LINES": record}}
-    run = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
-    try:
-        return run, read_spectrum(workspace.sandbox.read_file(record, inside=False))
-    except (OSError, ValueError):
-        why = "they ran too long" if run.result.timed_out else "they are not run by pytest in one process"
-        raise ToolFailure("no_spectrum", f"The tests could not be followed: {why}. Use eval and pdb.") from None
+    ran = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
+    return ran.result, read_written(workspace, record)
+
+
+def _measure_program(workspace: Workspace) -> tuple[ExecResult, bytes]:
+    """As a Python program that runs its tests with unittest or Django."""
+    record = f"{script_folder(workspace, 'spectrum')}/{_RECORD}"
+    return run_script(workspace, "spectrum", {"record": record}), read_written(workspace, record)
 
 
 def _functions(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span, ...]]:

@@ -87,6 +87,11 @@ class Job:
         try:
             descriptors = [stdin, stdout, status_end, liveness_end]
             launcher.send(started_by.connection, launch, descriptors + ([] if control is None else [control]))
+        except OSError:
+            self.release()
+            os.close(self.status)
+            self.status = CLOSED
+            raise
         finally:
             os.close(status_end)
             os.close(liveness_end)

@@ -45,7 +45,7 @@ class Programs:
         options, and `server`, the order for the server itself. None has an interpreter started.
         """
         if forked is None:
-            return Job(self.launcher, launch, *descriptors)
+            return self._launch(launch, *descriptors)
         job = ForkedJob(self._server_for(forked["server"]), dict(launch, program=forked["program"]), *descriptors)
         try:
             job.wait_for_start(time.monotonic() + START_S, self.host)
@@ -55,9 +55,18 @@ class Programs:
         if job.refused is None:
             return job
         job.close()
-        fresh = Job(self.launcher, launch, *descriptors)
+        fresh = self._launch(launch, *descriptors)
         fresh.refused = job.refused
         return fresh
+
+    def _launch(self, launch, *descriptors):
+        """Has the launcher start a program; one that was killed just now may still have looked alive."""
+        try:
+            return Job(self.launcher, launch, *descriptors)
+        except (BrokenPipeError, ConnectionResetError):
+            self.launcher.close()
+            self.start_launcher()
+            return Job(self.launcher, launch, *descriptors)
 
     def _server_for(self, order):
         """The test server that such an order starts; one of another kind is ended."""
@@ -80,7 +89,7 @@ class Programs:
     def clean_up_after(self, job):
         """Kills what the supervisor of a program leaves when it was killed itself or cannot become a subreaper."""
         if not isinstance(job, ForkedJob):  # What those leave, the test server's own supervisor kills.
-            if job.supervisor is None:
+            if not was_started(job):
                 self.launcher.close()  # It was stopped or killed before it could start the program.
             if job.orphaned:
                 self.kill_strays()
@@ -97,6 +106,11 @@ class Programs:
         """Ends the launcher."""
         if self.launcher is not None:
             self.launcher.close()
+
+
+def was_started(job):
+    """Whether the program's supervisor came to be."""
+    return isinstance(job, ForkedJob) or job.supervisor is not None
 
 
 def origin(job):

@@ -74,11 +74,65 @@ def test_a_failing_test_that_runs_nothing_of_the_project(bench: Bench) -> None:
     assert bench.text("suspects") == "No function of the project is run by 1 failing test."
 
 
-@pytest.mark.parametrize("entrypoint", [("python", "-c", "raise SystemExit(1)"), ("python", "-m", "unittest")])
-def test_programs_that_are_not_pytest(open_bench: Open, entrypoint: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("entrypoint", [("python", "-c", "raise SystemExit(1)"), ("sh", "-c", "exit 1")])
+def test_programs_without_tests(open_bench: Open, entrypoint: tuple[str, ...]) -> None:
     observation = open_bench(entrypoint=entrypoint).call("suspects")
     assert observation.failure is not None
-    assert "not run by pytest in one process" in observation.text
+    assert "neither pytest nor unittest runs them in one process" in observation.text
+
+
+UNIT = """import unittest
+from cart import Cart, collect, numbers
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        list(numbers(1))
+
+    def test_bad(self):
+        self.assertEqual(Cart.price(1), 3)
+
+    def test_after(self):
+        try:
+            self.assertEqual(len(list(numbers(2))), 3)
+        finally:
+            collect()
+
+    def test_good(self):
+        for count in (1, 2):
+            with self.subTest(count=count):
+                self.assertEqual(len(list(numbers(count))), count)
+
+    @unittest.expectedFailure
+    def test_expected(self):
+        self.assertEqual(Cart.price(1), 4)
+"""
+RUNNERS = {
+    "unittest": ("-m", "unittest", "-q", "test_unit"),
+    "script": ("runtests.py",),
+    "pytest in a script": ("runpytest.py",),
+}
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_other_runners(open_bench: Open, project: Path, runner: str) -> None:
+    (project / "test_unit.py").write_text(UNIT)
+    (project / "runtests.py").write_text("import unittest\nunittest.main(module='test_unit')\n")
+    (project / "runpytest.py").write_text("import sys, pytest\nsys.exit(pytest.main(['-q', 'test_unit.py']))\n")
+    observation = open_bench(entrypoint=("python", *RUNNERS[runner])).call("suspects")
+    assert (observation.data["failed"], observation.data["passed"]) == (2, 2)
+    assert observation.text.splitlines()[1:-1] == ["21-23 cart.py numbers 0.71", "8-12 cart.py Cart.price 0.50"]
+
+
+def test_the_script_on_other_pythons(python: str, project: Path) -> None:
+    (project / "test_unit.py").write_text(UNIT)
+    request = project / "request.json"
+    request.write_text(json.dumps({"record": str(project / "lines.json")}))
+    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", "test_unit"]
+    environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
+    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
+    written = json.loads((project / "lines.json").read_text())
+    assert (written["failed"], written["passed"], list(written["lines"])) == (2, 2, ["cart.py"])
+    assert written["lines"]["cart.py"]["22"] == [2, 2]
 
 
 def test_a_test_that_hangs_leaves_what_was_known(open_bench: Open, project: Path) -> None:

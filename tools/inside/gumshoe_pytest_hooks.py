@@ -45,7 +45,9 @@ class PytestHooks:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
         """After each phase, before anything looks at what came of it."""
-        self.observer.pause(call.excinfo.value if call.excinfo is not None else None)
+        kept = getattr(item, "_excinfo", None)  # what unittest caught, as pytest keeps it until the report is made
+        error = call.excinfo or (kept[0] if kept else None)
+        self.observer.pause(error.value if error is not None else None)
         yield
 
     def pytest_runtest_logreport(self, report):

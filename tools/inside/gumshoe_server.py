@@ -31,7 +31,7 @@ import gumshoe_program  # noqa: E402 - it is beside this file
 from gumshoe_imports import Imports, freeze  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
-SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace")
+SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum")
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
 MEMORY = "GUMSHOE_SERVER"

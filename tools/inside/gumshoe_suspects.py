@@ -1,4 +1,4 @@
-"""A pytest plugin that counts which lines failing and passing tests run. PYTEST_DONT_REWRITE
+"""Counts which lines failing and passing tests run, as a plugin of pytest. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It does nothing without the variable GUMSHOE_LINES,
 which names the file to write: `{"failed": n, "passed": n, "lines": {path: {line: [failing, passing]}}, "distances":
@@ -19,7 +19,6 @@ import time
 
 from gumshoe_lines import make_follower
 from gumshoe_project import project_path
-from gumshoe_pytest_hooks import observe
 
 WRITE_EVERY_S = 1.0
 
@@ -36,6 +35,11 @@ class Spectrum:
         self._tests = {"failed": 0, "passed": 0}
         self._error = None
         self._written = time.time()
+
+    @property
+    def has_tests(self):
+        """Whether a test has run."""
+        return any(self._tests.values())
 
     def begin(self, test):
         self._error = None
@@ -100,4 +104,6 @@ def pytest_configure(config):
     """Registers the plugin where it is wanted; tests that xdist hands to other processes cannot be added up."""
     path = os.environ.get("GUMSHOE_LINES")
     if path:
+        from gumshoe_pytest_hooks import observe
+
         observe(config, Spectrum(path, os.getcwd()))

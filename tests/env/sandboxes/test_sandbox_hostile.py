@@ -156,6 +156,12 @@ def test_killing_everything_in_sight(cell: WardenSandbox) -> None:
     assert session.wait_message(30).exit_code is not None
 
 
+def test_what_comes_after_a_program_that_killed_everything_is_started(cell: WardenSandbox) -> None:
+    for _ in range(20):
+        shell(cell, "kill -9 -1")
+        assert cell.run(["echo", "next"]).output == "next\n"
+
+
 def test_the_warden_cannot_be_read_or_traced(cell: WardenSandbox) -> None:
     code = (
         "import os\n"
