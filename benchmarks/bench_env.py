@@ -14,7 +14,6 @@ import argparse
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -25,7 +24,7 @@ import docker
 import pexpect.fdpexpect
 from docker.errors import DockerException
 from env_report import BARE_BESIDE, VERDICT, goals, show
-from image_tasks import image_figures
+from image_tasks import image_figures, timed
 from rich.console import Console
 
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
@@ -45,13 +44,6 @@ REPORT: dict[str, Any] = {
     "findings": [],
     "hypothesis": "a shared list",
 }
-
-
-def timed(work: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 def in_turns(repeats: int, **works: Callable[[], object]) -> dict[str, Times]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from gumshoe.env.export.context import write_context
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.records import Task, ToolCall, WorkspaceSpec
 
-__all__ = ["image_figures"]
+__all__ = ["image_figures", "timed"]
 
 PREPARING_S = 4.0
 """How long an episode lasts beside what is measured: in that time the next sandbox is prepared."""
@@ -30,7 +30,7 @@ def image_figures(task: Task, config: SandboxConfig, repeats: int) -> tuple[dict
         for name, pool in (("cold reset, image", 0), ("pooled reset, image", 1)):
             env = DebugEnv(packed, sandbox=config.model_copy(update={"pool": pool}), trusted=True)
             for turn in range(repeats + 2):
-                seconds = _timed(lambda env=env: env.reset(seed=0))
+                seconds = timed(lambda env=env: env.reset(seed=0))
                 if turn > 1:  # The first two find nothing prepared.
                     times[name].append(seconds)
                 time.sleep(PREPARING_S if pool else 0)
@@ -38,13 +38,14 @@ def image_figures(task: Task, config: SandboxConfig, repeats: int) -> tuple[dict
             memory = memory or _memory_mb()
             for _ in range(repeats if pool else 0):
                 env.step(ToolCall(id="1", name="rewrite", arguments={"path": "note.txt", "code": "x\n"}))
-                times["restore, image"].append(_timed(lambda env=env, kept=kept: env.restore(kept)))
+                times["restore, image"].append(timed(lambda env=env, kept=kept: env.restore(kept)))
             env.close()
         close_pools()
     return times, memory
 
 
-def _timed(work: Any) -> float:
+def timed(work: Callable[[], object]) -> float:
+    """Seconds of one call."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import ContextPack, Finding, Location
+from gumshoe.tools.outcomes import SHOW_OUTCOMES
 
 __all__ = [
     "FailingTest",
@@ -35,8 +36,6 @@ MAX_QUOTE = 60
 """Characters of a quote. What is longer is not cut but left for something shorter: a quote is to be read, and small
 models must be able to learn to give it word for word."""
 MAX_VALUES = 2
-TESTING = ("eval", "reproduce")
-"""The tools that show the outcome of each test."""
 PROGRAM = "the program"
 """Stands for the test where single tests are not known; its lines count from the last."""
 
@@ -81,7 +80,7 @@ def seen_code(outputs: Iterable[ToolOutput]) -> dict[str, dict[int, str]]:
 
 def failures(outputs: Iterable[ToolOutput]) -> list[FailingTest]:
     """The failing tests that `eval` has shown, in order."""
-    return [failure for output in outputs if output.tool in TESTING for failure in _failures_of(output)]
+    return [failure for output in outputs if output.tool in SHOW_OUTCOMES for failure in _failures_of(output)]
 
 
 def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
@@ -196,7 +195,7 @@ def _count_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
     return [
         Finding(claim="tests fail", step=output.step, quote=output.text.partition("\n")[0][:MAX_QUOTE])
         for output in outputs
-        if output.step in failed and output.tool in TESTING
+        if output.step in failed and output.tool in SHOW_OUTCOMES
     ]
 
 

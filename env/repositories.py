@@ -11,9 +11,9 @@ from pathlib import Path
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
-__all__ = ["Repositories"]
+__all__ = ["Repositories", "run_git"]
 
-GIT = ("git", "-c", "safe.directory=*")
+GIT = ("git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false")
 ENVIRONMENT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.defpath}
 TIMEOUT_S = 120.0
 
@@ -47,22 +47,33 @@ class Repositories:
         wanted = [path for path in paths if "\n" not in path]
         asked = "".join(f"{commit}:{path}\n" for path in wanted).encode("utf-8", "surrogateescape")
         try:
-            answer = io.BytesIO(_git(repository, "cat-file", "--batch", input=asked))
-        except (OSError, subprocess.SubprocessError) as error:
+            answer = io.BytesIO(run_git(repository, "cat-file", "--batch", input=asked))
+        except TaskError as error:
             raise TaskError(f"{repository} cannot be read: {error}") from None
         return {path: _blob(answer) for path in wanted}
 
 
+def run_git(repository: Path, *arguments: str, input: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
+    """What git prints in a repository that is not trusted: its hooks and this machine's settings do not count.
+
+    Raises TaskError where git fails.
+    """
+    argv = [*GIT, "-C", str(repository), *arguments]
+    try:
+        ran = subprocess.run(argv, input=input, env=ENVIRONMENT, capture_output=True, check=False, timeout=timeout_s)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TaskError(f"git {arguments[0]} in {repository}: {error}") from None
+    if ran.returncode:
+        why = " ".join(ran.stderr.decode("utf-8", "replace").split())[-300:]
+        raise TaskError(f"git {arguments[0]} in {repository}: {why}")
+    return ran.stdout
+
+
 def _has(repository: Path, commit: str) -> bool:
     try:
-        return bool(_git(repository, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
-    except (OSError, subprocess.SubprocessError):
+        return bool(run_git(repository, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+    except TaskError:
         return False
-
-
-def _git(repository: Path, *arguments: str, input: bytes = b"") -> bytes:
-    argv = [*GIT, "-C", str(repository), *arguments]
-    return subprocess.run(argv, input=input, env=ENVIRONMENT, capture_output=True, check=True, timeout=TIMEOUT_S).stdout
 
 
 def _blob(answer: io.BytesIO) -> str | None:

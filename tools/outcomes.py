@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from gumshoe.records import TestOutcome
 
-__all__ = ["NO_TRACEBACKS", "pytest_options", "read_outcomes"]
+__all__ = ["NO_TRACEBACKS", "SHOW_OUTCOMES", "pytest_options", "read_outcomes"]
 
 NO_TRACEBACKS = "--tb=no"
 """The option with which pytest prints no tracebacks. Its plugins, ours among them, know of failures all the same."""
 
+SHOW_OUTCOMES = ("eval", "reproduce")
+"""The tools that show the outcome of each test."""
 FILE_BYTES, LINE_BYTES = 16 << 20, 64 << 10
 UNREADABLE_LINES = 100
 

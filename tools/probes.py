@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from gumshoe.records import DebugFrame, Finding, Observation, Probe, StopProbe, WhatIfProbe
 from gumshoe.tools.forked_runs import Variant
+from gumshoe.tools.outcomes import SHOW_OUTCOMES
 from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.tracebacks import describe_frame
 from gumshoe.tools.whatif import describe_effect
@@ -197,7 +198,7 @@ def _all_facts(observations: Sequence[Numbered]) -> list[Fact]:
         try:
             if observation.tool == "pdb":
                 facts += _of_debugger(step, observation.data, stopped)
-            elif observation.tool in ("eval", "reproduce"):
+            elif observation.tool in SHOW_OUTCOMES:
                 facts += _of_tests(step, observation.data)
             elif observation.tool == "whatif":
                 facts += _of_changes(step, observation.data)

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
-from gumshoe.tools.base import BaseTool
 from gumshoe.tools.probe_checks import check_findings, describe_place
 from gumshoe.tools.probes import with_probes
 from gumshoe.tools.reproductions import reproduction_text
+from gumshoe.tools.sent_back import SendsBackOnce
 from gumshoe.tools.text import plural
 
 __all__ = ["PACK_TOKENS", "Report", "pack_tokens"]
@@ -74,7 +74,7 @@ _RuledOut = Annotated[list[RuledOut], _list(_shape("what:s why:s"))]
 _Frame = Annotated[DebugFrame, WithJsonSchema(_shape("path:s line:i function:s"))]
 
 
-class Report(BaseTool):
+class Report(SendsBackOnce):
     """Makes a ContextPack, with a probe for each finding that can be run again, and what came of running it.
 
     A test that reproduces the issue is handed over, too.
@@ -84,22 +84,6 @@ class Report(BaseTool):
 
     name = "report"
     decision = Decision.REPORT
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._sent_back = False
-
-    def on_reset(self, workspace: Workspace) -> None:
-        """Forgets what was sent back."""
-        self._sent_back = False
-
-    def snapshot(self, workspace: Workspace) -> object:
-        """Whether a report was sent back."""
-        return self._sent_back
-
-    def restore(self, state: bool, workspace: Workspace) -> None:
-        """As it was."""
-        self._sent_back = state
 
     def run(
         self,
@@ -144,9 +128,9 @@ class Report(BaseTool):
             for number, finding in enumerate(findings, start=1)
             if finding.check is not None and finding.check.status == "contradicted"
         ]
-        if wrong and not self._sent_back:
-            self._sent_back = True
-            raise ToolFailure("contradicted", "\n".join([*wrong, "Correct these or leave them out, and report again."]))
+        if wrong:
+            again = "Correct these or leave them out, and report again."
+            self.send_back_once("contradicted", "\n".join([*wrong, again]))
         return pack.model_copy(update={"findings": findings})
 
     def _location(self, location: _LocationArgument) -> Location:

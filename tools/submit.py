@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Observation
-from gumshoe.tools.base import BaseTool
 from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.reproductions import run_reproduction
+from gumshoe.tools.sent_back import SendsBackOnce
 
 __all__ = ["Submit"]
 
 
-class Submit(BaseTool):
+class Submit(SendsBackOnce):
     """Says that the agent is done. The environment ends the episode and judges it.
 
     Where the agent has reproduced an issue, that test is run first, and a patch with which it fails is sent back once.
@@ -22,10 +21,6 @@ class Submit(BaseTool):
 
     name = "submit"
     decision = Decision.SUBMIT
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._sent_back = False
 
     def run(self, workspace: Workspace) -> Observation:
         """Hand in the repaired code. Ends the episode."""
@@ -36,21 +31,8 @@ class Submit(BaseTool):
             return self.observe("submitted", data)
         run = run_reproduction(workspace)
         self.events.on_eval(run, workspace)
-        if not run.passed and not self._sent_back:
-            self._sent_back = True
+        if not run.passed:
             again = "Repair the code or the test, or submit again to hand it in as it is."
-            raise ToolFailure("still_fails", f"your test does not pass yet: {describe(run)}\n{again}")
+            self.send_back_once("still_fails", f"your test does not pass yet: {describe(run)}\n{again}")
         passes = "passes" if run.passed else "does not pass"
         return self.observe(f"submitted; your test {passes}", {**data, "reproduction": as_data(run)})
-
-    def on_reset(self, workspace: Workspace) -> None:
-        """Forgets what was sent back."""
-        self._sent_back = False
-
-    def snapshot(self, workspace: Workspace) -> object:
-        """Whether a patch was sent back."""
-        return self._sent_back
-
-    def restore(self, state: bool, workspace: Workspace) -> None:
-        """As it was."""
-        self._sent_back = state

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
 import tarfile
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gumshoe.env.repositories import run_git
 from gumshoe.errors import TaskError
 
 __all__ = ["checkout_archive", "commit_date", "first_file"]
 
-ENVIRONMENT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.defpath}
-GIT = ("git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false")
 TIMEOUT_S = 900.0
 
 
@@ -75,12 +72,4 @@ def _of_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    argv = [*GIT, "-C", str(folder), *arguments]
-    try:
-        done = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise TaskError(f"git {arguments[0]} in {folder}: {error}") from None
-    if done.returncode:
-        why = " ".join(done.stderr.decode("utf-8", "replace").split())[-300:]
-        raise TaskError(f"git {arguments[0]} in {folder}: {why}")
-    return done.stdout.decode("utf-8", "surrogateescape")
+    return run_git(folder, *arguments, timeout_s=TIMEOUT_S).decode("utf-8", "surrogateescape")

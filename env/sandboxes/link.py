@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gumshoe.env.sandboxes.backend import Backend
@@ -11,7 +11,7 @@ from gumshoe.env.sandboxes.bootstrap import bootstrap_argv
 from gumshoe.env.sandboxes.channel import Channel
 from gumshoe.errors import SandboxClosed, SandboxError
 
-__all__ = ["RPC_GRACE_S", "Link", "WardenConnection"]
+__all__ = ["RPC_GRACE_S", "BorrowedLink", "Link", "WardenConnection"]
 
 RPC_GRACE_S = 60.0
 
@@ -116,3 +116,42 @@ class Link:
     def _release(self) -> None:
         self.closed = True
         self._backend.close()
+
+
+class BorrowedLink:
+    """One use of a link that somebody else ends.
+
+    Attributes:
+        backend, isolated, facts, supervisor: as those of a `Link`.
+        closed: whether this use has ended.
+
+    Args:
+        link: what is used.
+        give_back: called once, at the end.
+    """
+
+    def __init__(self, link: WardenConnection, give_back: Callable[[], object]) -> None:
+        self._link = link
+        self._give_back = give_back
+        self.backend = link.backend
+        self.isolated = link.isolated
+        self.facts = link.facts
+        self.supervisor, link.supervisor = link.supervisor, None
+        self.closed = False
+
+    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
+        """One exchange. Raises SandboxClosed after the end, and as `Channel.exchange` does."""
+        if self.closed:
+            raise SandboxClosed("the sandbox has been closed")
+        return self._link.ask(op, timeout, **arguments)
+
+    def give_up(self) -> None:
+        """Ends what another thread waits for; see `Channel.give_up`."""
+        if not self.closed:
+            self._link.give_up()
+
+    def close(self) -> None:
+        """Gives the sandbox back. Idempotent."""
+        if not self.closed:
+            self.closed = True
+            self._give_back()

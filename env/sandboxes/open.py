@@ -15,7 +15,7 @@ from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link, WardenConnection
 from gumshoe.env.sandboxes.pool import SandboxPool
-from gumshoe.env.sandboxes.prepared import ClosedLater, PreparedSandboxes
+from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
@@ -65,7 +65,7 @@ def open_sandbox(
         prepared = _prepared(os.getpid(), config.pool)
     key = f"{choice.kind} {verdict} {task.hash} {config.model_dump_json()}"
     return prepared.take(
-        key, lambda: _open(choice.kind, task, config, verdict, lambda: ClosedLater(connect(), prepared.closers))
+        key, lambda: _open(choice.kind, task, config, verdict, lambda: closed_later(connect(), prepared.closers))
     )
 
 

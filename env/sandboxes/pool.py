@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import RPC_GRACE_S, Link
+from gumshoe.env.sandboxes.link import RPC_GRACE_S, BorrowedLink, Link
 from gumshoe.errors import SandboxClosed, SandboxError
 
 __all__ = ["Lease", "SandboxPool", "WarmLink"]
@@ -66,40 +66,16 @@ class WarmLink:
         return self.link.ask("inspect", RPC_GRACE_S, folders=[*self._scratch, DEVICES])
 
 
-class Lease:
-    """One episode's use of a warm sandbox: what a `Link` is to a sandbox of one's own.
+class Lease(BorrowedLink):
+    """One episode's use of a warm sandbox.
 
     Attributes:
-        backend, isolated, facts, supervisor: as those of a `Link`.
-        closed: whether the lease has ended.
         warm: the sandbox that is used.
     """
 
     def __init__(self, warm: WarmLink, give_back: Callable[[WarmLink], None]) -> None:
+        super().__init__(warm.link, lambda: give_back(warm))
         self.warm = warm
-        self._give_back = give_back
-        self.backend = warm.link.backend
-        self.isolated = warm.link.isolated
-        self.facts = warm.link.facts
-        self.supervisor, warm.link.supervisor = warm.link.supervisor, None
-        self.closed = False
-
-    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
-        """One exchange. Raises SandboxClosed after the lease has ended, and as `Channel.exchange` does."""
-        if self.closed:
-            raise SandboxClosed("the sandbox has been closed")
-        return self.warm.link.ask(op, timeout, **arguments)
-
-    def give_up(self) -> None:
-        """Ends what another thread waits for; see `Channel.give_up`."""
-        if not self.closed:
-            self.warm.link.give_up()
-
-    def close(self) -> None:
-        """Gives the sandbox back. Idempotent."""
-        if not self.closed:
-            self.closed = True
-            self._give_back(self.warm)
 
 
 class SandboxPool:

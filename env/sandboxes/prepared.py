@@ -9,63 +9,35 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
-from gumshoe.errors import GumshoeError, SandboxClosed
+from gumshoe.env.sandboxes.link import BorrowedLink, WardenConnection
+from gumshoe.errors import GumshoeError
 
-__all__ = ["ClosedLater", "PreparedSandboxes"]
+__all__ = ["PreparedSandboxes", "closed_later"]
 
 AT_ONCE = 2
 
 
-class ClosedLater:
-    """A connection that is closed in the background.
+def closed_later(link: WardenConnection, closers: ThreadPoolExecutor) -> BorrowedLink:
+    """A connection that is closed in the background; the interpreter does not end before."""
 
-    Attributes:
-        backend, isolated, facts, supervisor: as those of a `Link`.
-        closed: whether `close` has been called.
-    """
-
-    def __init__(self, link: WardenConnection, closers: ThreadPoolExecutor) -> None:
-        self._link = link
-        self._closers = closers
-        self.backend = link.backend
-        self.isolated = link.isolated
-        self.facts: Mapping[str, Any] = link.facts
-        self.supervisor = link.supervisor
-        self.closed = False
-
-    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
-        """One exchange. Raises SandboxClosed after `close`, and as `Channel.exchange` does."""
-        if self.closed:
-            raise SandboxClosed("the sandbox has been closed")
-        return self._link.ask(op, timeout, **arguments)
-
-    def give_up(self) -> None:
-        """Ends what another thread waits for; see `Channel.give_up`."""
-        if not self.closed:
-            self._link.give_up()
-
-    def close(self) -> None:
-        """Has everything killed and removed soon; the interpreter does not end before. Idempotent."""
-        if self.closed:
-            return
-        self.closed = True
+    def give_back() -> None:
         try:
-            self._closers.submit(self._link.close)
+            closers.submit(link.close)
         except RuntimeError:  # The pool is closed, or the interpreter ends.
-            self._link.close()
+            link.close()
+
+    return BorrowedLink(link, give_back)
 
 
 class PreparedSandboxes:
     """Keeps the next sandbox of each task that is played repeatedly.
 
     Attributes:
-        closers: the threads for `ClosedLater`.
+        closers: the threads for `closed_later`.
 
     Args:
         limit: how many wait at most; the one that was ordered first makes room.

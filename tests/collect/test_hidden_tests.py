@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hidden_tests import BUGGY, CLEAN, hidden_pair
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
@@ -14,9 +15,8 @@ from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
-from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 
-BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
 HIDDEN = b"from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
 FIX: dict[str, Any] = {"path": "calc.py", "start": 2, "code": "    return a + b"}
 MINE: dict[str, Any] = {"path": "test_calc.py", "start": 1, "code": "def test_mine():\n    pass"}
@@ -24,23 +24,7 @@ MINE: dict[str, Any] = {"path": "test_calc.py", "start": 1, "code": "def test_mi
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
-    (tmp_path / "calc.py").write_bytes(BUGGY)
-    (tmp_path / "test_calc.py").write_bytes(b"\n")
-    task = Task(
-        id="calc",
-        source="test",
-        problem_statement="add is wrong",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        regime="issue",
-    )
-    oracle = Oracle(
-        task_id="calc",
-        gold_patch=make_patch({"calc.py": (BUGGY, CLEAN)}),
-        test_patch=make_patch({"test_calc.py": (b"\n", HIDDEN)}),
-        fail_to_pass=("test_calc.py::test_add",),
-    )
-    return task, oracle
+    return hidden_pair(tmp_path, b"\n", HIDDEN)
 
 
 def played(pair: tuple[Task, Oracle | None], *rewrites: dict[str, Any]) -> Trajectory:

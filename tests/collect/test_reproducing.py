@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hidden_tests import BUGGY, CLEAN, hidden_pair
 
 from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
 from gumshoe.collect.config import AgentConfig
@@ -22,11 +23,10 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.eval.arms.solvers.brief import pack_text
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools
 
 LOCAL, BWRAP = SandboxConfig(kind="local", unsafe=True), SandboxConfig(kind="bubblewrap")
-BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
 VISIBLE = b"from calc import add\n\n\ndef test_nothing():\n    assert add(2, 0) == 2\n"
 HIDDEN = VISIBLE + b"\n\ndef test_add():\n    assert add(2, 2) == 4\n"
 RIGHT = "from calc import add\n\n\ndef test_sum():\n    assert add(1, 2) == 3\n"
@@ -47,23 +47,7 @@ SUBMIT: tuple[str, dict[str, Any]] = ("submit", {})
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
-    (tmp_path / "calc.py").write_bytes(BUGGY)
-    (tmp_path / "test_calc.py").write_bytes(VISIBLE)
-    task = Task(
-        id="calc",
-        source="test",
-        problem_statement="add is wrong",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        regime="issue",
-    )
-    oracle = Oracle(
-        task_id="calc",
-        gold_patch=make_patch({"calc.py": (BUGGY, CLEAN)}),
-        test_patch=make_patch({"test_calc.py": (VISIBLE, HIDDEN)}),
-        fail_to_pass=("test_calc.py::test_add",),
-    )
-    return task, oracle
+    return hidden_pair(tmp_path, VISIBLE, HIDDEN)
 
 
 def reproduce(code: str) -> tuple[str, dict[str, Any]]:

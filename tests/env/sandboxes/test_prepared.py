@@ -12,7 +12,7 @@ from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
-from gumshoe.env.sandboxes.prepared import ClosedLater, PreparedSandboxes
+from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.records import Task, ToolCall
 
@@ -110,7 +110,7 @@ def test_one_that_could_not_be_prepared_is_started_when_it_is_needed(make: Make,
 def test_a_sandbox_that_is_closed_later() -> None:
     closers = ThreadPoolExecutor(1)
     sandboxes = [
-        WardenSandbox(ClosedLater(Link(BubblewrapBackend(SandboxConfig(), "/workspace"), 1 << 18), closers))
+        WardenSandbox(closed_later(Link(BubblewrapBackend(SandboxConfig(), "/workspace"), 1 << 18), closers))
         for _ in range(2)
     ]
     for sandbox in sandboxes:
