@@ -10,6 +10,7 @@ from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.env.verifier.check import check_task
+from gumshoe.env.verifier.repaired import RepairedRuns
 from gumshoe.records import Task
 from gumshoe.storage import read_records
 
@@ -26,9 +27,10 @@ def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None
     rejected: dict[str, str] = {}
     pairs = load_taskset(folder)
     cache = JsonlCache(folder / JOURNAL)
+    repaired = RepairedRuns(config)
     for number, (task, oracle) in enumerate(pairs, 1):
         say(f"{number} of {len(pairs)}, {len(rejected)} rejected")
-        check = partial(check_task, task, oracle, config)
+        check = partial(check_task, task, oracle, config, repaired)
         found = cache.find(f"{task.hash} {config.kind}", lambda check=check: {"found": list(check().problems)})
         if found["found"]:
             rejected[task.id] = found["found"][0]

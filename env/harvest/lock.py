@@ -17,10 +17,13 @@ from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.pythons import Interpreter, choose_python
 from gumshoe.errors import TaskError
 
-__all__ = ["PIP", "PYTHON", "Lock", "install_lock", "keep_environment", "site_packages"]
+__all__ = ["COMPILE", "PIP", "PYTHON", "Lock", "install_lock", "keep_environment", "site_packages"]
 
 PYTHON = f"{INSIDE}/bin/python"
 PIP = (PYTHON, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile", "--prefer-binary")
+# Sandboxes mount the environment read-only, so Python could not keep any byte code in it: each run of the tests would
+# compile pytest and every dependency anew. Hashes instead of times, which an image layer may change.
+COMPILE = (PYTHON, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", f"{INSIDE}/lib")
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def install_lock(lock: Lock, config: BuildConfig) -> Path:
             target = site_packages(root, python) / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
+        # Its exit code tells of templates and the like, which are not Python at all.
+        sandbox.run(COMPILE, timeout=config.install_timeout_s, limit="build.install_timeout_s")
         keep_environment(root, lock, python)
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -12,6 +12,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.verifier.judge import NamedOutcomes, Verdict
 from gumshoe.env.verifier.original import verified_task
+from gumshoe.env.verifier.repaired import RepairedRuns
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
@@ -38,10 +39,12 @@ class CheckResult(Record):
 def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, workers: int = 1) -> Iterator[CheckResult]:
     """Checks several tasks at a time and yields the results in order. A task that is broken does not stop the rest.
 
-    Raises ConfigError as `check_task`.
+    Tasks whose gold patches leave the same repository share its run (see `RepairedRuns`). Raises ConfigError as
+    `check_task`.
     """
     threads = ThreadPoolExecutor(workers)
-    futures = [threads.submit(check_task, task, oracle, config) for task, oracle in tasks]
+    repaired = RepairedRuns(config)
+    futures = [threads.submit(check_task, task, oracle, config, repaired) for task, oracle in tasks]
     try:
         for future in futures:
             yield future.result()
@@ -49,17 +52,20 @@ def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, wor
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def check_task(task: Task, oracle: Oracle, config: SandboxConfig) -> CheckResult:
+def check_task(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns | None = None) -> CheckResult:
     """Checks one task in a sandbox of its own. Whatever is wrong with it is in the result.
 
     Where the source knows no answer, there is no gold patch, and all that is checked is that the tests fail.
+
+    Args:
+        repaired: what other tasks have shown of the repaired repository; None runs it again in any case.
 
     Raises:
         ConfigError: the sandbox does not take this task.
     """
     started = time.monotonic()
     try:
-        problems = tuple(_problems(task, oracle, config))
+        problems = tuple(_problems(task, oracle, config, repaired or RepairedRuns(config)))
     except ConfigError:
         raise
     except GumshoeError as error:
@@ -67,13 +73,13 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig) -> CheckResult
     return CheckResult(task_id=task.id, problems=problems, duration_s=time.monotonic() - started)
 
 
-def _problems(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:
+def _problems(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> Iterator[str]:
     with Verifier(task, oracle, config, trusted=True) as verifier:
         named = bool(oracle.fail_to_pass or oracle.pass_to_pass)
         before = verifier.verify("")
         yield from _before(before, oracle, named)
         if oracle.gold_patch:
-            yield from _after(verifier.verify(oracle.gold_patch), named)
+            yield from _after(repaired.verdict(verifier, task, oracle), named)
         elif missing := _missing_module(before, task):
             yield f"the tests fail because the module {missing} is not installed in the sandbox"
     if task.regime == "debug" and verified_task(task, oracle) != task:

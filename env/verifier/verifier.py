@@ -86,19 +86,23 @@ class Verifier:
             TaskError: the patch does not apply.
             SandboxError: the sandbox broke.
         """
-        expected = self.prepare()
-        changed, restored = self._apply(patch)
-        return judge(self._run(changed), expected, restored)
+        checked, restored = self.observe(patch)
+        return judge(checked, self._expected, restored)
 
-    def prepare(self) -> Oracle:
+    def observe(self, patch: str) -> tuple[CheckedRun, tuple[str, ...]]:
+        """The run of the tests that `verify` judges, and the configuration that was put back. Raises as `verify`."""
+        self.prepare()
+        changed, restored = self._apply(patch)
+        return self._run(changed), restored
+
+    def prepare(self) -> None:
         """Does ahead what needs no patch: clears the sandbox, finds the tests that decide, starts the tests' process.
 
         Raises as `verify`.
         """
-        expected = self._expected
+        _ = self._expected
         self._clear()
         self._ready_tests()
-        return expected
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""

@@ -281,6 +281,9 @@ def test_an_environment_is_rebuilt_from_its_lock(
     assert main(["harvest", "--rebuild", str(harvested[0])]) == 0
     assert "1 environments built" in capsys.readouterr().out
     assert check_task(task, oracle, SandboxConfig(kind="bubblewrap")).problems == ()
+    assert task.workspace.environment is not None
+    root = find_environment(task.workspace.environment).root
+    assert list(root.glob("lib/*/site-packages/pytest/__pycache__/*.pyc"))  # Its runs compile nothing again.
 
 
 def test_the_status_is_read_from_the_set(

@@ -1,0 +1,90 @@
+"""Tasks of one project share the run of the repaired repository, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.verifier.repaired import RepairedRuns
+from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.errors import GumshoeError
+from gumshoe.records import Oracle, Task
+
+LOCAL = SandboxConfig(kind="local", unsafe=True)
+CLEAN = "def add(a, b):\n    return a + b\n\n\ndef double(a):\n    return 2 * a\n"
+TESTS = """\
+from calc import add, double
+
+
+def test_add():
+    assert add(2, 2) == 4
+
+
+def test_double():
+    assert double(3) == 6
+"""
+ADD, DOUBLE = "test_calc.py::test_add", "test_calc.py::test_double"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "calc.py").write_text(CLEAN)
+    (folder / "test_calc.py").write_text(TESTS)
+    return folder
+
+
+def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN) -> tuple[Task, Oracle]:
+    buggy = CLEAN.replace(old, new)
+    task = Task(
+        id=f"calc/{failing}",
+        source="synth",
+        problem_statement="",
+        workspace=workspace_from_folder(project, {"calc.py": buggy}),
+        entrypoint=("python", "-m", "pytest", "-q"),
+    )
+    patch = make_patch({"calc.py": (buggy.encode(), repaired.encode())})
+    return task, Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=(failing,))
+
+
+def resolved(runs: RepairedRuns, pair: tuple[Task, Oracle], *, may_run: bool) -> bool:
+    with Verifier(*pair, LOCAL, trusted=True) as verifier:
+        if not may_run:
+            verifier.close()
+        return runs.verdict(verifier, *pair).resolved
+
+
+def test_bugs_of_one_file_share_the_run_of_the_clean_project(project: Path) -> None:
+    runs = RepairedRuns(LOCAL)
+    other = a_bug(project, "2 * a", "3 * a", DOUBLE)
+    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD), may_run=True)
+    assert resolved(runs, other, may_run=False)
+    with pytest.raises(GumshoeError):
+        resolved(RepairedRuns(LOCAL), other, may_run=False)
+
+
+def test_a_patch_that_leaves_other_files_has_a_run_of_its_own(project: Path) -> None:
+    runs = RepairedRuns(LOCAL)
+    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD), may_run=True)
+    wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=CLEAN.replace("2 * a", "4 * a"))
+    assert not resolved(runs, wrong, may_run=True)
+
+
+def test_a_shared_run_proves_only_the_tests_that_were_in_it(project: Path) -> None:
+    runs = RepairedRuns(LOCAL)
+    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD), may_run=True)
+    assert not resolved(runs, a_bug(project, "a + b", "a - b", "test_calc.py::test_missing"), may_run=True)
+
+
+def test_a_run_in_which_a_test_fails_is_not_shared(project: Path) -> None:
+    (project / "test_calc.py").write_text(TESTS + "\n\ndef test_other():\n    assert False\n")
+    runs = RepairedRuns(LOCAL)
+    pair = a_bug(project, "a + b", "a - b", ADD)
+    assert resolved(runs, pair, may_run=True)
+    with pytest.raises(GumshoeError):
+        resolved(runs, pair, may_run=False)
