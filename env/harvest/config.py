@@ -30,6 +30,9 @@ class BaselineConfig(Config):
     run_timeout_s: float = Field(default=240.0, gt=0, description="seconds one of these runs may take")
     slow_test_s: float = Field(default=2.0, gt=0, description="tests that take longer are deselected")
     suite_s: float = Field(default=15.0, gt=0, description="the slowest tests are deselected until the rest takes less")
+    max_tests: int = Field(
+        default=5000, ge=1, description="test functions with the most parameters are deselected until no more are left"
+    )
     min_tests: int = Field(default=5, ge=1, description="packages with fewer tests left are refused")
 
 
