@@ -134,9 +134,12 @@ class Verifier:
     def _apply(self, patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Applies a patch and puts the original tests and their configuration back.
 
-        Returns the paths that stay changed, and the configuration that was put back.
+        Returns the paths that stay changed, and the configuration that was put back. A file that is exactly as the gold
+        patch leaves it does not count as changed: what it does to the runner is the project's own doing, such as an
+        importer of its own.
         """
         own = self._own_configuration if patch.strip() else {}
+        _ = self._gold_texts  # Read where the files are the original ones.
         self._clear()
         if not patch.strip():
             return (), ()
@@ -149,8 +152,16 @@ class Verifier:
         if put_back:
             self._sandbox.restore(self._clean, only=Patterns(put_back).pairs)
             write_texts(self._sandbox, {path: own[path] for path in own if path in tests | configuration})
-        stay = tuple(sorted(set(changed) - tests - configuration))
-        return stay, tuple(sorted(configuration))
+        stay = sorted(path for path in set(changed) - tests - configuration if not self._is_as_gold(path))
+        return tuple(stay), tuple(sorted(configuration))
+
+    def _is_as_gold(self, path: str) -> bool:
+        """Whether a file is now what the gold patch makes of it."""
+        text = gold.get(path) if (gold := self._gold_texts) else None
+        try:
+            return text is not None and self._sandbox.read_file(path) == text.encode("utf-8", "surrogateescape")
+        except OSError:
+            return False
 
     def _is_test(self, path: str) -> bool:
         """Whether a changed file is a test that decides, read-only, or a test as the layouts have it."""
@@ -227,6 +238,17 @@ class Verifier:
         self._clear()
         texts = patched_texts(self._sandbox, self._oracle.gold_patch)
         return {path: texts[path] for path in paths if path in texts}
+
+    @functools.cached_property
+    def _gold_texts(self) -> dict[str, str | None]:
+        """The files of the gold patch as it leaves them; none where it does not fit."""
+        if not self._oracle.gold_patch.strip():
+            return {}
+        self._clear()
+        try:
+            return patched_texts(self._sandbox, self._oracle.gold_patch)
+        except TaskError:
+            return {}
 
     def _pattern_file(self, name: str) -> list[str]:
         try:
