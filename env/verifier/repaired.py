@@ -1,8 +1,8 @@
 """One run of the tests on a repaired repository, for all tasks whose answers lead to the same files.
 
 The gold patches of a project's bugs all lead back to the project, and its tests on the same files show nothing new.
-A run's key is all that it depends on: the project's files, the command with its limits, the environment, the sandbox. Only a sound run without a failing test is shared. Whatever else is seen
-is seen in the task's own run.
+A run's key is all that it depends on: the project's files, the command with its limits, the environment, the sandbox.
+Only a sound run without a failing test is shared. Whatever else is seen is seen in the task's own run.
 """
 
 from __future__ import annotations
