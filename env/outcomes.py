@@ -35,6 +35,8 @@ SYMPY_WORDS = {
     "s": "skipped",
     "w": "skipped",
 }
+SYMPY_RULE = re.compile(r"^_{2,} (?P<path>\S+?\.py)(?::(?P<name>\w+))? _{2,}$")
+SYMPY_END = re.compile(r"^(?:_{70,}|=+ tests finished: .*)$")
 WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
 
 
@@ -57,14 +59,30 @@ def parse_sympy(output: str) -> tuple[TestOutcome, ...]:
     """The outcomes in what sympy's `bin/test --verbose` printed; none where it is not that."""
     path = ""
     found: dict[str, str] = {}
-    for line in output.splitlines():
+    lines = output.splitlines()
+    for line in lines:
         file = SYMPY_FILE.match(line)
         test = SYMPY_TEST.match(line)
         if file:
             path = file["path"]
         elif test and path:
             found[f"{path}::{test['name']}"] = SYMPY_WORDS[test["word"]]
-    return tuple(TestOutcome.model_validate({"id": test, "outcome": outcome}) for test, outcome in found.items())
+    messages = dict(_sympy_messages(lines))
+    found |= {test: "error" for test in messages if test not in found}
+    return tuple(
+        TestOutcome.model_validate({"id": test, "outcome": outcome, "message": messages.get(test, "")})
+        for test, outcome in found.items()
+    )
+
+
+def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each failed test, or file that could not be imported, with its traceback."""
+    for start, line in enumerate(lines):
+        rule = SYMPY_RULE.match(line)
+        if rule:
+            rest = lines[start + 1 :]
+            end = next((number for number, each in enumerate(rest) if SYMPY_END.match(each)), len(rest))
+            yield "::".join(filter(None, rule.groups())), "\n".join(rest[:end]).strip()
 
 
 def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

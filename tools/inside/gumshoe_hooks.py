@@ -1,4 +1,4 @@
-"""Hooks into pytest and unittest that stop the debugger where a test fails. PYTEST_DONT_REWRITE
+"""Hooks into test runners that stop the debugger where a test of pytest, unittest or sympy fails. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14. This module is itself the pytest plugin.
 """
@@ -6,6 +6,8 @@ Standard library only, Python 3.6 to 3.14. This module is itself the pytest plug
 import importlib.machinery
 import os
 import sys
+
+import gumshoe_sympy_hooks
 
 _PLUGIN = __name__
 _PLUGINS_BEFORE = os.environ.get("PYTEST_PLUGINS", "")
@@ -23,6 +25,7 @@ def install(chosen):
         announce()
     if "unittest.result" in sys.modules:
         _watch_results(sys.modules["unittest.result"].TestResult)
+    gumshoe_sympy_hooks.follow(debugger.begin_test, _end_test, _stop_at)
     take_breakpoint_calls()
 
 
@@ -127,6 +130,17 @@ def _watched(method):
         return method(self, test, *arguments)
 
     return add
+
+
+def _end_test(test, outcome, error):
+    """A test of sympy's runner is over."""
+    if outcome in ("failed", "error") and error is not None:
+        _stop_at(test, error)
+    debugger.begin_test(None)
+
+
+def _stop_at(test, error):
+    debugger.post_mortem(error[0], error[1], error[2], test)
 
 
 def _test_name(test):

@@ -1,4 +1,4 @@
-"""Runs a program whose tests are those of unittest, Django's runner included, and counts which lines they run.
+"""Runs a program whose tests are those of unittest, Django or sympy, and counts which lines they run.
 
     GUMSHOE_SPECTRUM=request.json python gumshoe_spectrum.py -- -m unittest -v
 
@@ -13,7 +13,8 @@ import sys
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
 
-import gumshoe_unittest_hooks  # noqa: E402 - it is beside this file
+import gumshoe_sympy_hooks  # noqa: E402 - it is beside this file
+import gumshoe_unittest_hooks  # noqa: E402
 from gumshoe_program import Nobody, read_request, run_program  # noqa: E402
 from gumshoe_suspects import Spectrum  # noqa: E402
 
@@ -28,6 +29,7 @@ def main(arguments):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_HERE, os.environ.get("PYTHONPATH"))))
     spectrum = Spectrum(request["record"], os.getcwd())
     gumshoe_unittest_hooks.observe(spectrum)
+    gumshoe_sympy_hooks.observe(spectrum)
     try:
         return run_program(program, Nobody)
     finally:

@@ -5,7 +5,7 @@
 Standard library only, Python 3.6 to 3.14. The request is `{"function": {"path", "line", "name"}, "record",
 "deadline_s"}`; what goes into the file `record` is described in `gumshoe_calls`. The program runs in a child; when the
 deadline has come, the call that goes on then is recorded as unfinished, and the program is killed. A program that runs
-neither pytest nor unittest counts as one test, which fails with an exit code other than 0.
+neither pytest, unittest nor sympy's runner counts as one test, which fails with an exit code other than 0.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _
 
 import gumshoe_calls  # noqa: E402 - it is beside this file
 import gumshoe_children  # noqa: E402
+import gumshoe_sympy_hooks  # noqa: E402
 import gumshoe_unittest_hooks  # noqa: E402
 from gumshoe_call_events import watch  # noqa: E402
 from gumshoe_program import Nobody, is_pytest, read_request, run_program  # noqa: E402
@@ -42,6 +43,7 @@ def _child(program, request):
     os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, ("gumshoe_calls", os.environ["GUMSHOE_PLUGINS_BEFORE"])))
     if not is_pytest(program):
         gumshoe_unittest_hooks.observe(recorder)
+        gumshoe_sympy_hooks.observe(recorder)
     recorder.watching = watch(recorder)
     recorder.watching.start()
     code = 1

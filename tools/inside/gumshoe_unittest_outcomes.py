@@ -1,10 +1,12 @@
-"""Writes the outcome of each test that unittest runs, as `gumshoe_outcomes` does for pytest.
+"""Writes the outcome of each test that unittest or sympy's runner runs, as `gumshoe_outcomes` does for pytest.
 
 Standard library only, Python 3.6 to 3.14.
 """
 
 import json
 import traceback
+
+import gumshoe_sympy_hooks
 
 _OUTCOMES = {
     "addSuccess": "passed",
@@ -17,16 +19,23 @@ _OUTCOMES = {
 
 
 def install(path):
-    """Has unittest write one JSON line a test, `{"id", "outcome", "message"}`, to a file."""
+    """Has these runners write one JSON line a test, `{"id", "outcome", "message"}`, to a file."""
     import unittest
 
+    def end(test, outcome, error):
+        _write(path, test, outcome, error)
+
+    def broken(test, error):
+        _write(path, test, "error", error)
+
+    gumshoe_sympy_hooks.follow(lambda test: None, end, broken)
     for name, outcome in _OUTCOMES.items():
         _wrap(unittest.TestResult, name, outcome, path)
     add_sub_test = unittest.TestResult.addSubTest
 
     def add(self, test, subtest, err):
         if err is not None:
-            _write(path, test, "failed", err)
+            _write(path, test.id(), "failed", err)
         return add_sub_test(self, test, subtest, err)
 
     unittest.TestResult.addSubTest = add
@@ -36,7 +45,7 @@ def _wrap(result, name, outcome, path):
     method = getattr(result, name)
 
     def add(self, test, *arguments):
-        _write(path, test, outcome, arguments[0] if arguments else None)
+        _write(path, test.id(), outcome, arguments[0] if arguments else None)
         return method(self, test, *arguments)
 
     setattr(result, name, add)
@@ -46,6 +55,6 @@ def _write(path, test, outcome, detail):
     message = ""
     if isinstance(detail, tuple):
         message = "".join(traceback.format_exception_only(detail[0], detail[1])).strip()[:700]
-    line = json.dumps({"id": test.id(), "outcome": outcome, "message": message}, ensure_ascii=False)
+    line = json.dumps({"id": test, "outcome": outcome, "message": message}, ensure_ascii=False)
     with open(path, "ab") as file:
         file.write(line.encode("utf-8", "replace") + b"\n")

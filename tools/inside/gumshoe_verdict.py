@@ -188,7 +188,7 @@ def run_script(send, options, arguments):
             raise
 
     report_unittest(report, changed)
-    report_sympy(report, changed)
+    report_sympy(report)
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     sys.argv = list(arguments)
     message = ""

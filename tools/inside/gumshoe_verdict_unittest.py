@@ -5,17 +5,15 @@ named `module.Class.method`; its title is the first line of its docstring, by wh
 """
 
 import functools
-import importlib.abc
-import importlib.machinery
 import os
 import sys
 import traceback
 import unittest
 
+import gumshoe_sympy_hooks
 from gumshoe_integrity import Definitions, Watch
 from gumshoe_project import project_path
 
-SYMPY = ("sympy.testing.runtests", "sympy.utilities.runtests")
 FRAMES, MESSAGE_LIMIT = 4, 700
 ASIDE = "the code under test left the test: "
 
@@ -83,70 +81,17 @@ def report_unittest(send, changed):
     watch.begin(changed)
 
 
-def report_sympy(send, changed):
+def report_sympy(send):
     """Has the reporter of sympy's runner report, once its module is imported."""
-    sys.meta_path.insert(0, WhenImported(SYMPY, lambda module: watch_reporter(module, send)))
 
+    def end(test, outcome, error):
+        send("result", test, outcome, "" if error is None else describe(error), "")
 
-def watch_reporter(module, send):
-    """Wraps the methods of sympy's `PyTestReporter`."""
-    kind = getattr(module, "PyTestReporter", None)
-    if kind is None:
-        return
-    running = {}
-
-    def entering(self, test):
-        place = project_path(test.__code__.co_filename, os.getcwd()) or test.__code__.co_filename
-        running["id"] = "{}::{}".format(place, test.__name__)
-        send("start", running["id"])
-
-    def ending(outcome, self, *details):
-        if "id" in running:
-            error = details[0] if details and isinstance(details[0], tuple) else None
-            send("result", running.pop("id"), outcome, "" if error is None else describe(error), "")
-
-    def before(name, do):
-        original = getattr(kind, name, None)
-        if original is not None:
-
-            @functools.wraps(original)
-            def method(self, *arguments, **options):
-                do(self, *arguments)
-                return original(self, *arguments, **options)
-
-            setattr(kind, name, method)
-
-    def broken(self, filename, error, *rest):
-        send("broken", project_path(str(filename), os.getcwd()) or str(filename), describe(error))
-
-    before("entering_test", entering)
-    before("import_error", broken)
-    outcomes = {"test_pass": "passed", "test_fail": "failed", "test_exception": "error", "test_skip": "skipped"}
-    outcomes.update(test_xfail="xfailed", test_xpass="xpassed")
-    for name, outcome in outcomes.items():
-        before(name, functools.partial(ending, outcome))
-
-
-class WhenImported(importlib.abc.MetaPathFinder):
-    """Calls `then(module)` right after one of these modules has been imported."""
-
-    def __init__(self, names, then):
-        self._names = names
-        self._then = then
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in self._names:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-
-            def exec_module(module):
-                run(module)
-                self._then(module)
-
-            spec.loader.exec_module = exec_module
-        return spec
+    gumshoe_sympy_hooks.follow(
+        begin=lambda test: send("start", test),
+        end=end,
+        broken=lambda path, error: send("broken", path, describe(error)),
+    )
 
 
 def through_changed(trace, changed):
