@@ -14,6 +14,8 @@ __all__ = ["parse_sympy", "parse_unittest"]
 
 TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
 SKIPPED = re.compile(r"skipped\b")
+NEXT_TEST = re.compile(r" \.\.\. (?=\w+ \(\w+\.[\w.]+\)(?: \.\.\. |$))")
+"""Where the next test begins on the line of one that has no verdict: before Python 3.11, one whose subtests fail."""
 DOTS = " ... "
 SECTION = re.compile(r"^(?:FAIL|ERROR): (?P<head>.+)$")
 THICK, THIN = "=" * 70, "-" * 70
@@ -37,6 +39,7 @@ SYMPY_WORDS = {
 }
 SYMPY_RULE = re.compile(r"^_{2,} (?P<path>\S+?\.py)(?::(?P<name>\w+))? _{2,}$")
 SYMPY_END = re.compile(r"^(?:_{70,}|=+ tests finished: .*)$")
+BROKEN = ("error", "failed")
 WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
 
 
@@ -47,7 +50,8 @@ def parse_unittest(output: str) -> tuple[TestOutcome, ...]:
     messages = dict(_messages(lines[end:]))
     found: dict[str, str] = dict.fromkeys(messages, "failed")
     for test, outcome in _verdicts(lines[:end]):
-        known = found.get(test, outcome) if test not in messages else outcome
+        precise = test in messages and outcome in BROKEN
+        known = outcome if precise else found.get(test, outcome)
         found[test] = min(known, outcome, key=WORST_FIRST.index)
     return tuple(
         TestOutcome.model_validate({"id": test, "outcome": outcome, "message": messages.get(test, "")})
@@ -88,7 +92,7 @@ def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each test with its outcome. A verdict may stand lines below its test: docstrings and prints come between."""
     test: str | None = None
-    for line in lines:
+    for line in (part for line in lines for part in NEXT_TEST.split(line)):
         head = TEST.match(line)
         if head:
             test = _identity(head)

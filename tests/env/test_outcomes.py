@@ -92,6 +92,23 @@ def test_unittest_before_python_3_11() -> None:
     ]
 
 
+def test_a_test_whose_subtests_fail_has_no_verdict_before_python_3_11() -> None:
+    rule, line = "=" * 70, "-" * 70
+    text = (
+        "test_a (mod.Case) ... ok\ntest_b (mod.Case) ... test_c (mod.Case) ... ok\n"
+        "test_d (mod.Case)\nSays what. ... test_e (mod.Case)\nSays more. ... ok\n\n"
+        f"{rule}\nFAIL: test_b (mod.Case) (value=1)\n{line}\nAssertionError: 1 != 2\n\n"
+        f"{rule}\nFAIL: test_d (mod.Case) (value=1)\nSays what.\n{line}\nAssertionError: 3 != 4\n\n"
+    )
+    assert {one.id: one.outcome for one in parse_unittest(text)} == {
+        "mod.Case.test_a": "passed",
+        "mod.Case.test_b": "failed",
+        "mod.Case.test_c": "passed",
+        "mod.Case.test_d": "failed",
+        "mod.Case.test_e": "passed",
+    }
+
+
 def test_sympys_runner() -> None:
     text = (
         "sympy/core/tests/test_x.py[5]\ntest_a ok\ntest_b F\ntest_c E\ntest_d f\ntest_e s\n"

@@ -1,0 +1,98 @@
+"""All tools of a session on projects whose tests are run as those of Django and sympy are."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runner_projects import BUGGY, CLEAN, RUNNERS
+from tool_bench import Bench
+
+from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
+NAMES = {"django": "prices.tests.Prices.{}", "sympy": "sympy/core/tests/test_shop.py::{}"}
+REPRODUCTION = "from shop import total\n\n\ndef test_it():\n    assert total([4]) == 4\n"
+Open = Callable[[str], Bench]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Any:
+    """Opens a session on a project, by the name of its runner."""
+    envs: list[DebugEnv] = []
+
+    def begin(name: str) -> Bench:
+        files, entrypoint, failing, passing = RUNNERS[name]
+        for path, text in {**files, "shop.py": BUGGY.decode()}.items():
+            place = tmp_path / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+            place.chmod(place.stat().st_mode | stat.S_IXUSR)
+        task = Task(
+            id="shop",
+            source="test",
+            problem_statement="A total is one too small.",
+            workspace=WorkspaceSpec(path=str(tmp_path)),
+            entrypoint=entrypoint,
+            limits=Limits(command_timeout_s=60.0),
+        )
+        gold = make_patch({"shop.py": (BUGGY, CLEAN)})
+        oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
+        sandbox = SandboxConfig(kind="bubblewrap")
+        envs.append(DebugEnv(task, oracle=oracle, tools=TOOLS, sandbox=sandbox, trusted=True))
+        envs[-1].reset(seed=0)
+        return Bench(envs[-1])
+
+    yield begin
+    for env in envs:
+        env.close()
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
+    bench, failing = opened(name), sorted(NAMES[name].format(test) for test in ("test_total", "test_none"))
+    seen = bench.call("eval")
+    outcomes: Any = seen.data["outcomes"]
+    assert sorted(each["id"] for each in outcomes if each["outcome"] == "failed") == failing
+    assert {each["frames"][0]["function"] for each in outcomes if "frames" in each} == {"test_total", "test_none"}
+
+    spectrum = bench.call("suspects")
+    assert spectrum.data["failed"] == 2
+    assert spectrum.text.splitlines()[1] == "1-2 shop.py total 1.00"
+
+    traced: Any = bench.call("trace", function="shop.py:total").data["failing"]
+    assert sorted(call["test"] for call in traced) == failing
+
+    changed: Any = bench.call("whatif", variants=[{"path": "shop.py", "line": 2, "do": "return sum(prices)"}]).data
+    assert sorted(changed["variants"][0]["passes"]) == failing
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_the_debugger_stops_at_lines_and_failures(opened: Open, name: str) -> None:
+    bench = opened(name)
+    stopped: Any = bench.call("pdb", command="b shop.py:2\nc").data["stop"]
+    assert (stopped["reason"], stopped["path"], stopped["line"]) == ("breakpoint", "shop.py", 2)
+    failed: Any = bench.call("pdb", command="cl 1\nc").data["stop"]
+    assert failed["reason"] == "post-mortem"
+    assert failed["function"] in ("test_total", "test_none")
+    second: Any = bench.call("pdb", command="c").data["stop"]
+    assert {failed["function"], second["function"]} == {"test_total", "test_none"}
+    assert "exit code 1" in bench.text("pdb", command="c")
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_a_reproduction_and_the_repair_are_judged(opened: Open, name: str) -> None:
+    bench = opened(name)
+    assert bench.call("reproduce", code=REPRODUCTION).data["status"] == "reproduced"
+    assert bench.call("suspects").data["failed"] == 1
+    bench.call("rewrite", path="shop.py", code=CLEAN.decode())
+    assert bench.call("eval").data["passed"]
+    _, reward, terminated, _, _ = bench.env.step(ToolCall(id="1", name="submit", arguments={}))
+    assert (reward, terminated) == (1.0, True)
