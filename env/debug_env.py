@@ -33,6 +33,7 @@ __all__ = ["DEFAULT_TOOLS", "ISSUE_TOOLS", "DebugEnv"]
 
 SHELL = "bash"
 """The tool that may change files without saying so."""
+SUBMIT = "submit"
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5
 DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
@@ -282,12 +283,14 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         return self.task.regime != "issue" or self._oracle is not None
 
     def _prepare_verdict(self, observation: Observation) -> None:
-        """Has the verifier get ready in the background once there may be something to judge.
+        """Has the verifier get ready in the background after the first call, where the agent can submit, else once
+        there may be something to judge.
 
         Where sandboxes are not kept warm, that would cost as much as it saves.
         """
-        changed = bool(self.workspace.edits) or observation.tool == SHELL
-        if changed and self.stop is None and self._ahead is None and self._has_verdicts and self._warm:
+        can_submit = self.eval_on_submit and SUBMIT in self.toolbox.tools
+        wanted = can_submit or bool(self.workspace.edits) or observation.tool == SHELL
+        if wanted and self.stop is None and self._ahead is None and self._has_verdicts and self._warm:
             self._ahead = VerifierAhead(self.task, self._oracle, self._config, trusted=self._trusted)
 
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:

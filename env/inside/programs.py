@@ -68,6 +68,12 @@ class Programs:
             self.start_launcher()
             return Job(self.launcher, launch, *descriptors)
 
+    def start_server(self, forked):
+        """Starts the test server before it is needed; `forked` as `start` takes it. It may serve another program."""
+        self.close_server()
+        self._served = forked["server"]
+        self._server = TestServer(self.launcher, self._served, self.source, forked["program"])
+
     def _server_for(self, order):
         """The test server that such an order starts; one of another kind is ended."""
         if self._server is None or self._served != order or not self._server.alive:

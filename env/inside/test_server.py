@@ -4,6 +4,7 @@ It is a program like any other, so nothing that it says is trusted: what it has 
 supervisor, whenever it does not do what it was told.
 """
 
+import json
 import os
 import re
 import socket
@@ -13,6 +14,7 @@ from gumshoe.env.inside.jobs import Job
 from gumshoe.env.inside.processes import wait_readable
 
 START_S = 60.0
+AHEAD = "GUMSHOE_AHEAD"
 LENGTH = struct.Struct("!I")
 REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
 
@@ -24,9 +26,12 @@ class TestServer:
         launcher: what starts programs; it starts the server, too.
         launch: the order for it, as the launcher takes it.
         source: the modules of the launcher, in ASCII.
+        ahead: the program that it is to get ready for before there is an order, as in `ForkedJob`'s `launch`.
     """
 
-    def __init__(self, launcher, launch, source):
+    def __init__(self, launcher, launch, source, ahead=None):
+        if ahead is not None:
+            launch = dict(launch, env=dict(launch["env"], **{AHEAD: json.dumps(ahead)}))
         self.connection, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_RDWR)
         try:

@@ -217,6 +217,11 @@ class Warden:
         self.programs.close_server()
         self.programs.kill_strays()
 
+    def start_server(self, forked):
+        """Starts the test server, which gets ready in the background; `forked` as `_starter` takes it."""
+        self.programs.start_launcher()
+        self.programs.start_server(self._served(forked))
+
     def inspect(self, folders):
         """What stands in the sandbox, to compare with another moment."""
         return inspect(folders, self.started)
@@ -264,14 +269,16 @@ class Warden:
         """
         self.programs.start_launcher()
         launch = self._launch(argv, cwd, env, terminal)
-        if forked is not None:
-            server = self._launch(forked["argv"], None, forked["env"], False)
-            forked = {"program": forked["program"], "server": server}
+        forked = None if forked is None else self._served(forked)
 
         def start(*descriptors):
             return self.programs.start(launch, forked, *descriptors)
 
         return start
+
+    def _served(self, forked):
+        """The program, and what the launcher is to be told of the server that forks it."""
+        return {"program": forked["program"], "server": self._launch(forked["argv"], None, forked["env"], False)}
 
     def _launch(self, argv, cwd, env, terminal):
         """What the launcher is to be told."""

@@ -179,6 +179,14 @@ class WardenSandbox:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         return WardenSession(opened["session"], self._link, warm=opened["warm"], cold=opened["cold"])
 
+    def start_test_server(self, order: Mapping[str, Any]) -> None:
+        """Starts the test server ahead of the first program, in the background; `order` is a link's `server`.
+
+        The repository need not be there yet.
+        """
+        self.prepare_support()
+        self._link.ask("start_server", forked=dict(order))
+
     def start_supervisor(self) -> WardenSession:
         """The verifier's supervisor, asked nothing yet: the one that a pool has started ahead, or a new one.
 
@@ -234,7 +242,8 @@ class WardenSandbox:
         if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
             return None
         server = [*(argv[:words] or [self.python]), f"{self.support}/{SERVER}"]
-        return {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
+        self._link.server = {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
+        return dict(self._link.server)
 
     def _put(self, op: str, **arguments: Any) -> Any:
         try:

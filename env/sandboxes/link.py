@@ -24,6 +24,7 @@ class WardenConnection(Protocol):
     facts: Mapping[str, Any]
     closed: bool
     supervisor: str | None
+    server: Mapping[str, Any] | None
 
     def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any: ...
 
@@ -41,6 +42,7 @@ class Link:
         facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`; and its `image_digest`.
         closed: whether `close` has been called.
         supervisor: the session of the verifier's supervisor, where one has been started and not been used.
+        server: how the test server was asked for the last time, where it was.
 
     Args:
         output_limit: bytes kept of one program's output.
@@ -53,6 +55,7 @@ class Link:
         self._output_limit = output_limit
         self.closed = False
         self.supervisor: str | None = None
+        self.server: Mapping[str, Any] | None = None
         try:
             self._channel = self._connect()
             self.facts: Mapping[str, Any] = {**self.configure(), "image_digest": backend.image_digest}
@@ -122,7 +125,7 @@ class BorrowedLink:
     """One use of a link that somebody else ends.
 
     Attributes:
-        backend, isolated, facts, supervisor: as those of a `Link`.
+        backend, isolated, facts, supervisor, server: as those of a `Link`.
         closed: whether this use has ended.
 
     Args:
@@ -137,6 +140,7 @@ class BorrowedLink:
         self.isolated = link.isolated
         self.facts = link.facts
         self.supervisor, link.supervisor = link.supervisor, None
+        self.server = link.server
         self.closed = False
 
     def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
@@ -154,4 +158,5 @@ class BorrowedLink:
         """Gives the sandbox back. Idempotent."""
         if not self.closed:
             self.closed = True
+            self._link.server = self.server
             self._give_back()

@@ -30,15 +30,17 @@ CLEAN_S = 10.0
 class WarmLink:
     """A link to a blank sandbox, and what it looked like at its start.
 
-    With `supervised`, the verifier's supervisor is started in it for the next use.
+    With `supervised`, the verifier's supervisor is started in it for the next use; else the test server, where it has
+    been asked for before: `server` says how.
     """
 
-    def __init__(self, link: Link, supervised: bool) -> None:
+    def __init__(self, link: Link, supervised: bool, server: Mapping[str, Any] | None = None) -> None:
         self.link = link
+        link.server = server
         self._supervised = supervised
         self._scratch = list(link.scratch)
         self._blank = self._state()
-        self._start_supervisor()
+        self._start_ahead()
 
     def reset(self) -> bool:
         """Clears the sandbox; False where it is not as it was at the start. Raises SandboxError and OSError."""
@@ -46,12 +48,14 @@ class WarmLink:
         self.link.configure()
         blank = self._is_blank()
         if blank:
-            self._start_supervisor()
+            self._start_ahead()
         return blank
 
-    def _start_supervisor(self) -> None:
+    def _start_ahead(self) -> None:
         if self._supervised:
             self.link.supervisor = WardenSandbox(self.link).start_supervisor().name
+        elif self.link.server is not None:
+            WardenSandbox(self.link).start_test_server(self.link.server)
 
     def _is_blank(self) -> bool:
         """Whether it is as it was at the start. A killed process is listed until it is reaped, which takes a moment."""
@@ -82,7 +86,8 @@ class SandboxPool:
     """Keeps `size` sandboxes of one kind alive, those in use among them.
 
     The first use starts the others in the background. More than `size` can be in use at a time; what is too many is
-    closed when it comes back.
+    closed when it comes back. Once programs ask for a test server, it is started in those that wait, and one more is
+    kept, so that it has time to start.
 
     Args:
         start: starts a blank sandbox.
@@ -98,6 +103,7 @@ class SandboxPool:
         self._cleaned = threading.Condition(self._lock)
         self._ready: list[WarmLink] = []
         self._used: list[WarmLink] = []
+        self._server: Mapping[str, Any] | None = None
         self._leased = 0
         self._starting = 0
         self._coming: set[Future[None]] = set()
@@ -111,11 +117,12 @@ class SandboxPool:
             self._cleaned.wait_for(lambda: self._ready or self._closed or not self._used, CLEAN_S)
             if self._closed:
                 raise SandboxClosed("the pool of sandboxes has been closed")
-            warm = self._ready.pop() if self._ready else None
+            # The one that has waited for longest: its test server is the readiest.
+            warm = self._ready.pop(0) if self._ready else None
             self._leased += 1
             self._order()
         try:
-            return Lease(warm or WarmLink(self._start(), self._supervised), self._take_back)
+            return Lease(warm or WarmLink(self._start(), self._supervised, self._server), self._take_back)
         except BaseException:
             with self._lock:
                 self._leased -= 1
@@ -158,7 +165,7 @@ class SandboxPool:
 
     def _order(self) -> None:
         """Has the missing ones started in the background. Called with the lock held."""
-        for _ in range(self._size - self._alive()):
+        for _ in range(self._wanted() - self._alive()):
             try:
                 future = self._starter.submit(self._make_ready)
             except RuntimeError:  # The interpreter ends.
@@ -170,9 +177,12 @@ class SandboxPool:
     def _alive(self) -> int:
         return len(self._ready) + self._leased + self._starting
 
+    def _wanted(self) -> int:
+        return self._size + (self._server is not None)
+
     def _make_ready(self) -> None:
         try:
-            warm = WarmLink(self._start(), self._supervised)
+            warm = WarmLink(self._start(), self._supervised, self._server)
         except BaseException:
             with self._lock:
                 self._starting -= 1
@@ -188,6 +198,7 @@ class SandboxPool:
     def _take_back(self, warm: WarmLink) -> None:
         """Has a sandbox cleaned in the background; where the pool is closed, it is closed."""
         with self._lock:
+            self._server = warm.link.server or self._server
             try:
                 self._cleaner.submit(self._clean, warm)
             except RuntimeError:  # Nothing can be submitted to a pool that is closed, nor when the interpreter ends.
@@ -207,7 +218,7 @@ class SandboxPool:
             with self._lock:
                 self._used.remove(warm)
                 self._leased -= 1
-                wanted = as_before and not self._closed and self._alive() < self._size
+                wanted = as_before and not self._closed and self._alive() < self._wanted()
                 if wanted:
                     self._ready.append(warm)
                 elif not self._closed:

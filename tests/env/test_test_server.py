@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ CASES = {"casebook/ttl_cache", "casebook/event_sim", "casebook/delivery_import"}
 Open = Callable[..., Workspace]
 
 
-def _facts(run: TestRun) -> object:
+def _facts(run: TestRun) -> tuple[object, bool, list[object]]:
     messages = [(each.id, each.outcome, re.sub(r"0x\w+", "", each.message), each.frames) for each in run.outcomes]
     return run.result.exit_code, run.result.timed_out, messages
 
@@ -141,3 +142,27 @@ def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
         assert "post-mortem" in call("pdb", command="c").text
     finally:
         env.close()
+
+
+def test_a_test_module_is_compiled_once_and_again_when_it_changes(open_workspace: Open) -> None:
+    source = (
+        "from _pytest.assertion import rewrite\n\ndef test_kept():\n    n = 1\n"
+        "    assert 'Rewritten' in rewrite._rewrite_test.__qualname__\n\ndef test_n():\n    assert n == 1\n\nn = 2\n"
+    )
+    workspace = open_workspace(test_it=source)
+    cold, first = workspace.run_tests(), workspace.run_tests(warm=True)
+    time.sleep(0.5)
+    kept = workspace.run_tests(warm=True)
+    assert [each.outcome for each in cold.outcomes] == [each.outcome for each in first.outcomes] == ["failed"] * 2
+    assert [each.outcome for each in kept.outcomes] == ["passed", "failed"]
+    assert _facts(cold)[2][1] == _facts(kept)[2][1]
+    workspace.write_text("test_it.py", source.replace("n = 2", "n = 1"))
+    changed = workspace.run_tests(warm=True)
+    assert [each.outcome for each in changed.outcomes] == ["passed", "passed"]
+    assert changed.result.warm
+
+
+def test_what_warns_while_it_is_compiled_warns_in_every_run(open_workspace: Open) -> None:
+    workspace = open_workspace(test_it="def test_it():\n    assert (1, 'never false')\n")
+    runs = [workspace.run_tests(warm=True) for _ in range(2)]
+    assert all("1 warning" in run.result.output and run.result.warm for run in runs)

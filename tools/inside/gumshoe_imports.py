@@ -7,6 +7,7 @@ environment or the import path, belongs to a plugin of pytest or loads something
 import builtins
 import contextlib
 import gc
+import glob
 import importlib
 import linecache
 import os
@@ -166,3 +167,25 @@ def freeze():
     if hasattr(gc, "freeze"):
         gc.collect()
         gc.freeze()
+
+
+def starts_in(root):
+    """Whether the interpreter would look into this folder at its start: for `sitecustomize`, or by a `.pth` file, of
+    which those folders count that are there.
+    """
+    inside = os.path.join(os.path.realpath(root), "")
+    for folder in sys.path:
+        if os.path.join(os.path.realpath(folder), "").startswith(inside):
+            return True
+        for name in glob.glob(os.path.join(glob.escape(folder), "*.pth")):
+            if any(not os.path.isdir(path) or path.startswith(inside) for path in _paths_in(name)):
+                return True
+    return False
+
+
+def _paths_in(name):
+    """The folders that a `.pth` file adds to the import path."""
+    with open(name, encoding="utf-8", errors="replace") as stream:
+        lines = [line.strip() for line in stream]
+    named = [line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+    return [os.path.realpath(os.path.join(os.path.dirname(name), line)) for line in named]

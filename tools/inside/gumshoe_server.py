@@ -8,7 +8,10 @@ descriptors, as the launcher takes them; `program` is what comes behind the inte
 process was started with. A fork becomes the program as that interpreter would have started it. Where a fresh
 interpreter might give another outcome, `refused TEXT` stands on the order's status pipe, and nothing is started.
 
-After each run the server imports what the run had imported from outside the workspace, so that the next fork has it.
+Where GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once; the workspace may still be empty then.
+
+After each run the server imports what the run had imported from outside the workspace, and compiles the test modules,
+so that the next fork has both.
 """
 
 import contextlib
@@ -28,7 +31,8 @@ _PATH = [each for each in sys.path if os.path.realpath(each) != _HERE]
 _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 
 import gumshoe_program  # noqa: E402 - it is beside this file
-from gumshoe_imports import Imports, freeze  # noqa: E402
+from gumshoe_imports import Imports, freeze, starts_in  # noqa: E402
+from gumshoe_rewritten import Rewritten  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
 SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum")
@@ -36,6 +40,7 @@ FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
 MEMORY = "GUMSHOE_SERVER"
 CONTROL = "GUMSHOE_CONTROL"
+AHEAD = "GUMSHOE_AHEAD"
 REPORT_BYTES = 1 << 20
 LENGTH = struct.Struct("!I")
 
@@ -59,6 +64,7 @@ class Server:
         self.variables = _variables_of_python(os.environ)
         self.scan = Scan(self.root)
         self.imports = Imports(self.root, _HERE, set(memory.get("excluded", ())))
+        self.rewritten = Rewritten(self.root)
         self.wanted = memory.get("wanted", [])
         self.reports, self.report_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.report_end.setblocking(False)
@@ -66,9 +72,15 @@ class Server:
     def serve(self):
         """Answers orders; between them it learns what the programs have imported."""
         while True:
-            ready = select.select([self.connection, self.reports], [], [])[0]
+            wait_s = 0 if self.rewritten.is_pending else None
+            ready = select.select([self.connection, self.reports], [], [], wait_s)[0]
+            if not ready:
+                self.rewritten.compile_next()
+                continue
             if self.reports in ready:
-                self.learn(json.loads(self.reports.recv(REPORT_BYTES).decode("ascii")))
+                report = json.loads(self.reports.recv(REPORT_BYTES).decode("ascii"))
+                self.learn(report["modules"])
+                self.rewritten.note(report["rewritten"] if self.scan.reason("libraries") is None else [])
                 continue
             order = self.launcher.receive(self.connection)
             if order is None:
@@ -122,6 +134,16 @@ class Server:
             self.learn(self.wanted)
         freeze()
 
+    def prepare_ahead(self, program):
+        """Loads what a program will need, while the workspace is not there yet.
+
+        Ends this process where the workspace may have a say in how the interpreter starts: then it is to be started
+        when everything is in place.
+        """
+        if starts_in(self.root):
+            os._exit(0)
+        self.prepare(_runner(_inner(program)))
+
     def learn(self, names):
         """Imports modules that a run has imported; begins again without one whose import had effects."""
         if self.scan.reason("libraries") is not None:
@@ -152,6 +174,8 @@ class Server:
         sys.path[:] = _path(environment.get("PYTHONPATH", ""))
         _open_streams(bool(environment.get("PYTHONUNBUFFERED")))
         self.imports.become()
+        if self.scan.reason("libraries") is None:
+            self.rewritten.become()
         code = 1
         try:
             code = _run(program)
@@ -166,7 +190,8 @@ class Server:
             except BaseException:  # the program's own functions may raise anything
                 _print_exception()
         with contextlib.suppress(Exception):
-            self.report_end.send(json.dumps(self.imports.seen()).encode("ascii"))
+            report = {"modules": self.imports.seen(), "rewritten": self.rewritten.seen()}
+            self.report_end.send(json.dumps(report).encode("ascii"))
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
@@ -274,11 +299,15 @@ def _load(source):
 def main():
     connection = socket.socket(fileno=int(os.environ.pop(CONTROL)))
     memory = json.loads(os.environ.pop(MEMORY, "{}")) or {"source": _receive_source(connection)}
+    ahead = json.loads(os.environ.pop(AHEAD, "null"))
     launcher, supervisor = _load(memory["source"])
     for number in (*supervisor.IGNORED, signal.SIGCHLD):
         signal.signal(number, signal.SIG_IGN)  # Of children that are ignored, the kernel takes care.
     sys.path[:] = [*_path(_PYTHONPATH), _HERE]
-    Server(connection, launcher, supervisor, memory).serve()
+    server = Server(connection, launcher, supervisor, memory)
+    if ahead is not None:
+        server.prepare_ahead(ahead)
+    server.serve()
     os._exit(0)
 
 

@@ -1,0 +1,99 @@
+"""Test modules as pytest rewrites them, kept by a test server. Standard library only, Python 3.6 to 3.14.
+
+Programs in a sandbox write no bytecode, so pytest parses, rewrites and compiles every test module anew in each run. A
+fork says which ones it has loaded. The server compiles these once more between runs, without running anything of them,
+and later forks take the code from its memory, as long as the file is the same.
+"""
+
+import os
+import stat
+import sys
+import time
+import warnings
+from pathlib import Path
+
+FILE_BYTES = 1 << 20
+MOST_BYTES = 4 << 20
+SETTLED_S = 0.1
+"""A file that was changed so recently may change again without another time stamp."""
+
+
+class Rewritten:
+    """The modules that are kept.
+
+    Args:
+        root: the workspace; only files in it are kept.
+    """
+
+    def __init__(self, root):
+        self._root = os.path.join(os.path.realpath(root), "")
+        self._kept = {}
+        self._pending = []
+
+    @property
+    def is_pending(self):
+        """Whether something is left to compile."""
+        return bool(self._pending)
+
+    def note(self, paths):
+        """Takes note of files that a run has loaded; they come from a program, so they may be any."""
+        inside = [path for path in paths if isinstance(path, str) and path.startswith(self._root)]
+        self._pending = [path for path in inside if self._kept.get(path, (None,))[0] != _stamp(path)]
+
+    def compile_next(self):
+        """Compiles one of the noted files, where that has no effect but the code."""
+        path = self._pending.pop(0)
+        self._kept.pop(path, None)
+        stamp = _stamp(path)
+        rewrite = _rewriter()
+        if rewrite is None or stamp is None or time.time() - stamp[1] / 1e9 < SETTLED_S:
+            return
+        if stamp[2] + sum(kept[2] for kept, _ in self._kept.values()) > MOST_BYTES:
+            return
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                result = rewrite(Path(path), None)
+            except Exception:  # whatever is wrong with it, the run that loads it says so
+                return
+        if not caught:
+            self._kept[path] = stamp, result
+
+    def become(self):
+        """Makes pytest in this fork take what is kept."""
+        rewrite = _rewriter()
+        if rewrite is None or not self._kept:
+            return
+
+        def _rewrite_test(fn, config):
+            stamp, result = self._kept.get(str(fn), (None, None))
+            if stamp is not None and stamp == _stamp(str(fn)) and not config.getini("enable_assertion_pass_hook"):
+                return result
+            return rewrite(fn, config)
+
+        sys.modules["_pytest.assertion.rewrite"]._rewrite_test = _rewrite_test
+
+    def seen(self):
+        """The files that pytest has rewritten in this process."""
+        hook = getattr(sys.modules.get("_pytest.assertion.rewrite"), "AssertionRewritingHook", ())
+        found = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
+        return [each["__file__"] for each in found if isinstance(each.get("__loader__"), hook) and "__file__" in each]
+
+
+def _rewriter():
+    """The function of pytest for one file; None where it is not as we know it."""
+    function = getattr(sys.modules.get("_pytest.assertion.rewrite"), "_rewrite_test", None)
+    code = getattr(function, "__code__", None)
+    known = code is not None and code.co_varnames[: code.co_argcount] == ("fn", "config")
+    return function if known else None
+
+
+def _stamp(path):
+    """What changes with a file; None where it is none, or too large."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_BYTES:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
