@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from gumshoe.records import TestOutcome
 
@@ -92,7 +93,7 @@ def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each test with its outcome. A verdict may stand lines below its test: docstrings and prints come between."""
     test: str | None = None
-    for line in (part for line in lines for part in NEXT_TEST.split(line)):
+    for line in chain.from_iterable(map(NEXT_TEST.split, lines)):
         head = TEST.match(line)
         if head:
             test = _identity(head)

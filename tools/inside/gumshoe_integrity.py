@@ -25,6 +25,8 @@ HOOKS = (
     "pytest_exception_interact",
     "pytest_sessionfinish",
 )
+RUNNERS_OWN = ("unittest.signals._interrupt_handler",)
+"""What runners set themselves, as Django's does, and no outcome depends on."""
 CODE = types.CodeType
 KINDS = (staticmethod, classmethod)
 METHODS = (*KINDS, types.MethodType)
@@ -62,6 +64,8 @@ class Watch:
                 continue
             for name in known.differences(space):
                 value = space.get(name)
+                if "{}.{}".format(owner, name) in RUNNERS_OWN:
+                    continue
                 if name not in space:
                     found.append("{}.{} was removed".format(owner, name))
                 elif self._foreign(value, _codes(value)):
