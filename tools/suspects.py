@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Workspace
-from gumshoe.records import ExecResult, Observation
+from gumshoe.protocols import TestRun, Workspace
+from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.formulas import FORMULAS, Formula
 from gumshoe.tools.interpreters import is_pytest
@@ -25,7 +25,17 @@ from gumshoe.tools.source import read_source
 from gumshoe.tools.spans import Span, innermost, spans
 from gumshoe.tools.text import plural
 
-__all__ = ["Spectrum", "Suspect", "Suspects", "describe_suspect", "rank", "read_spectrum", "shown_suspects"]
+__all__ = [
+    "Spectrum",
+    "Suspect",
+    "Suspects",
+    "describe_suspect",
+    "follow",
+    "functions_of",
+    "rank",
+    "read_spectrum",
+    "shown_suspects",
+]
 
 _SHOWN = 8
 _RECORD = "lines.json"
@@ -76,11 +86,11 @@ class Suspects(BaseTool):
         """
         if formula not in FORMULAS:
             raise ToolFailure("bad_arguments", f"no formula {formula!r}: use one of {', '.join(FORMULAS)}")
-        passed, spectrum = _measure(workspace)
+        ran, spectrum = follow(workspace)
         if not spectrum.failed:
-            text = "No test fails." if passed else "No test was followed to its failure: use eval."
+            text = "No test fails." if ran.result.exit_code == 0 else "No test was followed to its failure: use eval."
             return self.observe(text, _as_data(spectrum, ()))
-        ranked = rank(spectrum, _functions(workspace, spectrum), FORMULAS[formula])
+        ranked = rank(spectrum, functions_of(workspace, spectrum), FORMULAS[formula])
         data = {**_as_data(spectrum, ranked), "formula": formula}
         return self.observe(_describe(spectrum, ranked), data, truncated=len(ranked) > _SHOWN)
 
@@ -148,36 +158,42 @@ def read_spectrum(data: bytes) -> Spectrum:
         raise ValueError(f"not a spectrum: {error.error_count()} errors") from None
 
 
-def _measure(workspace: Workspace) -> tuple[bool, Spectrum]:
-    """Runs the tests once more: whether all pass, and what they ran. Raises ToolFailure where that tells nothing."""
-    measures = [_measure_as_plugin] if is_pytest(workspace.entrypoint) else [_measure_program, _measure_as_plugin]
+def follow(workspace: Workspace) -> tuple[TestRun, Spectrum]:
+    """Runs the tests once more and follows every line: the run, and what ran.
+
+    Outcomes of single tests are known for pytest only. Raises ToolFailure where the run tells nothing.
+    """
+    measures = [_follow_with_plugin] if is_pytest(workspace.entrypoint) else [_follow_program, _follow_with_plugin]
     why = ""
     for measure in measures:
-        ran, data = measure(workspace)
+        run, data = measure(workspace)
         try:
-            return ran.exit_code == 0, read_spectrum(data)
+            return run, read_spectrum(data)
         except ValueError:
-            why = "they ran too long" if ran.timed_out else "neither pytest nor unittest runs them in one process"
-        if ran.timed_out:
+            why = (
+                "they ran too long" if run.result.timed_out else "neither pytest nor unittest runs them in one process"
+            )
+        if run.result.timed_out:
             break
     raise ToolFailure("no_spectrum", f"The tests could not be followed: {why}. Use eval and pdb.")
 
 
-def _measure_as_plugin(workspace: Workspace) -> tuple[ExecResult, bytes]:
+def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:
     """With a plugin of pytest, however the entrypoint starts that."""
     record = f"{workspace.sandbox.support}/{_RECORD}"
     plugins = {"gumshoe_suspects": {"GUMSHOE_LINES": record}}
-    ran = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
-    return ran.result, read_written(workspace, record)
+    run = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
+    return run, read_written(workspace, record)
 
 
-def _measure_program(workspace: Workspace) -> tuple[ExecResult, bytes]:
+def _follow_program(workspace: Workspace) -> tuple[TestRun, bytes]:
     """As a Python program that runs its tests with unittest or Django."""
     record = f"{script_folder(workspace, 'spectrum')}/{_RECORD}"
-    return run_script(workspace, "spectrum", {"record": record}), read_written(workspace, record)
+    run = TestRun(result=run_script(workspace, "spectrum", {"record": record}))
+    return run, read_written(workspace, record)
 
 
-def _functions(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span, ...]]:
+def functions_of(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span, ...]]:
     """The functions of the files that ran and that the agent may see."""
     functions: dict[str, tuple[Span, ...]] = {}
     for path in sorted(spectrum.lines):

@@ -18,7 +18,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
@@ -32,7 +31,7 @@ from gumshoe.records import Oracle, Task, TestOutcome
 from gumshoe.storage import read_records
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.spans import Span, innermost, spans
-from gumshoe.tools.suspects import Suspects
+from gumshoe.tools.suspects import Suspect, follow, functions_of, rank
 
 __all__ = ["difficulty_of", "rate_package"]
 
@@ -59,16 +58,22 @@ def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str
     """The tags of one task, measured in a sandbox of its own. Raises SandboxError."""
     with open_sandbox(task, config, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
-        run = workspace.run_tests(tracebacks=False)
         culprits = _culprits(workspace, oracle)
-        try:
-            ranked: Sequence[Mapping[str, Any]] = Suspects().call({}, workspace).data["suspects"]  # pyright: ignore[reportAssignmentType]
-        except ToolFailure:
-            ranked = ()
+        run, ranked = _followed(workspace)
     found = {"failing_tests": str(len(_failed(run)))}
     if culprits:
         found |= _of_failures(_failed(run), culprits) | _of_suspects(ranked, culprits)
     return found
+
+
+def _followed(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
+    """A run of the tests, and the suspects. The run that is followed tells of each test, too, if it can be followed."""
+    try:
+        run, spectrum = follow(workspace)
+        ranked = rank(spectrum, functions_of(workspace, spectrum))
+    except ToolFailure:
+        return workspace.run_tests(tracebacks=False), ()
+    return (run if run.outcomes else workspace.run_tests(tracebacks=False)), ranked
 
 
 def _tagged(task: Task, tags: Mapping[str, str]) -> Task:
@@ -121,13 +126,13 @@ def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str,
     }
 
 
-def _of_suspects(ranked: Sequence[Mapping[str, Any]], culprits: Culprits) -> dict[str, str]:
+def _of_suspects(ranked: Sequence[Suspect], culprits: Culprits) -> dict[str, str]:
     """Where the culprits stand among the suspects."""
     places = {(path, span.start) for path, span in culprits}
-    found = [suspect for suspect in ranked if (suspect["path"], suspect["start"]) in places]
+    found = [suspect for suspect in ranked if (suspect.path, suspect.span.start) in places]
     if not found:
         return {"suspect": "none"} if ranked else {}
-    top = [suspect for suspect in ranked if suspect["score"] == ranked[0]["score"]]
+    top = [suspect for suspect in ranked if suspect.score == ranked[0].score]
     place = "below" if found[0] not in top else "first" if len(top) == 1 else "tied"
-    away = [suspect["distance"] for suspect in found if suspect["distance"] is not None]
+    away = [suspect.distance for suspect in found if suspect.distance is not None]
     return {"suspect": place, **({"distance": str(min(away))} if away else {})}

@@ -43,7 +43,7 @@ from gumshoe.env.inside.suite_project import Project
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
 # Processor time of a run: this many times what the clean suite takes, and never less than so many seconds.
-CPU_FACTOR, CPU_S = 10.0, 0.3
+CPU_FACTOR, CPU_S = 5.0, 0.3
 
 
 def baseline(project, forks, early):
