@@ -54,8 +54,11 @@ def parse_unittest(output: str) -> tuple[TestOutcome, ...]:
         precise = test in messages and outcome in BROKEN
         known = outcome if precise else found.get(test, outcome)
         found[test] = min(known, outcome, key=WORST_FIRST.index)
+    titles = dict(_titles(lines[:end]))
     return tuple(
-        TestOutcome.model_validate({"id": test, "outcome": outcome, "message": messages.get(test, "")})
+        TestOutcome.model_validate(
+            {"id": test, "outcome": outcome, "message": messages.get(test, ""), "title": titles.get(test, "")}
+        )
         for test, outcome in found.items()
     )
 
@@ -101,6 +104,16 @@ def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
         if verdict and test is not None:
             yield test, verdict
             test = None
+
+
+def _titles(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each test that has a docstring, with its first line, which stands below the test's name."""
+    test: str | None = None
+    for line in chain.from_iterable(map(NEXT_TEST.split, lines)):
+        head = TEST.match(line)
+        if test is not None and not head:
+            yield test, line.partition(DOTS)[0]
+        test = _identity(head) if head and not head["rest"] else None
 
 
 def _verdict(line: str) -> str | None:

@@ -100,7 +100,9 @@ def test_a_test_whose_subtests_fail_has_no_verdict_before_python_3_11() -> None:
         f"{rule}\nFAIL: test_b (mod.Case) (value=1)\n{line}\nAssertionError: 1 != 2\n\n"
         f"{rule}\nFAIL: test_d (mod.Case) (value=1)\nSays what.\n{line}\nAssertionError: 3 != 4\n\n"
     )
-    assert {one.id: one.outcome for one in parse_unittest(text)} == {
+    outcomes = parse_unittest(text)
+    assert [one.title for one in outcomes if one.title] == ["Says what.", "Says more."]
+    assert {one.id: one.outcome for one in outcomes} == {
         "mod.Case.test_a": "passed",
         "mod.Case.test_b": "failed",
         "mod.Case.test_c": "passed",

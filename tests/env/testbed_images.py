@@ -92,6 +92,7 @@ def _archive(files: Mapping[str, bytes]) -> io.BytesIO:
         for path, data in files.items():
             info = tarfile.TarInfo(path)
             info.size = len(data)
+            info.mode = 0o755 if data.startswith(b"#!") else 0o644
             archive.addfile(info, io.BytesIO(data))
     buffer.seek(0)
     return buffer
