@@ -60,9 +60,11 @@ def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str
         workspace = Workspace(task, sandbox)
         culprits = _culprits(workspace, oracle)
         run, ranked = _followed(workspace)
-    found = {"failing_tests": str(len(_failed(run)))}
+    # Following every line may fail tests that the bug does not, such as those that count references.
+    failed = [outcome for outcome in _failed(run) if outcome.id in oracle.fail_to_pass]
+    found = {"failing_tests": str(len(oracle.fail_to_pass))}
     if culprits:
-        found |= _of_failures(_failed(run), culprits) | _of_suspects(ranked, culprits)
+        found |= _of_failures(failed, culprits) | _of_suspects(ranked, culprits)
     return found
 
 

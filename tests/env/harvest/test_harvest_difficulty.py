@@ -59,7 +59,10 @@ def test_check():
 }
 
 
-def bug(repo: Path, path: str, good: str, bad: str) -> tuple[Task, Oracle]:
+BOTH = ("tests/test_shop.py::test_price", "tests/test_shop.py::test_other")
+
+
+def bug(repo: Path, path: str, good: str, bad: str, failing: tuple[str, ...] = BOTH) -> tuple[Task, Oracle]:
     for name, text in FILES.items():
         (repo / name).parent.mkdir(parents=True, exist_ok=True)
         (repo / name).write_text(text)
@@ -74,7 +77,7 @@ def bug(repo: Path, path: str, good: str, bad: str) -> tuple[Task, Oracle]:
         tags={"project": "shop"},
     )
     gold = make_patch({path: (buggy.encode(), FILES[path].encode())})
-    return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=("tests/test_shop.py::test_price",))
+    return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=failing)
 
 
 def test_a_bug_that_fails_elsewhere(tmp_path: Path) -> None:
@@ -95,8 +98,16 @@ def test_a_bug_that_fails_where_it_is_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_change_outside_of_functions_has_no_culprit(tmp_path: Path) -> None:
-    found = difficulty_of(*bug(tmp_path, "rates.py", '"a": 2', '"a": 4'), BOX)
+    found = difficulty_of(*bug(tmp_path, "rates.py", '"a": 2', '"a": 4', BOTH[:1]), BOX)
     assert found == {"failing_tests": "1"}
+
+
+def test_a_test_that_fails_only_because_it_is_followed_does_not_count(tmp_path: Path) -> None:
+    pair = bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]")
+    watched = "import sys\n\n\ndef test_watched():\n    assert sys.gettrace() is None\n"
+    (tmp_path / "tests" / "test_watched.py").write_text(watched)
+    found = difficulty_of(*pair, BOX)
+    assert (found["failing_tests"], found["module"], found["traceback"]) == ("2", "same", "right")
 
 
 def test_a_set_keeps_its_tags_and_its_journal(tmp_path: Path) -> None:
