@@ -28,6 +28,7 @@ from gumshoe.errors import SandboxError, TaskError, ToolFailure
 from gumshoe.protocols import Sandbox, TestRun, Tool
 from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, ToolCall
 from gumshoe.tools.registry import make_toolbox
+from gumshoe.tools.submit import STILL_FAILS
 
 __all__ = ["DEFAULT_TOOLS", "ISSUE_TOOLS", "DebugEnv"]
 
@@ -265,18 +266,31 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _finish(self, observation: Observation) -> float:
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""
-        if observation.failure is None and observation.tool == "submit":
+        limit = self._limit_reached()
+        if self._is_handed_in(observation, last=limit is not None):
             self.stop = StopReason.SUBMITTED
             self.verdict = self.verify() if self.eval_on_submit else None
             return float(self.verdict is not None and self.verdict.resolved)
         if observation.failure is None and observation.tool == "report":
             self.stop = StopReason.REPORTED
             self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
-        elif self._calls >= self.task.limits.max_calls:
-            self.stop = StopReason.CALL_LIMIT
-        elif self.task.limits.wall_s is not None and time.monotonic() - self._started >= self.task.limits.wall_s:
-            self.stop = StopReason.WALL_LIMIT
+        else:
+            self.stop = limit
         return 0.0
+
+    def _limit_reached(self) -> StopReason | None:
+        """The limit that lets no further call be made."""
+        if self._calls >= self.task.limits.max_calls:
+            return StopReason.CALL_LIMIT
+        wall_s = self.task.limits.wall_s
+        return StopReason.WALL_LIMIT if wall_s is not None and time.monotonic() - self._started >= wall_s else None
+
+    @staticmethod
+    def _is_handed_in(observation: Observation, last: bool) -> bool:
+        """Whether a call submits. One that was sent back counts where there is no further call to submit again."""
+        if observation.tool != SUBMIT:
+            return False
+        return observation.failure is None or (last and observation.failure.kind == STILL_FAILS)
 
     @property
     def _has_verdicts(self) -> bool:

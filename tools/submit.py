@@ -10,7 +10,10 @@ from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.reproductions import run_reproduction
 from gumshoe.tools.sent_back import SendsBackOnce
 
-__all__ = ["Submit"]
+__all__ = ["STILL_FAILS", "Submit"]
+
+STILL_FAILS = "still_fails"
+"""The kind of failure of a patch that is sent back."""
 
 
 class Submit(SendsBackOnce):
@@ -33,6 +36,6 @@ class Submit(SendsBackOnce):
         self.events.on_eval(run, workspace)
         if not run.passed:
             again = "Repair the code or the test, or submit again to hand it in as it is."
-            self.send_back_once("still_fails", f"your test does not pass yet: {describe(run)}\n{again}")
+            self.send_back_once(STILL_FAILS, f"your test does not pass yet: {describe(run)}\n{again}")
         passes = "passes" if run.passed else "does not pass"
         return self.observe(f"submitted; your test {passes}", {**data, "reproduction": as_data(run)})

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.needs("bubblewrap")
 TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
 NAMES = {"django": "prices.tests.Prices.{}", "sympy": "sympy/core/tests/test_shop.py::{}"}
 REPRODUCTION = "from shop import total\n\n\ndef test_it():\n    assert total([4]) == 4\n"
-Open = Callable[[str], Bench]
+WRONG = REPRODUCTION.replace("== 4", "== 5")
+Open = Callable[..., Bench]
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def opened(tmp_path: Path) -> Any:
     """Opens a session on a project, by the name of its runner."""
     envs: list[DebugEnv] = []
 
-    def begin(name: str) -> Bench:
+    def begin(name: str, calls: int | None = None) -> Bench:
         files, entrypoint, failing, passing = RUNNERS[name]
         for path, text in {**files, "shop.py": BUGGY.decode()}.items():
             place = tmp_path / path
@@ -41,7 +42,7 @@ def opened(tmp_path: Path) -> Any:
             problem_statement="A total is one too small.",
             workspace=WorkspaceSpec(path=str(tmp_path)),
             entrypoint=entrypoint,
-            limits=Limits(command_timeout_s=60.0),
+            limits=Limits(command_timeout_s=60.0, calls=calls),
         )
         gold = make_patch({"shop.py": (BUGGY, CLEAN)})
         oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
@@ -96,3 +97,13 @@ def test_a_reproduction_and_the_repair_are_judged(opened: Open, name: str) -> No
     assert bench.call("eval").data["passed"]
     _, reward, terminated, _, _ = bench.env.step(ToolCall(id="1", name="submit", arguments={}))
     assert (reward, terminated) == (1.0, True)
+
+
+def test_a_submit_that_is_sent_back_at_the_last_call_is_judged(opened: Open) -> None:
+    env = opened("django", calls=3).env
+    env.step(ToolCall(id="1", name="reproduce", arguments={"code": WRONG}))
+    env.step(ToolCall(id="2", name="rewrite", arguments={"path": "shop.py", "code": CLEAN.decode()}))
+    _, reward, terminated, truncated, info = env.step(ToolCall(id="3", name="submit", arguments={}))
+    assert "your test does not pass yet" in info["observation"].text
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert info["verdict"].resolved
