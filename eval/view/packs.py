@@ -37,6 +37,7 @@ def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -
         "ruled_out": [item.model_dump(mode="json") for item in pack.ruled_out],
         "failing_frame": pack.failing_frame.model_dump(mode="json") if pack.failing_frame else None,
         "missed": _missed(pack, wanted),
+        "reproduction": _reproduction(pack, steps),
     }
 
 
@@ -47,6 +48,14 @@ def _marks(finding: Finding, texts: Mapping[int, str]) -> dict[str, Any]:
         "grounded": None if finding.check is None else finding.grounded,
         "place": None if finding.probe is None else describe_place(finding.probe),
     }
+
+
+def _reproduction(pack: ContextPack, steps: Sequence[Step]) -> dict[str, Any] | None:
+    """The test that was written from the issue, and where it lay; None where there is none."""
+    if not pack.reproduction:
+        return None
+    written = (seen.data.get("path") for step in steps for seen in step.observations if seen.tool == "reproduce")
+    return {"path": next((str(path) for path in written if path), ""), "code": pack.reproduction}
 
 
 def _hits(place: Location, wanted: Mapping[str, Set[int]]) -> bool:

@@ -1,7 +1,6 @@
 /** A tool call of a model, in steps and in messages. */
 
-import { Pieces } from './parts'
-import { pythonLines, type Piece } from './text'
+import { PythonCode } from './parts'
 import type { Call } from './types'
 
 /** A call, its long texts as blocks of code. */
@@ -27,7 +26,7 @@ export function CallLine({ call }: { call: Call }) {
       {long.map(([name, value]) => (
         <div key={name} class="argument">
           <span>{name}</span>
-          <pre>{name === 'code' ? <Pieces pieces={flat(pythonLines(String(value)))} /> : String(value)}</pre>
+          {name === 'code' ? <PythonCode text={String(value)} /> : <pre>{String(value)}</pre>}
         </div>
       ))}
       {lists.map(([name, value]) => (
@@ -69,8 +68,4 @@ function itemText(tool: string, item: object): string {
   return Object.entries(item)
     .map(([name, value]) => `${name} ${tool === 'report' && name === 'step' && typeof value === 'number' ? value + 1 : typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(', ')
-}
-
-function flat(lines: Piece[][]): Piece[] {
-  return lines.flatMap((line, index) => (index ? [{ text: '\n', kind: '' }, ...line] : line))
 }

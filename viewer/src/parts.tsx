@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { format } from './address'
-import { diffPieces, marked, type Mark, type Piece } from './text'
+import { diffPieces, marked, pythonLines, type Mark, type Piece } from './text'
 import type { Row } from './types'
 
 export const DECISIONS: Record<string, string> = { s: 'seek', e: 'edit', v: 'verify', r: 'report', u: 'submit', '-': 'none' }
@@ -98,6 +98,16 @@ export function Pieces({ pieces, marks = [] }: { pieces: Piece[]; marks?: Mark[]
         ),
       )}
     </>
+  )
+}
+
+/** Python, with its colors. */
+export function PythonCode({ text }: { text: string }) {
+  const pieces = pythonLines(text.trimEnd()).flatMap((line, index) => (index ? [{ text: '\n', kind: '' }, ...line] : line))
+  return (
+    <pre class="python">
+      <Pieces pieces={pieces} />
+    </pre>
   )
 }
 

@@ -174,6 +174,8 @@ export interface Pack {
   ruled_out: { what: string; why: string }[]
   failing_frame: { path: string; line: number; function: string; code: string } | null
   missed: { path: string; line: number }[]
+  /** The test file that was written from the issue; null where there is none. */
+  reproduction: { path: string; code: string } | null
 }
 
 /** An attempt to fix the bug: by a solver, or by the arm's agent itself. */

@@ -148,6 +148,7 @@ PACK = ContextPack(
         Finding(claim="the tax was seen", step=1, quote="tax = 7"),
     ),
     hypothesis="The tax is 1 and should be 2.",
+    reproduction="def test_tax():\n    assert total([3]) == 6\n",
 )
 
 

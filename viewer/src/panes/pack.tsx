@@ -1,6 +1,6 @@
 /** The seeker's report next to the gold patch, and what the solver did with it. */
 
-import { Diff, Empty, episodeAddress, linesOf } from '../parts'
+import { Diff, Empty, episodeAddress, linesOf, PythonCode } from '../parts'
 import type { Episode, Finding, Pack, PackLocation } from '../types'
 import { positionOf, type PaneProps } from './pane'
 import { Solver } from './solver'
@@ -41,6 +41,14 @@ function PackFacts({ episode, pack, onStep }: { episode: Episode; pack: Pack; on
   return (
     <>
       {pack.hypothesis ? <p class="hypothesis">{pack.hypothesis}</p> : <p class="note">No hypothesis was reported.</p>}
+      {pack.reproduction && (
+        <>
+          <h4>
+            Reproduction {pack.reproduction.path && <code>{pack.reproduction.path}</code>}
+          </h4>
+          <PythonCode text={pack.reproduction.code} />
+        </>
+      )}
       <h4>Locations</h4>
       {pack.locations.length === 0 && <p class="note">No locations were reported.</p>}
       <ol class="locations">
