@@ -176,7 +176,8 @@ def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
     try:
         env.reset(seed=0)
         call("listdir", next(iter(texts)).partition("/")[0])
-        call("eval", "failed")
+        if call("eval").data["passed"]:
+            faults.append("eval: no test fails")
         suspects = call("suspects", "run by")
         path, line = _place(texts, oracle) or _first_run(suspects, task, repositories)
         call("view", path=path, start=line, end=line + 1)
@@ -189,7 +190,7 @@ def tools(task: Task, oracle: Oracle, repositories: Repositories) -> list[str]:
         call("bash", "/testbed", command="pwd")
         for name, text in after.items():
             call("rewrite", path=name, code=text or "")
-        if "failed" in call("eval", "passed").text:
+        if not call("eval", "passed").data["passed"]:
             faults.append("eval: a test fails after the repair")
         call("submit")
     finally:

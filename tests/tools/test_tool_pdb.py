@@ -76,6 +76,21 @@ def test_breakpoints_outlive_quit_eval_and_restart(bench: Bench) -> None:
     assert text.splitlines()[-1] == "breakpoint 2 at cart.py:27 (temporary)"
 
 
+def test_a_test_that_was_quit_leaves_nothing_that_fails_the_next_run(open_bench: Open, project: Path) -> None:
+    (project / "test_cart.py").write_text(
+        "import os, tempfile\nfrom cart import collect\n\ndef test_link():\n"
+        "    link = os.path.join(tempfile.gettempdir(), 'link')\n    os.symlink('/', link)\n"
+        "    try:\n        assert collect() == [0, 1]\n    finally:\n        os.remove(link)\n"
+    )
+    bench = open_bench()
+    assert "in collect" in bench.text("pdb", command="b collect\nc")
+    bench.call("pdb", command="q")
+    assert "in collect" in bench.text("pdb", command="c")
+    bench.call("rewrite", path="cart.py", code="# A cart.\n", start=1, end=1)
+    assert bench.call("eval").data["passed"]
+    assert "in collect" in bench.text("pdb", command="c")
+
+
 def test_breakpoints_move_with_the_code_and_are_dropped_with_it(bench: Bench) -> None:
     bench.call("pdb", command="b cart.py:17, item is None\nb cart.py:11\nc")
     bench.call("rewrite", path="cart.py", code="# new\n# lines\n", start=1, end=0)

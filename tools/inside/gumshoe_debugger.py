@@ -53,6 +53,7 @@ from gumshoe_program import (  # noqa: E402
     use_right_interpreter,
     wait_for_threads,
 )
+from gumshoe_scratch import own_scratch  # noqa: E402
 from gumshoe_tracer import Debugger  # noqa: E402
 
 USAGE = "usage: GUMSHOE_CONTROL=FD python gumshoe_debugger.py -- -m MODULE | SCRIPT [ARGUMENT ...]"
@@ -71,6 +72,7 @@ def main(arguments):
     release_children(debugger)
     signal.signal(signal.SIGINT, debugger.on_interrupt)
     _empty_stdin()
+    own_scratch()
     debugger.take_request()
     debugger.serve()
     code = run_program(program, debugger)
