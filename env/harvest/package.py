@@ -28,7 +28,7 @@ from gumshoe.env.synth.verify import UnfitTests
 from gumshoe.errors import TaskError
 from gumshoe.storage import write_atomic
 
-__all__ = ["REPORT", "PackageReport", "harvest_package", "read_report"]
+__all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_report"]
 
 REPORT = "report.json"
 # What pytest imports before any test.
@@ -86,14 +86,25 @@ def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: N
     """
     report = PackageReport(source.name, source.text)
     folder.mkdir(parents=True, exist_ok=True)
+    earlier = read_report(folder)
     try:
         _stages(source, config, folder, report, note)
         report.done = True
     except TaskError as error:
         report.reason = str(error)
         (folder / "tasks.jsonl").unlink(missing_ok=True)
+    if earlier is not None:
+        keep_times(report, earlier)
     write_atomic(folder / REPORT, json.dumps(asdict(report), indent=1))
     return report
+
+
+def keep_times(report: PackageReport, earlier: PackageReport) -> None:
+    """Puts in what each stage took when it was done, where this run has found it finished."""
+    same = ("version", "environment", "tests", "counts", "verified")
+    if all(getattr(report, name) == getattr(earlier, name) for name in same):
+        longest = {stage: max(taken, report.seconds.get(stage, 0.0)) for stage, taken in earlier.seconds.items()}
+        report.seconds = {**report.seconds, **longest}
 
 
 def _stages(source: Source, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
