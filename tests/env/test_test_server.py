@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ CASES = {"casebook/ttl_cache", "casebook/event_sim", "casebook/delivery_import"}
 Open = Callable[..., Workspace]
 
 
-def _facts(run: TestRun) -> tuple[object, bool, list[object]]:
+def _facts(run: TestRun) -> tuple[int | None, bool, list[Any]]:
     messages = [(each.id, each.outcome, re.sub(r"0x\w+", "", each.message), each.frames) for each in run.outcomes]
     return run.result.exit_code, run.result.timed_out, messages
 
