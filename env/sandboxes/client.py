@@ -6,6 +6,7 @@ import base64
 import errno
 import posixpath
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
@@ -182,10 +183,11 @@ class WardenSandbox:
     def start_test_server(self, order: Mapping[str, Any]) -> None:
         """Starts the test server ahead of the first program, in the background; `order` is a link's `server`.
 
-        The repository need not be there yet.
+        The repository need not be there yet. Where it cannot be started, the first program starts another.
         """
         self.prepare_support()
-        self._link.ask("start_server", forked=dict(order))
+        with suppress(OSError):
+            self._link.ask("start_server", forked=dict(order))
 
     def start_supervisor(self) -> WardenSession:
         """The verifier's supervisor, asked nothing yet: the one that a pool has started ahead, or a new one.
