@@ -123,7 +123,7 @@ def verdict_of(seen):
 
 def outside_modules(root):
     """What is imported from outside of the project."""
-    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
+    files = [(name, getattr(module, "__file__", None)) for name, module in sys.modules.copy().items()]
     return sorted(name for name, path in files if isinstance(path, str) and inside(path, root) is None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import unittest.mock
 from types import ModuleType
@@ -73,3 +74,30 @@ def test_functions_of_other_files_do_not_count(runner: Any) -> None:
     exec(compile("def passed(): return True\n", "/environment/plugin.py", "exec"), plugin)
     runner.passed = plugin["passed"]
     assert watching.differences() == []
+
+
+def test_modules_that_the_garbage_collector_adds_do_not_disturb_the_watch(runner: Any) -> None:
+    """Jinja2's loader takes its modules out of the list as soon as nobody uses them any more."""
+    added: list[str] = []
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            if len(added) < 300:
+                added.append(f"added_by_garbage_{len(added)}")
+                sys.modules[added[-1]] = ModuleType(added[-1])
+                Garbage()
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        Garbage()
+        watched = watch(runner.__name__)
+        assert [watched.differences() for _ in range(20)] == [[]] * 20
+    finally:
+        gc.set_threshold(*before)
+        for name in added:
+            sys.modules.pop(name, None)
+    assert added

@@ -117,7 +117,7 @@ class Imports:
 def _files():
     """Name to file of the loaded modules that have one."""
     found = {}
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         path = getattr(module, "__dict__", {}).get("__file__")
         if isinstance(path, str) and name != "__main__":
             found[name] = path

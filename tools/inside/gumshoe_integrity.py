@@ -89,13 +89,14 @@ class Watch:
 
     def _namespaces(self):
         """(name, attributes) of the watched modules and of the classes that they define."""
-        for name, module in list(sys.modules.items()):
+        # The garbage collector may remove modules and members at any time, so all is looked at in copies.
+        for name, module in sys.modules.copy().items():
             if name.partition(".")[0] in self._packages and module is not None:
                 space = dict(vars(module))
                 yield name, space
                 for attribute, value in space.items():
                     if isinstance(value, type) and value.__module__ == name:
-                        yield "{}.{}".format(name, attribute), vars(value)
+                        yield "{}.{}".format(name, attribute), dict(vars(value))
 
     def _foreign(self, value, codes):
         """Whether something that can be called came from a changed file, or from no file."""
@@ -180,7 +181,7 @@ def _wrapped(value):
 
 
 def _exceptions():
-    for name, value in vars(builtins).items():
+    for name, value in vars(builtins).copy().items():
         if isinstance(value, type) and issubclass(value, BaseException):
             yield name, value
 
