@@ -49,12 +49,14 @@ Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 class Spectrum(BaseModel):
     """What `gumshoe_suspects` wrote.
 
-    `lines` holds, by path and line, how many failing and passing tests ran it; `distances`, by path and the line at
-    which a function begins, how many calls lie between it and the frame that failed.
+    `running` of the failing tests had not ended when the time was up. `lines` holds, by path and line, how many failing
+    and passing tests ran it; `distances`, by path and the line at which a function begins, how many calls lie between
+    it and the frame that failed.
     """
 
     failed: Count
     passed: Count
+    running: Count = 0
     lines: dict[str, dict[Count, tuple[Count, Count]]] = Field(max_length=_FILES)
     distances: dict[str, dict[Count, Count]] = Field(default_factory=dict)
 
@@ -211,6 +213,7 @@ def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonVal
     return {
         "failed": spectrum.failed,
         "passed": spectrum.passed,
+        "running": spectrum.running,
         "shown": min(len(ranked), _SHOWN),
         "tied": tied(ranked) if ranked else 0,
         "suspects": [_suspect_data(suspect) for suspect in ranked],
@@ -241,6 +244,8 @@ def shown_suspects(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _describe(spectrum: Spectrum, ranked: Sequence[Suspect]) -> str:
     tests = plural(spectrum.failed, "failing test")
+    if spectrum.running:
+        tests += ", one of which did not end," if spectrum.failed > 1 else " that did not end"
     if not ranked:
         return f"No function of the project is run by {tests}."
     lines = [describe_suspect(_suspect_data(suspect)) for suspect in ranked[:_SHOWN]]
@@ -249,6 +254,7 @@ def _describe(spectrum: Spectrum, ranked: Sequence[Suspect]) -> str:
     title = f"{plural(len(ranked), 'function')} run by {tests}, most suspicious first"
     if len(ranked) > 1 and tied(ranked) == len(ranked):
         title = (
-            f"No function stands out: {tests} run {len(ranked)}, all equally suspicious; nearest to the failure first"
+            f"No function stands out: the {len(ranked)} run by {tests} are equally suspicious; "
+            "nearest to the failure first"
         )
     return "\n".join([title, *lines, *more, f"To view the first: {first}"])

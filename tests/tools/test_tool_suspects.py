@@ -25,7 +25,7 @@ INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 def test_suspects_on_every_backend(open_bench: Open, backend: str) -> None:
     observation = open_bench(backend).call("suspects")
     assert observation.text.splitlines() == [
-        "No function stands out: 1 failing test run 3, all equally suspicious; nearest to the failure first",
+        "No function stands out: the 3 run by 1 failing test are equally suspicious; nearest to the failure first",
         "8-12 cart.py Cart.price 1.00",
         "14-18 cart.py Cart.total 1.00",
         "5-6 cart.py Cart.__init__ 1.00",
@@ -135,11 +135,30 @@ def test_the_script_on_other_pythons(python: str, project: Path) -> None:
     assert written["lines"]["cart.py"]["22"] == [2, 2]
 
 
-def test_a_test_that_hangs_leaves_what_was_known(open_bench: Open, project: Path) -> None:
-    (project / "test_zz.py").write_text(
-        "import time\ndef test_slow():\n    time.sleep(1.1)\ndef test_hangs():\n    time.sleep(600)\n"
+@pytest.mark.parametrize("runner", ["pytest", "unittest"])
+def test_a_test_that_never_ends_is_one_that_fails(open_bench: Open, project: Path, runner: str) -> None:
+    (project / "loops.py").write_text(
+        "def wait(n):\n    while n:\n        n += step(n)\n\ndef step(n):\n    return 1\n"
     )
-    assert "cart.py Cart.total 1.00" in open_bench(timeout=6.0).text("suspects")
+    (project / "test_loops.py").write_text(
+        "import unittest\nimport loops\n\nclass Loops(unittest.TestCase):\n"
+        "    def test_step(self):\n        loops.step(1)\n\n    def test_wait(self):\n        loops.wait(1)\n"
+    )
+    observation = open_bench(entrypoint=("python", "-m", runner, "test_loops.py"), timeout=7.0).call("suspects")
+    assert [observation.data[name] for name in ("failed", "running", "passed")] == [1, 1, 1]
+    assert observation.text.splitlines()[:3] == [
+        "2 functions run by 1 failing test that did not end, most suspicious first",
+        "1-3 loops.py wait 1.00",
+        "5-6 loops.py step 0.71",
+    ]
+
+
+def test_what_was_known_before_a_test_that_never_ends(open_bench: Open, project: Path) -> None:
+    (project / "test_zz.py").write_text("import time\ndef test_hangs():\n    time.sleep(600)\n")
+    observation = open_bench(timeout=6.0).call("suspects")
+    assert [observation.data[name] for name in ("failed", "running", "passed")] == [2, 1, 1]
+    assert "run by 2 failing tests, one of which did not end, are equally" in observation.text
+    assert "cart.py Cart.total 0.71" in observation.text
 
 
 def test_hidden_files_stay_hidden(open_bench: Open) -> None:

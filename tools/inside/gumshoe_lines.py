@@ -175,6 +175,7 @@ class TracingFollower(Follower):
     def __init__(self, root):
         super().__init__(root)
         self._before = None
+        self._finished = set()
 
     def start(self):
         self._before = sys.gettrace()
@@ -187,12 +188,18 @@ class TracingFollower(Follower):
         sys.settrace(self._before)
         threading.settrace(self._before)
 
+    def clear(self):
+        super().clear()
+        self._finished.clear()
+
     def _on_call(self, frame, event, argument):
         code = frame.f_code
+        if id(code) in self._finished or not self.on:
+            return None
         kind = self._kinds.get(code.co_filename)
         if kind is None:
             kind = self.kind(code.co_filename)
-        if not kind or not self.on:
+        if kind == OTHER:
             return None
         if kind == TESTS:
             _skip_lines(frame)
@@ -204,8 +211,8 @@ class TracingFollower(Follower):
             self._called(frame)
         function.stale += 1
         if function.stale > STALE_CALLS:
-            _skip_lines(frame)
-            return self._on_exception
+            self._finished.add(id(code))
+            return None
         return function.tracer
 
     def _tracer(self, function):
