@@ -1,7 +1,7 @@
 """What `suspects` costs, measured against `eval` in the same session.
 
-    python benchmarks/suspects_cost.py --source swebench --path rows.jsonl --sandbox docker [--only ID ...]
-    python benchmarks/suspects_cost.py --source quixbugs --path QuixBugs --sandbox bubblewrap
+    python benchmarks/suspects_cost.py --source swebench path=rows.jsonl regime=debug [--only ID ...]
+    python benchmarks/suspects_cost.py --source quixbugs path=QuixBugs --sandbox bubblewrap
 
 For each task: `eval` and `suspects` once so that the test server runs, then each `--repeats` times in turns. The table
 has the best times in seconds and their ratio.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -27,13 +26,14 @@ def main() -> int:
     """Measures each task and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", required=True, metavar="SOURCE", help="a source of tasks, such as swebench")
-    parser.add_argument("--path", type=Path, required=True, metavar="PATH", help="its rows or its checkout")
+    parser.add_argument("options", nargs="*", metavar="KEY=VALUE", help="options of the source, such as its path")
     parser.add_argument("--sandbox", default="docker", metavar="KIND", help="kind of the sandboxes (docker)")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="only these tasks")
     parser.add_argument("--limit", type=int, default=None, metavar="N", help="only the first N tasks")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="times each is measured (3)")
     options = parser.parse_args()
-    loaded = load_tasks(options.source, ids=options.only or None, limit=options.limit, path=options.path)
+    given = dict(option.partition("=")[::2] for option in options.options)
+    loaded = load_tasks(options.source, ids=options.only or None, limit=options.limit, **given)
     sandbox = SandboxConfig(kind=options.sandbox, pull="never")
     table = Table("task", "eval, s", "suspects, s", "suspects / eval")
     ratios = []

@@ -14,6 +14,7 @@ _current_frame = vars(sys)["_getframe"]
 CALLER_DEPTH = 60
 STALE_CALLS = 30
 STALE_LINES = 3000
+HELD_CODES = 50_000
 OTHER, TESTS, PROJECT = 0, 1, 2
 
 
@@ -175,7 +176,9 @@ class TracingFollower(Follower):
     def __init__(self, root):
         super().__init__(root)
         self._before = None
-        self._finished = set()
+        self._finished = set()  # ids of functions that show nothing new; this test holds their code
+        self._elsewhere = {}  # code of other packages by its id, held so that the id stays its own
+        self._on_call = self._call_tracer(self._finished, self._elsewhere)
 
     def start(self):
         self._before = sys.gettrace()
@@ -192,26 +195,36 @@ class TracingFollower(Follower):
         super().clear()
         self._finished.clear()
 
-    def _on_call(self, frame, event, argument):
+    def _call_tracer(self, finished, elsewhere):
+        """What is called for each call of a function, millions of times a test run."""
+
+        def on_call(frame, event, argument):
+            key = id(frame.f_code)
+            if key in elsewhere or key in finished or not self.on:
+                return None
+            return self._follow(frame, key)
+
+        return on_call
+
+    def _follow(self, frame, key):
+        """The local tracer of a frame, None for one that is not followed."""
         code = frame.f_code
-        if id(code) in self._finished or not self.on:
-            return None
-        kind = self._kinds.get(code.co_filename)
-        if kind is None:
-            kind = self.kind(code.co_filename)
+        kind = self.kind(code.co_filename)
         if kind == OTHER:
+            if len(self._elsewhere) < HELD_CODES:
+                self._elsewhere[key] = code
             return None
         if kind == TESTS:
             _skip_lines(frame)
             return self._on_exception
-        function = self._functions.get(id(code))
+        function = self._functions.get(key)
         if function is None:
-            function = self._functions[id(code)] = _Function(code)
+            function = self._functions[key] = _Function(code)
             function.tracer = self._tracer(function)
             self._called(frame)
         function.stale += 1
         if function.stale > STALE_CALLS:
-            self._finished.add(id(code))
+            self._finished.add(key)
             return None
         return function.tracer
 
