@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.env.tox import behind_tox, let_through
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Entry, Match, Reproduction, Sandbox, TestRun
 from gumshoe.records import Edit, ExecResult, Task, TestOutcome
@@ -18,6 +19,7 @@ from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options, read_outcomes
 
 __all__ = ["Workspace"]
 
+_ASK_S = 60.0
 HIDE_FILE, READONLY_FILE = ".debugignore", ".debugreadonly"
 ALWAYS_HIDDEN = (
     ".git/",
@@ -43,6 +45,7 @@ class Workspace:
         self.sandbox: Sandbox = sandbox
         self.edits: list[Edit] = []
         self.reproduction: Reproduction | None = None
+        self._debug_entrypoint: tuple[str, ...] | None = None
         self._hidden = Patterns([*ALWAYS_HIDDEN, *self._pattern_file(HIDE_FILE), *task.ignore])
         self._readonly = Patterns([*self._pattern_file(READONLY_FILE), *task.readonly])
         self._untracked = Patterns(self._pattern_file(".gitignore"))
@@ -55,8 +58,14 @@ class Workspace:
 
     @property
     def debug_entrypoint(self) -> tuple[str, ...]:
-        """The argv that the debugger runs."""
-        return self.entrypoint if self.reproduction is not None else self.task.debug_entrypoint or self.task.entrypoint
+        """The argv that the debugger, and the tools that follow what runs, start: the task's own, or pytest for tox."""
+        if self.reproduction is not None:
+            return self.entrypoint
+        if self._debug_entrypoint is None:
+            task = self.task
+            behind = None if task.debug_entrypoint else behind_tox(self.sandbox, task.entrypoint, _ASK_S)
+            self._debug_entrypoint = task.debug_entrypoint or behind or task.entrypoint
+        return self._debug_entrypoint
 
     def read_text(self, path: str) -> str:
         """The file's text; bytes that are not UTF-8 are kept as surrogate escapes."""
@@ -165,6 +174,7 @@ class Workspace:
         result = sandbox.run(
             self.entrypoint,
             env={
+                **let_through(known),
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
                 "PYTEST_ADDOPTS": pytest_options(
                     known, *(f"-p {name}" for name in wanted), "" if tracebacks else NO_TRACEBACKS

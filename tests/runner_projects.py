@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BROKEN", "BUGGY", "CLEAN", "RUNNERS"]
+__all__ = ["BROKEN", "BUGGY", "CLEAN", "RUNNERS", "SYMPY_TESTS"]
 
 BUGGY = b"def total(prices):\n    return sum(prices) - 1\n\n\ndef same(n):\n    return n\n"
 CLEAN = BUGGY.replace(b" - 1", b"")

@@ -37,7 +37,7 @@ def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], opti
     sandbox.run(["rm", "-rf", folder], timeout=timeout)
     sandbox.write_file(f"{folder}/request.json", data.encode(), inside=False)
     before = sandbox.snapshot()
-    argv = debug_argv(sandbox, workspace.entrypoint, f"gumshoe_{name}.py")
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, f"gumshoe_{name}.py")
     addopts = pytest_options(sandbox.environment, options, NO_TRACEBACKS)
     variables = {"PYTEST_ADDOPTS": addopts, f"GUMSHOE_{name.upper()}": f"{folder}/request.json"}
     ran = sandbox.run(argv, env=variables, timeout=timeout + _MARGIN_S, warm=True)

@@ -9,6 +9,7 @@ import secrets
 from pydantic import JsonValue
 
 from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.tox import let_through
 from gumshoe.env.verifier.launching import launch
 from gumshoe.env.verifier.reports import CheckedRun, check_report
 from gumshoe.errors import SandboxError
@@ -40,7 +41,7 @@ class SupervisedTests:
             "support": sandbox.support,
             "output": output_bytes,
             "root": sandbox.root,
-            "environment": dict(sandbox.environment),
+            "environment": {**sandbox.environment, **let_through(sandbox.environment)},
             "direct": started.direct,
             "folder": posixpath.join(posixpath.dirname(sandbox.support), f"verdict-{secrets.token_hex(8)}"),
         }

@@ -1,4 +1,4 @@
-"""All tools of a session on projects whose tests are run as those of Django and sympy are."""
+"""All tools of a session on projects whose tests are run as those of Django and sympy are, and by tox."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runner_projects import BUGGY, CLEAN, RUNNERS
+from runner_projects import BUGGY, CLEAN, RUNNERS, SYMPY_TESTS
 from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
@@ -18,7 +18,17 @@ from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
 pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
-NAMES = {"django": "prices.tests.Prices.{}", "sympy": "sympy/core/tests/test_shop.py::{}"}
+NAMES = {"django": "prices.tests.Prices.{}", "sympy": "sympy/core/tests/test_shop.py::{}", "tox": "test_shop.py::{}"}
+TOX = "[tox]\nno_package = true\nenv_list = py\n[testenv]\ncommands =\n  python -V\n  pytest -q {posargs}\n"
+PROJECTS: dict[str, Any] = {
+    **RUNNERS,
+    "tox": (
+        {"tox.ini": TOX, "test_shop.py": SYMPY_TESTS},
+        ("python", "-m", "tox", "--current-env", "-e", "py", "-v", "--", "test_shop.py"),
+        ("test_shop.py::test_total", "test_shop.py::test_none"),
+        ("test_shop.py::test_same",),
+    ),
+}
 REPRODUCTION = "from shop import total\n\n\ndef test_it():\n    assert total([4]) == 4\n"
 WRONG = REPRODUCTION.replace("== 4", "== 5")
 Open = Callable[..., Bench]
@@ -30,7 +40,7 @@ def opened(tmp_path: Path) -> Any:
     envs: list[DebugEnv] = []
 
     def begin(name: str, calls: int | None = None) -> Bench:
-        files, entrypoint, failing, passing = RUNNERS[name]
+        files, entrypoint, failing, passing = PROJECTS[name]
         for path, text in {**files, "shop.py": BUGGY.decode()}.items():
             place = tmp_path / path
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +56,7 @@ def opened(tmp_path: Path) -> Any:
         )
         gold = make_patch({"shop.py": (BUGGY, CLEAN)})
         oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
-        sandbox = SandboxConfig(kind="bubblewrap")
+        sandbox = SandboxConfig(kind="bubblewrap", packages=("pytest", "tox", "tox-current-env"))
         envs.append(DebugEnv(task, oracle=oracle, tools=TOOLS, sandbox=sandbox, trusted=True))
         envs[-1].reset(seed=0)
         return Bench(envs[-1])
@@ -56,7 +66,7 @@ def opened(tmp_path: Path) -> Any:
         env.close()
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+@pytest.mark.parametrize("name", PROJECTS)
 def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
     bench, failing = opened(name), sorted(NAMES[name].format(test) for test in ("test_total", "test_none"))
     seen = bench.call("eval")
@@ -75,7 +85,7 @@ def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
     assert sorted(changed["variants"][0]["passes"]) == failing
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+@pytest.mark.parametrize("name", PROJECTS)
 def test_the_debugger_stops_at_lines_and_failures(opened: Open, name: str) -> None:
     bench = opened(name)
     stopped: Any = bench.call("pdb", command="b shop.py:2\nc").data["stop"]
@@ -88,7 +98,7 @@ def test_the_debugger_stops_at_lines_and_failures(opened: Open, name: str) -> No
     assert "exit code 1" in bench.text("pdb", command="c")
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+@pytest.mark.parametrize("name", PROJECTS)
 def test_a_reproduction_and_the_repair_are_judged(opened: Open, name: str) -> None:
     bench = opened(name)
     assert bench.call("reproduce", code=REPRODUCTION).data["status"] == "reproduced"
@@ -97,6 +107,13 @@ def test_a_reproduction_and_the_repair_are_judged(opened: Open, name: str) -> No
     assert bench.call("eval").data["passed"]
     _, reward, terminated, _, _ = bench.env.step(ToolCall(id="1", name="submit", arguments={}))
     assert (reward, terminated) == (1.0, True)
+
+
+@pytest.mark.parametrize("commands", ["python -V", "python -m unittest"])
+def test_tox_that_runs_no_pytest_is_debugged_as_it_is(opened: Open, tmp_path: Path, commands: str) -> None:
+    workspace = opened("tox").env.workspace
+    workspace.write_text("tox.ini", TOX.replace("pytest -q {posargs}", commands))
+    assert workspace.debug_entrypoint == workspace.entrypoint
 
 
 def test_a_submit_that_is_sent_back_at_the_last_call_is_judged(opened: Open) -> None:
