@@ -22,7 +22,7 @@ from gumshoe.env.harvest.archives import copy_tree
 from gumshoe.env.harvest.build_sandbox import BuildResult, BuildSandbox
 from gumshoe.env.harvest.built_files import WORKSPACE, entries, package_files, ship_project, small_text
 from gumshoe.env.harvest.config import BuildConfig
-from gumshoe.env.harvest.lock import COMPILE, PIP, PYTHON, Lock, keep_environment
+from gumshoe.env.harvest.lock import PIP, PYTHON, Lock, compile_environment, keep_environment
 from gumshoe.env.harvest.metadata import read_package
 from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
 from gumshoe.env.harvest.pythons import Interpreter, choose_python
@@ -86,7 +86,7 @@ def build_environment(source: Path, project: Path, config: BuildConfig, note: Ca
             files=dict(package_files(root, python)),
             variables=variables,
         )
-        builder.compile()
+        compile_environment(sandbox, config)
         ship_project(source, workspace, project)
         keep_environment(root, lock, python)
     finally:
@@ -176,10 +176,6 @@ class Builder:
         return tuple(
             sorted(f"{item['name'].lower()}=={item['version']}" for item in found if item["name"].lower() != "pip")
         )
-
-    def compile(self) -> None:
-        """Keeps the byte code of everything that is installed, as far as it is Python."""
-        self._run(COMPILE)
 
     def _install_package(self, extras: Sequence[str]) -> None:
         """Installs the package in place; where its build does not work so, its requirements and its path."""

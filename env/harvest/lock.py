@@ -17,13 +17,16 @@ from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.pythons import Interpreter, choose_python
 from gumshoe.errors import TaskError
 
-__all__ = ["COMPILE", "PIP", "PYTHON", "Lock", "install_lock", "keep_environment", "site_packages"]
+__all__ = ["PIP", "PYTHON", "Lock", "compile_environment", "install_lock", "keep_environment", "site_packages"]
 
 PYTHON = f"{INSIDE}/bin/python"
 PIP = (PYTHON, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile", "--prefer-binary")
 # Sandboxes mount the environment read-only, so Python could not keep any byte code in it: each run of the tests would
 # compile pytest and every dependency anew. Hashes instead of times, which an image layer may change.
 COMPILE = (PYTHON, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", f"{INSIDE}/lib")
+# pytest rewrites the assertions of its plugins, all of hypothesis among them, and keeps byte code of its own for that.
+# A session without tests loads them.
+REWRITE = (PYTHON, "-m", "pytest", "--collect-only", "-c", os.devnull, "-p", "no:cacheprovider")
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,19 @@ def install_lock(lock: Lock, config: BuildConfig) -> Path:
             target = site_packages(root, python) / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
-        # Its exit code tells of templates and the like, which are not Python at all.
-        sandbox.run(COMPILE, timeout=config.install_timeout_s, limit="build.install_timeout_s")
+        compile_environment(sandbox, config)
         keep_environment(root, lock, python)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return folder
+
+
+def compile_environment(sandbox: BuildSandbox, config: BuildConfig) -> None:
+    """Keeps the byte code of everything that is installed, as far as it is Python."""
+    # Neither exit code says anything: there are templates that are no Python, and no tests.
+    sandbox.run(COMPILE, timeout=config.install_timeout_s, limit="build.install_timeout_s")
+    kept = {"PYTHONDONTWRITEBYTECODE": ""}
+    sandbox.run(REWRITE, cwd="/tmp", env=kept, timeout=config.collect_timeout_s, limit="build.collect_timeout_s")  # noqa: S108
 
 
 def keep_environment(root: Path, lock: Lock, python: Interpreter) -> None:

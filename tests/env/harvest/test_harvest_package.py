@@ -33,7 +33,7 @@ name = "tiny-shop"
 version = "2.5"
 dependencies = ["iniconfig"]
 [project.optional-dependencies]
-tests = ["pluggy"]
+tests = ["pytest-timeout"]
 [tool.setuptools.packages.find]
 where = ["src"]
 [tool.pytest.ini_options]
@@ -284,6 +284,7 @@ def test_an_environment_is_rebuilt_from_its_lock(
     assert task.workspace.environment is not None
     root = find_environment(task.workspace.environment).root
     assert list(root.glob("lib/*/site-packages/pytest/__pycache__/*.pyc"))  # Its runs compile nothing again.
+    assert list(root.rglob("__pycache__/*-pytest-*.pyc"))  # Nor do they rewrite the plugins of pytest.
 
 
 def test_the_status_is_read_from_the_set(
