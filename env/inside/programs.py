@@ -4,7 +4,7 @@ import time
 
 from gumshoe.env.inside.jobs import Job, Launcher
 from gumshoe.env.inside.processes import kill_descendants
-from gumshoe.env.inside.test_server import START_S, ForkedJob, TestServer
+from gumshoe.env.inside.test_server import START_S, ForkedJob, Nursery, TestServer
 
 
 class Programs:
@@ -25,6 +25,8 @@ class Programs:
         self.launcher = None
         self._server = None
         self._served = None
+        self._nursery = None
+        self._raised = None
 
     def start_launcher(self):
         """Starts the launcher where none runs. While it starts it could be traced, so no program may be alive then."""
@@ -34,7 +36,7 @@ class Programs:
             self.launcher.close()
             for session in self.sessions.values():
                 session.job.close()
-            self.close_server()
+            self.close_servers()
         kill_descendants()
         self.launcher = Launcher(self.source)
 
@@ -69,10 +71,17 @@ class Programs:
             return Job(self.launcher, launch, *descriptors)
 
     def start_server(self, forked):
-        """Starts the test server before it is needed; `forked` as `start` takes it. It may serve another program."""
+        """Starts the test server before it is needed, in the background; `forked` as `start` takes it.
+
+        Nothing of an agent's may run yet: a nursery starts it, which stays for later ones. Raises OSError where it
+        cannot be started.
+        """
         self.close_server()
-        self._served = forked["server"]
-        self._server = TestServer(self.launcher, self._served, self.source, forked["program"])
+        if self._nursery is None or self._raised != forked or not self._nursery.alive:
+            self.close_servers()
+            self._nursery = Nursery(self.launcher, forked["server"], self.source, forked["program"])
+            self._raised = forked
+        self._server, self._served = TestServer(self._nursery, forked["server"]), forked["server"]
 
     def _server_for(self, order):
         """The test server that such an order starts; one of another kind is ended."""
@@ -87,10 +96,28 @@ class Programs:
         if server is not None:
             server.close()
 
+    def close_servers(self):
+        """The same, with the nursery. Idempotent."""
+        self.close_server()
+        nursery, self._nursery = self._nursery, None
+        if nursery is not None:
+            nursery.close()
+
+    def rest(self):
+        """Kills the test server, and the nursery if it is not as it was before it started that one."""
+        self.close_server()
+        if self._nursery is not None and not self._nursery.rests():
+            self.close_servers()
+
+    @property
+    def resting(self):
+        """The ids of the nursery's processes."""
+        return set() if self._nursery is None else self._nursery.processes
+
     def ours(self):
-        """(supervisor, program, True) of the test server, where one runs."""
-        server = self._server
-        return [] if server is None or not server.alive else [(server.job.supervisor, server.job.pid, True)]
+        """(supervisor, program, True) of the nursery and of the test server, as far as they run."""
+        servers = [server for server in (self._nursery, self._server) if server is not None and server.alive]
+        return [(server.job.supervisor, server.job.pid, True) for server in servers]
 
     def clean_up_after(self, job):
         """Kills what the supervisor of a program leaves when it was killed itself or cannot become a subreaper."""

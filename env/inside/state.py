@@ -11,19 +11,19 @@ IPC_TABLES = ("/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg")
 QUEUES = "/dev/mqueue"
 
 
-def inspect(folders, since, root="/"):
+def inspect(folders, since, root="/", spare=()):
     """The state of a sandbox as plain data: equal for two moments between which nothing was left behind.
 
     It covers processes, mounts, System V and POSIX message objects, names, kinds and modes of all that is in the
     folders, and what has changed elsewhere on the root's own file system since a moment (whatever was written, made,
     removed or given other permissions there carries a later time of change, which programs cannot set). What is
-    mounted read-only cannot change and is not looked into.
+    mounted read-only cannot change and is not looked into; processes in `spare` are left out.
     """
     mounted = mounts()
     return {
         "mounts": sorted(mounted.items()),
         "elsewhere": sorted(_changed_since(since, root)),
-        "processes": sorted(system.processes()),
+        "processes": sorted(set(system.processes()).difference(spare)),
         "ipc": [_read(path) for path in IPC_TABLES],
         "queues": sorted(os.listdir(QUEUES)) if os.path.isdir(QUEUES) else [],
         "folders": {folder: _listing(folder, mounted) for folder in folders},

@@ -41,6 +41,11 @@ def hide_memory():
     return prctl(PR_SET_DUMPABLE, 0)
 
 
+def show_memory():
+    """Takes back what `hide_memory` did, for a fork."""
+    return prctl(PR_SET_DUMPABLE, 1)
+
+
 def keep_for_itself(terminal):
     """Keeps other programs from opening this process's terminal, by whatever name. (Not those that may do anything.)"""
     try:

@@ -9,11 +9,14 @@ import os
 import re
 import socket
 import struct
+import time
 
+from gumshoe.env.inside import launcher, system
 from gumshoe.env.inside.jobs import Job
 from gumshoe.env.inside.processes import wait_readable
 
 START_S = 60.0
+REST_S = 5.0
 AHEAD = "GUMSHOE_AHEAD"
 LENGTH = struct.Struct("!I")
 REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
@@ -23,25 +26,26 @@ class TestServer:
     """A running test server.
 
     Args:
-        launcher: what starts programs; it starts the server, too.
+        started_by: what starts it: the launcher, or a nursery.
         launch: the order for it, as the launcher takes it.
-        source: the modules of the launcher, in ASCII.
-        ahead: the program that it is to get ready for before there is an order, as in `ForkedJob`'s `launch`.
+        source: the modules of the launcher, in ASCII; None where it has them.
     """
 
-    def __init__(self, launcher, launch, source, ahead=None):
-        if ahead is not None:
-            launch = dict(launch, env=dict(launch["env"], **{AHEAD: json.dumps(ahead)}))
+    def __init__(self, started_by, launch, source=None):
         self.connection, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_RDWR)
         try:
-            self.job = Job(launcher, launch, null, null, theirs.fileno())
+            self.job = Job(started_by, launch, null, null, theirs.fileno())
+        except BaseException:
+            self.connection.close()
+            raise
         finally:
             os.close(null)
             theirs.close()
-        data = source.encode("ascii")
         self.connection.settimeout(START_S)
-        self.connection.sendall(LENGTH.pack(len(data)) + data)
+        if source is not None:
+            data = source.encode("ascii")
+            self.connection.sendall(LENGTH.pack(len(data)) + data)
 
     @property
     def alive(self):
@@ -54,6 +58,51 @@ class TestServer:
         """Kills it, and all that it has started. Idempotent."""
         self.connection.close()
         self.job.close()
+
+
+class Nursery(TestServer):
+    """A test server that has loaded the test runner and forks test servers, one for each use of a warm sandbox.
+
+    It is started while the sandbox is blank, and like the launcher it cannot be traced.
+
+    Args:
+        program: what the first server is to get ready for, as in `ForkedJob`'s `launch`.
+    """
+
+    def __init__(self, launcher, launch, source, program):
+        ahead = {AHEAD: json.dumps(program)}
+        super().__init__(launcher, dict(launch, env=dict(launch["env"], **ahead)), source)
+
+    @property
+    def processes(self):
+        """Its supervisor and itself, as far as they are there."""
+        return {self.job.supervisor, self.job.pid} - {None} if self.alive else set()
+
+    def rests(self):
+        """Whether it answers and nothing is left of what it has started."""
+        deadline = time.monotonic() + REST_S
+        if not self._answers(deadline) or len(self.processes) < 2:
+            return False
+        while system.descendants(self.job.supervisor) != {self.job.pid}:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def _answers(self, deadline):
+        reader, writer = os.pipe()
+        try:
+            launcher.send(self.connection, {"ping": True}, [writer])
+        except OSError:
+            return False
+        else:
+            os.close(writer)
+            writer = None
+            return bool(wait_readable([reader], deadline) and os.read(reader, 1))
+        finally:
+            for each in (reader, writer):
+                if each is not None:
+                    os.close(each)
 
 
 class ForkedJob(Job):

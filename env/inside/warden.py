@@ -212,9 +212,8 @@ class Warden:
 
     def stop_all(self):
         """Kills every session and everything else below this process."""
-        for name in list(self.sessions):
-            self.session_close(name)
-        self.programs.close_server()
+        self._close_sessions()
+        self.programs.close_servers()
         self.programs.kill_strays()
 
     def start_server(self, forked):
@@ -224,11 +223,13 @@ class Warden:
 
     def inspect(self, folders):
         """What stands in the sandbox, to compare with another moment."""
-        return inspect(folders, self.started)
+        return inspect(folders, self.started, spare=self.programs.resting)
 
     def clear(self, folders):
-        """Kills every program and empties the folders."""
-        self.stop_all()
+        """Kills every program and empties the folders. A nursery that is as it was stays for the next test server."""
+        self._close_sessions()
+        self.programs.rest()
+        self.programs.kill_strays()
         for folder in folders:
             empty(folder)
 
@@ -247,6 +248,10 @@ class Warden:
         if self.disposable is not None:
             shutil.rmtree(self.disposable, ignore_errors=True)
             self.disposable = None
+
+    def _close_sessions(self):
+        for name in list(self.sessions):
+            self.session_close(name)
 
     def _session(self, name):
         if name not in self.sessions:

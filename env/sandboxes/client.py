@@ -244,8 +244,11 @@ class WardenSandbox:
         if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
             return None
         server = [*(argv[:words] or [self.python]), f"{self.support}/{SERVER}"]
-        self._link.server = {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
-        return dict(self._link.server)
+        forked = {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
+        known = self._link.server
+        if known is None or any(known[key] != forked[key] for key in ("argv", "env")):
+            self._link.server = forked
+        return forked
 
     def _put(self, op: str, **arguments: Any) -> Any:
         try:

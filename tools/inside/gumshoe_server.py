@@ -8,7 +8,8 @@ descriptors, as the launcher takes them; `program` is what comes behind the inte
 process was started with. A fork becomes the program as that interpreter would have started it. Where a fresh
 interpreter might give another outcome, `refused TEXT` stands on the order's status pipe, and nothing is started.
 
-Where GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once; the workspace may still be empty then.
+Where GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once, while the workspace is still empty, and
+this process becomes a nursery (see `gumshoe_nursery`).
 
 After each run the server imports what the run had imported from outside the workspace, and compiles the test modules,
 so that the next fork has both.
@@ -30,7 +31,8 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 _PATH = [each for each in sys.path if os.path.realpath(each) != _HERE]
 _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 
-import gumshoe_program  # noqa: E402 - it is beside this file
+import gumshoe_nursery  # noqa: E402 - it is beside this file
+import gumshoe_program  # noqa: E402
 from gumshoe_imports import Imports, freeze, starts_in  # noqa: E402
 from gumshoe_rewritten import Rewritten  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
@@ -55,7 +57,6 @@ class Server:
     """
 
     def __init__(self, connection, launcher, supervisor, memory):
-        self.connection = connection
         self.launcher = launcher
         self.supervisor = supervisor
         self.root = os.getcwd()
@@ -66,6 +67,11 @@ class Server:
         self.imports = Imports(self.root, _HERE, set(memory.get("excluded", ())))
         self.rewritten = Rewritten(self.root)
         self.wanted = memory.get("wanted", [])
+        self.connect(connection)
+
+    def connect(self, connection):
+        """Takes the orders from this socket; what programs report comes on one that no other server has."""
+        self.connection = connection
         self.reports, self.report_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.report_end.setblocking(False)
 
@@ -301,12 +307,12 @@ def main():
     memory = json.loads(os.environ.pop(MEMORY, "{}")) or {"source": _receive_source(connection)}
     ahead = json.loads(os.environ.pop(AHEAD, "null"))
     launcher, supervisor = _load(memory["source"])
-    for number in (*supervisor.IGNORED, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_IGN)  # Of children that are ignored, the kernel takes care.
+    gumshoe_nursery.ignore_signals(supervisor)
     sys.path[:] = [*_path(_PYTHONPATH), _HERE]
     server = Server(connection, launcher, supervisor, memory)
     if ahead is not None:
         server.prepare_ahead(ahead)
+        gumshoe_nursery.tend(server)
     server.serve()
     os._exit(0)
 
