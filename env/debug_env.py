@@ -144,8 +144,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         sandbox = open_sandbox(self.task, self._config, trusted=self._trusted, again=True)
         self._sandbox = sandbox
         self._workspace = Workspace(self.task, sandbox)
+        before = self._tools
         self.toolbox.on_reset(self._workspace)
-        self.action_space = action_space(self._tools)
+        if self._tools != before:
+            self.action_space = action_space(self._tools)
         self._started = time.monotonic()
         return self._answer(Observation(tool="reset", text=self.task.problem_statement))
 

@@ -17,6 +17,8 @@ or, shorter, a function:
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, overload
@@ -28,6 +30,10 @@ from gumshoe.records import Decision, Edit, Observation
 from gumshoe.tools.schema import CallSignature, read_signature
 
 __all__ = ["BaseTool", "FunctionTool", "ToolEvents", "tool"]
+
+
+_known_signature = functools.lru_cache(maxsize=256)(read_signature)
+"""Reading the signatures of all tools takes longer than a reset, and each episode has tools of its own."""
 
 
 class ToolEvents(Protocol):
@@ -83,11 +89,14 @@ class BaseTool:
     def __init__(self) -> None:
         self.signature: CallSignature = self._read_signature()
         self.description: str = self.signature.description
-        self.parameters: dict[str, JsonValue] = self.signature.parameters
+        self.parameters: dict[str, JsonValue] = copy.deepcopy(self.signature.parameters)
         self.events: ToolEvents = _NoEvents()
 
     def _read_signature(self) -> CallSignature:
-        return read_signature(self.run, self.name, skip=1)
+        function = getattr(self.run, "__func__", None)
+        return (
+            _known_signature(function, self.name, skip=2) if function else read_signature(self.run, self.name, skip=1)
+        )
 
     def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
         """Checks the arguments and runs the tool. Raises ToolFailure."""

@@ -63,7 +63,8 @@ def test_the_next_episodes_server_waits_and_is_the_one_that_forks(tmp_path: Path
     for task, passes in ((other, False), (first, True)):
         before, run, after = episode(task)
         assert (run.passed, run.result.warm) == (passes, True)
-        assert before == after != []
+        assert set(before) <= set(after)
+        assert before
 
 
 def test_what_the_repository_brings_is_still_looked_at(tmp_path: Path) -> None:
@@ -93,5 +94,89 @@ def test_another_kind_of_server_replaces_it(tmp_path: Path) -> None:
     before, run, after = episode(strict)
     assert run.passed
     assert run.result.warm
-    assert len(before) == len(after) == 1
-    assert before != after
+    assert before
+    assert set(after) - set(before)
+
+
+def played(task: Task, script: str) -> str:
+    """What a script prints as a program of one episode."""
+    with open_sandbox(task, CONFIG, trusted=True) as sandbox:
+        output = sandbox.run(["python", "-c", FIND.replace('print(each.split("/")[2])', script)]).output
+    for pool in opening._pools:  # pyright: ignore[reportPrivateUsage]
+        pool.fill()
+    return output
+
+
+def nurseries(task: Task) -> set[str]:
+    """The oldest server of each of the sandboxes that wait."""
+    show = "print(open(each.replace('cmdline', 'stat')).read().rpartition(')')[2].split()[19], each.split('/')[2])"
+    found = {played(task, show) for _ in range(4)}
+    return {min(output.splitlines(), key=lambda line: int(line.split()[0])) for output in found if output}
+
+
+def test_the_nursery_outlives_the_episodes_that_leave_it_alone(tmp_path: Path) -> None:
+    task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
+    for _ in range(3):
+        episode(task)
+    known = nurseries(task)
+    assert known
+    assert all(episode(task)[1].result.warm for _ in range(3))
+    assert nurseries(task) == known
+
+
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP"])
+def test_one_that_an_episode_has_stopped_is_replaced(tmp_path: Path, number: str) -> None:
+    task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
+    for _ in range(3):
+        episode(task)
+    known = nurseries(task)
+    attack = f"import os, signal; os.kill(int(each.split('/')[2]), signal.{number})"
+    for _ in range(3):
+        played(task, attack)
+    for _ in range(3):
+        _, run, _ = episode(task)
+        assert (run.passed, run.result.warm) == (True, True)
+    assert known.isdisjoint(nurseries(task))
+
+
+def test_what_an_episode_hides_below_the_nursery_does_not_outlive_it(tmp_path: Path) -> None:
+    leave = (
+        "import os, signal, subprocess\n"
+        "def test_it():\n"
+        "    subprocess.Popen(['sleep', '986'], start_new_session=True)\n"
+        "    for name in filter(str.isdigit, os.listdir('/proc')):\n"
+        "        try:\n"
+        "            if b'gumshoe_server' in open(f'/proc/{name}/cmdline', 'rb').read() and int(name) != os.getpid():\n"
+        "                os.kill(int(name), signal.SIGKILL)\n"
+        "        except OSError:\n"
+        "            pass\n"
+    )
+    task = make_task(tmp_path / "repo", test_it=leave)
+    for _ in range(4):
+        episode(task)
+    seen = "import glob\nfor each in glob.glob('/proc/[0-9]*/cmdline'):\n    print(open(each).read())\n"
+    for _ in range(3):
+        with open_sandbox(task, CONFIG, trusted=True) as sandbox:
+            assert "986" not in sandbox.run(["python", "-c", seen]).output
+
+
+def test_a_program_cannot_look_into_the_nursery(tmp_path: Path) -> None:
+    task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
+    for _ in range(3):
+        episode(task)
+    show = "print(open(each.replace('cmdline', 'stat')).read().rpartition(')')[2].split()[19], each.split('/')[2])"
+    oldest = min(played(task, show).splitlines(), key=lambda line: int(line.split()[0])).split()[1]
+    look = f"""
+    import ctypes
+    if each.split("/")[2] == "{oldest}":
+        try:
+            open("/proc/{oldest}/mem", "rb")
+        except OSError as error:
+            print("memory", error.errno)
+        ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+        print("trace", ptrace(16, {oldest}, None, None), ctypes.get_errno())
+"""
+    outputs = [played(task, look.strip()) for _ in range(2)]
+    shown = "".join(outputs)
+    assert "memory 13" in shown
+    assert "trace -1 1" in shown
