@@ -154,11 +154,13 @@ class Server:
         """Imports modules that a run has imported; begins again without one whose import had effects."""
         if self.scan.reason("libraries") is not None:
             return
+        loaded = len(sys.modules)
         bad = self.imports.add(names)
         if bad is not None:
             self.imports.excluded.add(bad)
             self.begin_again(names)
-        freeze()
+        if len(sys.modules) != loaded:
+            freeze()
 
     def begin_again(self, wanted=()):
         """Replaces this process by a new server, which knows what is not to be imported ahead."""

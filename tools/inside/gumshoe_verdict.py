@@ -123,9 +123,8 @@ def register_final(send, caller=sys._getframe, thread=_thread.get_ident):
 
 
 def freeze():
-    """Takes what there is from the list of the interpreter's objects, where it can."""
+    """Takes what there is from the list of the interpreter's objects, garbage too, where it can."""
     if hasattr(gc, "freeze"):
-        gc.collect()
         gc.freeze()
 
 
