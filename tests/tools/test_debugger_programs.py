@@ -122,3 +122,48 @@ def test_a_pwd_of_another_folder_does_not_make_its_files_the_workspaces(start: S
     driver = start(name, PWD="/")
     driver.do(f"b {name}:2", "c")
     assert place(driver.do("s"))[1:3] == (name, 3)
+
+
+def test_a_breakpoint_in_a_module_that_another_thread_imports(start: Start, project: Path) -> None:
+    script(project, "def add(n):\n    return n + 1\n", "late.py")
+    script(
+        project,
+        """\
+        import threading
+        def test_it():
+            thread = threading.Thread(target=__import__, args=("late",))
+            thread.start()
+            thread.join()
+            import late
+            assert late.add(1) == 2
+        """,
+        "test_late.py",
+    )
+    driver = start("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_late.py")
+    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
+    assert driver.do("c")["exit_code"] == 0
+
+
+def test_a_breakpoint_in_a_conftest_and_an_exception_elsewhere_later(start: Start, project: Path) -> None:
+    script(project, "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n", "conftest.py")
+    script(project, "def fail():\n    raise KeyError('x')\n", "late.py")
+    script(
+        project,
+        """\
+        import late
+        def test_first(one):
+            try:
+                late.fail()
+            except KeyError:
+                pass
+        def test_second(one):
+            test_first(one)
+        """,
+        "test_late.py",
+    )
+    driver = start("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_late.py")
+    assert place(driver.do("b conftest.py:1", "c"))[:3] == ("breakpoint", "conftest.py", 1)
+    assert place(driver.do("b conftest.py:5", "c"))[:3] == ("breakpoint", "conftest.py", 5)
+    assert place(driver.do("c"))[:3] == ("breakpoint", "conftest.py", 5)
+    assert place(driver.do("catch KeyError", "c"))[1:3] == ("late.py", 2)
+    assert driver.do("c")["exit_code"] == 0

@@ -73,7 +73,7 @@ class Breakpoints:
         self.span = 0
         self.catches = []
         self._by_path = {}
-        self._wanted = {}
+        self.wanted = {}
         self._since = {}
 
     def __bool__(self):
@@ -82,7 +82,7 @@ class Breakpoints:
     def changed(self):
         """Is to be called after every change."""
         self.unreported = True
-        self._wanted = {}
+        self.wanted.clear()
         self._by_path = {}
         enabled = [each for each in self.by_number.values() if each.enabled and each.problem is None]
         self.catches = [each for each in enabled if each.catch]
@@ -133,15 +133,19 @@ class Breakpoints:
         """All breakpoints as the host keeps them, by number."""
         return [each.as_data() for _, each in sorted(self.by_number.items())]
 
+    def has_file(self, filename):
+        """Whether a file has a breakpoint."""
+        return self.files.name(filename) in self._by_path
+
     def wants(self, code):
         """Whether a code object has a line with a breakpoint."""
         key = id(code)
-        known = self._wanted.get(key)
+        known = self.wanted.get(key)
         if known is None:
             lines = self._by_path.get(self.files.name(code.co_filename))
             wanted = bool(lines) and not code_lines(code).isdisjoint(lines)
             # The code object is kept with its id, so that no other can get the same one.
-            known = self._wanted[key] = (wanted, code)
+            known = self.wanted[key] = (wanted, code)
         return known[0]
 
     def hit(self, frame, log):

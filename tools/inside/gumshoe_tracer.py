@@ -9,6 +9,7 @@ from gumshoe_command_line import lines_of
 from gumshoe_commands import Commands
 from gumshoe_files import Files, loaded_files, stamp_of
 from gumshoe_stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
+from gumshoe_tracing import Counts, before_execution, only_wanted, set_trace
 from gumshoe_values import CommandError, describe_exception, short_repr
 from gumshoe_watches import Log, Watches
 
@@ -44,7 +45,9 @@ class Debugger:
         self.extra = {}
         self.last_exception = None
         self.test = None
-        self._counts = {}
+        self.counts = Counts(self.breakpoints)
+        self._more = []
+        self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
         self._turn = threading.RLock()
         self._raising = None, None
         self._met = None
@@ -80,7 +83,7 @@ class Debugger:
         if self.dead or self.state == "exited":
             return
         if event != "exception":
-            self._count(frame, event)
+            self.counts.add(frame, event)
         if event == "line":
             if self._raising[0] is frame:
                 self._raising = frame, frame.f_lineno
@@ -90,26 +93,10 @@ class Debugger:
         elif event == "exception":
             self._on_exception(frame, *arg)
 
-    # - counting
-
     def begin_test(self, name):
         """A test begins; with None, one has ended. Stops say which test runs, and how often it was there."""
         self.test = name
-        self._begin_span()
-
-    def _begin_span(self):
-        self._counts = {}
-        self.breakpoints.span += 1
-
-    def _count(self, frame, event):
-        key = (frame.f_code.co_filename, frame.f_lineno, event)
-        self._counts[key] = self._counts.get(key, 0) + 1
-
-    def _time(self, frame, event):
-        """How often the test was at this line, this time included; None where it was not followed from the first."""
-        if not self.breakpoints.follows_all(frame.f_code):
-            return None
-        return self._counts[frame.f_code.co_filename, frame.f_lineno, event]
+        self.counts.begin()
 
     # - what plans want
 
@@ -125,7 +112,7 @@ class Debugger:
         watched = self.watches.check(frame) if self.watches else None
         if hit is not None:
             facts = watched or {"note": problem}
-            time = self._time(frame, "line")
+            time = self.counts.of(frame, "line")
             self.stop_at(frame, "breakpoint", breakpoint=hit.number, time=time, **facts)
             return
         if watched is not None:
@@ -133,7 +120,7 @@ class Debugger:
             return
         plan = self._plan_for(frame)
         if plan is not None and plan.kind != "return" and frame.f_lineno >= plan.line:
-            self.stop_at(frame, "step", time=self._time(frame, "line"))
+            self.stop_at(frame, "step", time=self.counts.of(frame, "line"))
 
     def _on_return(self, frame, value):
         raised = self._raising[0] is frame and value is None and is_raising(frame, self._raising[1])
@@ -150,7 +137,7 @@ class Debugger:
         if raised:
             self._leave(frame)
         elif not paused:
-            self.stop_at(frame, "return", value=short_repr(value), time=self._time(frame, "return"))
+            self.stop_at(frame, "return", value=short_repr(value), time=self.counts.of(frame, "return"))
         elif plan.kind == "step":
             if waits(frame, value):
                 self.resume(Plan("next", frame))  # until what it waits for is there
@@ -185,7 +172,7 @@ class Debugger:
             plan.kind = "step"
         self.plan = plan
         if self.state == "ready":
-            self._begin_span()
+            self.counts.begin()
         self.state = "running"
         self._report_breakpoints()
         needed = not self.deferred and self._needs_trace()
@@ -204,15 +191,24 @@ class Debugger:
             self.resume(None)
 
     def _trace(self, needed):
-        threading.settrace(self.on_call if needed else None)
-        sys.settrace(self.on_call if needed else None)
+        self._more[:] = [] if self._only_breakpoints() else [True]
+        set_trace(self._on_any_call if needed else None)
 
     def engage(self):
         """Begins tracing that was put off while a test runner started, which runs none of the workspace's code."""
         if self.deferred:
             self.deferred = False
-            if self.state == "running" and not self.dead:
-                self._trace(self._needs_trace())
+            if self._only_breakpoints():
+                before_execution(self.breakpoints.has_file, self._begin_trace)
+            else:
+                self._begin_trace()
+
+    def _begin_trace(self):
+        if self.state == "running" and not self.dead:
+            self._trace(self._needs_trace())
+
+    def _only_breakpoints(self):
+        return self.plan is None and not self.watches and not self.breakpoints.catches
 
     def _needs_trace(self):
         return self.plan is not None or bool(self.breakpoints) or bool(self.watches)
