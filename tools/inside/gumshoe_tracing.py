@@ -60,7 +60,7 @@ def before_execution(has_breakpoint, begin):
 
 def _before_first_thread(begin):
     """Calls `begin` when `threading` starts a thread; from Python 3.12 on, it is an event."""
-    names = vars(threading)
+    names = threading.__dict__
     start = names.get("_start_new_thread")
     if sys.version_info >= (3, 12) or start is None:
         return
