@@ -22,8 +22,7 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset
 from gumshoe.env.workspace import Workspace
-from gumshoe.protocols import TestRun
-from gumshoe.records import Task
+from gumshoe.records import Task, TestRun
 
 Seen = Mapping[str, tuple[str, str, str]]
 

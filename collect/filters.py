@@ -32,7 +32,6 @@ from gumshoe.collect.export.rows import project_of
 from gumshoe.collect.grounding import grounded_share, observation_texts, quoted_share
 from gumshoe.collect.unseen import unseen
 from gumshoe.errors import ConfigError
-from gumshoe.protocols import call_key
 from gumshoe.records import Decision, StopReason, Trajectory
 from gumshoe.storage import read_jsonl
 
@@ -123,7 +122,7 @@ def _loops(text: str, setting: str) -> Rule:
 
 def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
     return Counter(
-        (call_key(call), observation.text)
+        (call.asks, observation.text)
         for step in trajectory.steps
         for call, observation in zip(step.tool_calls, step.observations, strict=False)
     )
@@ -207,7 +206,7 @@ def _duplicates(text: str, setting: str) -> Rule:
         same = (
             _gist(trajectory.patch)
             or trajectory.patch
-            or "\n".join(call_key(call) for step in trajectory.steps for call in step.tool_calls)
+            or "\n".join(call.asks for step in trajectory.steps for call in step.tool_calls)
         )
         key = (project_of(trajectory), same)
         seen[key] += 1

@@ -25,8 +25,8 @@ from gumshoe.env.verifier import Verdict, VerifierAhead, verify
 from gumshoe.env.verifier.harness_files import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
-from gumshoe.protocols import Sandbox, TestRun, Tool
-from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, ToolCall
+from gumshoe.protocols import Sandbox, Tool
+from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, TestRun, ToolCall
 from gumshoe.tools.registry import make_toolbox
 from gumshoe.tools.submit import STILL_FAILS
 

@@ -13,8 +13,8 @@ from gumshoe.env.ignore import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.env.tox import behind_tox, let_through
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
-from gumshoe.protocols import Entry, Match, Reproduction, Sandbox, TestRun
-from gumshoe.records import Edit, ExecResult, Task, TestOutcome
+from gumshoe.protocols import Sandbox
+from gumshoe.records import Edit, Entry, ExecResult, Match, Reproduction, Task, TestOutcome, TestRun
 from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options, read_outcomes
 
 __all__ = ["Workspace"]

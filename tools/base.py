@@ -25,8 +25,8 @@ from typing import Any, Protocol, overload
 
 from pydantic import JsonValue
 
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Decision, Edit, Observation
+from gumshoe.protocols import Workspace
+from gumshoe.records import Decision, Edit, Observation, TestRun
 from gumshoe.tools.schema import CallSignature, read_signature
 
 __all__ = ["BaseTool", "FunctionTool", "ToolEvents", "tool"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import DebugFrame, Decision, Observation, TestOutcome
+from gumshoe.protocols import Workspace
+from gumshoe.records import DebugFrame, Decision, Observation, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.text import cut, cut_line
 from gumshoe.tools.tracebacks import describe_frame, exception_text, printed_frames

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gumshoe.protocols import Entry, Workspace
-from gumshoe.records import Observation
+from gumshoe.protocols import Workspace
+from gumshoe.records import Entry, Observation
 from gumshoe.tools.base import BaseTool
 
 __all__ = ["ListDir"]

@@ -13,8 +13,8 @@ from pydantic import JsonValue, ValidationError
 
 from gumshoe import __version__
 from gumshoe.errors import ConfigError, ToolFailure
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Decision, Edit, Observation
+from gumshoe.protocols import Workspace
+from gumshoe.records import Decision, Edit, Observation, TestRun
 from gumshoe.tools.mcp_links import HostLink, Link, SandboxLink, ServerEnded
 
 if TYPE_CHECKING:

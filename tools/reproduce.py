@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Reproduction, TestRun, Workspace
-from gumshoe.records import Observation, TestOutcome
+from gumshoe.protocols import Workspace
+from gumshoe.records import Observation, Reproduction, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.interpreters import is_pytest

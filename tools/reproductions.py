@@ -7,7 +7,8 @@ import posixpath
 from collections.abc import Iterator, Sequence
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Reproduction, TestRun, Workspace
+from gumshoe.protocols import Workspace
+from gumshoe.records import Reproduction, TestRun
 from gumshoe.tools.eval import with_frames
 from gumshoe.tools.interpreters import python_words
 

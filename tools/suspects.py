@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Observation
+from gumshoe.protocols import Workspace
+from gumshoe.records import Observation, TestRun
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.formulas import FORMULAS, Formula
 from gumshoe.tools.interpreters import is_pytest

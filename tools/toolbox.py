@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from gumshoe.errors import ConfigError, ToolFailure
-from gumshoe.protocols import TestRun, Tool, Workspace
-from gumshoe.records import Edit, Failure, Observation, ToolCall, ToolSchema
+from gumshoe.protocols import Tool, Workspace
+from gumshoe.records import Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.mcp_tools import ToolServer
 from gumshoe.tools.text import clean, clean_json, cut

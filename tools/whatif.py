@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import JsonValue, WithJsonSchema
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Edit, Observation, TestOutcome
+from gumshoe.protocols import Workspace
+from gumshoe.records import Edit, Observation, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.forked_runs import Answer, ForkedRuns, KnownRun, Variant, run_forked
 from gumshoe.tools.inside.gumshoe_project import holds_tests

@@ -15,7 +15,6 @@ from gumshoe.collect.elision import shown
 from gumshoe.collect.export.rows import COLUMNS, make_row
 from gumshoe.collect.export.seeker import Dropped
 from gumshoe.collect.tree import DecisionValue, Trees, node_of
-from gumshoe.protocols import call_key
 from gumshoe.records import ContextPack, Step, Trajectory
 
 __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
@@ -169,7 +168,7 @@ class TreeRows:
 
 def _tried(step: Step) -> _Tried:
     message = step.completion.as_message().as_openai(arguments_as_text=False)
-    calls = tuple(call_key(call) for call in step.tool_calls)
+    calls = tuple(call.asks for call in step.tool_calls)
     return _Tried(message, calls, step.decision.value if step.decision else None, _is_contradicted(step))
 
 

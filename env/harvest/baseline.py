@@ -16,8 +16,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
-from gumshoe.protocols import TestRun
-from gumshoe.records import Task
+from gumshoe.records import Task, TestRun
 
 __all__ = ["Baseline", "find_baseline"]
 

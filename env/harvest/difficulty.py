@@ -26,8 +26,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import TestRun
-from gumshoe.records import Oracle, Task, TestOutcome
+from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 from gumshoe.storage import read_records
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.spans import Span, innermost, spans

@@ -14,8 +14,7 @@ from gumshoe.env.sandboxes.replies import text_of
 from gumshoe.env.sandboxes.session import WardenSession
 from gumshoe.env.sandboxes.support import support_modules, support_version
 from gumshoe.errors import SandboxError, WorkspaceDamaged
-from gumshoe.protocols import Entry, Match
-from gumshoe.records import ExecResult
+from gumshoe.records import Entry, ExecResult, Match
 from gumshoe.tools.interpreters import python_words
 
 __all__ = ["WardenSandbox"]

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gumshoe.env.verifier.reports import CheckedRun
-from gumshoe.protocols import TestRun
-from gumshoe.records import Oracle, TestOutcome
+from gumshoe.records import Oracle, TestOutcome, TestRun
 
 __all__ = ["NamedOutcomes", "Verdict", "judge", "known_tests"]
 

@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from gumshoe.errors import SandboxError
-from gumshoe.protocols import TestRun
-from gumshoe.records import ExecResult, TestOutcome
+from gumshoe.records import ExecResult, TestOutcome, TestRun
 
 __all__ = ["CheckedRun", "check_report"]
 

@@ -13,8 +13,7 @@ from gumshoe.env.tox import let_through
 from gumshoe.env.verifier.launching import launch
 from gumshoe.env.verifier.reports import CheckedRun, check_report
 from gumshoe.errors import SandboxError
-from gumshoe.protocols import TestRun
-from gumshoe.records import ExecResult, SessionReply, Task
+from gumshoe.records import ExecResult, SessionReply, Task, TestRun
 
 __all__ = ["SupervisedTests"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gumshoe.env.verifier.judge import Verdict
-from gumshoe.protocols import TestRun
+from gumshoe.records import TestRun
 
 __all__ = ["describe_run", "describe_verdict"]
 

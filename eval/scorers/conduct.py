@@ -10,7 +10,6 @@ from gumshoe.collect.evidence import seen_code
 from gumshoe.collect.tool_output import outputs_of_steps
 from gumshoe.env.diff import gold_lines
 from gumshoe.eval.scorers.localisation import clean_path
-from gumshoe.protocols import call_key
 from gumshoe.records import Oracle, Score, Step, Trajectory
 
 __all__ = ["LATE_STEPS", "LOOP", "MEASURES", "Conduct", "Timing", "tool_counts"]
@@ -48,7 +47,7 @@ def _reported(trajectory: Trajectory) -> float:
 
 
 def _keys(trajectory: Trajectory) -> list[str]:
-    return [call_key(call) for step in trajectory.steps for call in step.tool_calls if call.parse_error is None]
+    return [call.asks for step in trajectory.steps for call in step.tool_calls if call.parse_error is None]
 
 
 def _repeats(trajectory: Trajectory) -> float | None:

@@ -5,9 +5,8 @@ A call that the agent got wrong raises `ToolFailure`; anything else that goes wr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -15,29 +14,26 @@ from gumshoe.records import (
     Completion,
     Decision,
     Edit,
+    Entry,
     ExecResult,
+    Match,
     Message,
     Observation,
     Oracle,
-    Record,
+    Reproduction,
     Score,
     SessionReply,
     Task,
-    TestOutcome,
-    ToolCall,
+    TestRun,
     ToolSchema,
     Trajectory,
 )
 
 __all__ = [
-    "Entry",
-    "Match",
     "Policy",
-    "Reproduction",
     "Sandbox",
     "Scorer",
     "Session",
-    "TestRun",
     "Tool",
     "Workspace",
 ]
@@ -90,22 +86,6 @@ class Session(Protocol):
     def close(self) -> None:
         """Kills the program and all it started. Idempotent."""
         ...
-
-
-class Entry(Record):
-    """One path below a folder, relative to the sandbox's root."""
-
-    path: str
-    kind: str
-    size: int = 0
-
-
-class Match(Record):
-    """One line that a search found; `line` counts from 1, `text` has no line end and is shortened."""
-
-    path: str
-    line: int
-    text: str
 
 
 @runtime_checkable
@@ -229,29 +209,6 @@ class Sandbox(Protocol):
         ...
 
 
-class TestRun(Record):
-    """One run of the entrypoint: per-test outcomes where the runner is known, else none."""
-
-    __test__ = False
-
-    result: ExecResult
-    outcomes: tuple[TestOutcome, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """No test failed, and the program ended with 0 in time. For a verdict, see `gumshoe.env.verifier`."""
-        failed = any(outcome.outcome in ("failed", "error") for outcome in self.outcomes)
-        return self.result.exit_code == 0 and not self.result.timed_out and not failed
-
-
-class Reproduction(Record):
-    """A test that the agent wrote from an issue: its files, which no patch holds, and the argv that runs it alone."""
-
-    path: str
-    files: tuple[str, ...]
-    entrypoint: tuple[str, ...]
-
-
 class Workspace(Protocol):
     """The repository as the agent may see it. Its methods raise ToolFailure for what the agent may not or cannot do.
 
@@ -354,9 +311,3 @@ class Scorer(Protocol):
     name: str
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score: ...
-
-
-def call_key(call: ToolCall) -> str:
-    """A canonical text of a call, equal for calls that ask for the same thing."""
-    arguments: Any = call.arguments
-    return f"{call.name} {json.dumps(arguments, sort_keys=True)}"

@@ -17,8 +17,7 @@ from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.original import verified_task
 from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.errors import TaskError
-from gumshoe.protocols import TestRun
-from gumshoe.records import ExecResult, Oracle, TestOutcome
+from gumshoe.records import ExecResult, Oracle, TestOutcome, TestRun
 
 PATCH = make_patch({"calc.py": (b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n")})
 TEST_PATCH = make_patch(

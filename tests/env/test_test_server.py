@@ -13,8 +13,7 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
-from gumshoe.protocols import TestRun
-from gumshoe.records import Observation, Task, ToolCall, WorkspaceSpec
+from gumshoe.records import Observation, Task, TestRun, ToolCall, WorkspaceSpec
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

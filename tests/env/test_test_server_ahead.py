@@ -11,8 +11,7 @@ from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes import open as opening
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.workspace import Workspace
-from gumshoe.protocols import TestRun
-from gumshoe.records import Task, WorkspaceSpec
+from gumshoe.records import Task, TestRun, WorkspaceSpec
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

@@ -15,8 +15,7 @@ from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.reports import CheckedRun
-from gumshoe.protocols import TestRun
-from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, WorkspaceSpec
+from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)
 BUGGY = "def add(a, b):\n    return a - b\n"

@@ -10,8 +10,8 @@ from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.eval.grading.describe import describe_run, describe_verdict
 from gumshoe.eval.results.records import Result
-from gumshoe.protocols import ExecResult, TestRun
-from gumshoe.records import Oracle, TestOutcome
+from gumshoe.protocols import ExecResult
+from gumshoe.records import Oracle, TestOutcome, TestRun
 
 
 def run(code: int, *, late: bool = False, **outcomes: str) -> TestRun:

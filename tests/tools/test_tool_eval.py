@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from tool_bench import Bench
 
-from gumshoe.protocols import TestRun
-from gumshoe.records import ContextPack, ExecResult, TestOutcome
+from gumshoe.records import ContextPack, ExecResult, TestOutcome, TestRun
 from gumshoe.tools.eval import describe
 
 Open = Callable[..., Bench]

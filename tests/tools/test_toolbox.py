@@ -10,8 +10,8 @@ import pytest
 from tool_bench import Bench
 
 from gumshoe.errors import ConfigError, ToolFailure
-from gumshoe.protocols import TestRun, Workspace
-from gumshoe.records import Decision, Edit, Observation, ToolCall
+from gumshoe.protocols import Workspace
+from gumshoe.records import Decision, Edit, Observation, TestRun, ToolCall
 from gumshoe.tools import BaseTool, Toolbox, make_tools, tool, tool_names
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gumshoe.env.synth.candidates import Candidate
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError
-from gumshoe.protocols import TestRun
+from gumshoe.records import TestRun
 
 __all__ = ["Passing", "try_orders"]
 

@@ -17,7 +17,17 @@ from gumshoe.records.acting import (
 )
 from gumshoe.records.base import SCHEMA_VERSION, Record
 from gumshoe.records.context_pack import Check, ContextPack, Finding, Location, Probe, RuledOut, StopProbe, WhatIfProbe
-from gumshoe.records.programs import DebugFrame, Edit, ExecResult, SessionReply, TestOutcome
+from gumshoe.records.programs import (
+    DebugFrame,
+    Edit,
+    Entry,
+    ExecResult,
+    Match,
+    Reproduction,
+    SessionReply,
+    TestOutcome,
+    TestRun,
+)
 from gumshoe.records.tasks import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.records.trajectory import BranchPoint, PolicyInfo, Provenance, Score, Step, TaskRef, Trajectory
 
@@ -30,11 +40,13 @@ __all__ = [
     "DebugFrame",
     "Decision",
     "Edit",
+    "Entry",
     "ExecResult",
     "Failure",
     "Finding",
     "Limits",
     "Location",
+    "Match",
     "Message",
     "Observation",
     "Oracle",
@@ -42,6 +54,7 @@ __all__ = [
     "Probe",
     "Provenance",
     "Record",
+    "Reproduction",
     "RuledOut",
     "Score",
     "SessionReply",
@@ -51,6 +64,7 @@ __all__ = [
     "Task",
     "TaskRef",
     "TestOutcome",
+    "TestRun",
     "ToolCall",
     "ToolSchema",
     "Trajectory",

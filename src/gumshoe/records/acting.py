@@ -58,6 +58,12 @@ class ToolCall(Record):
     parse_error: str | None = Field(default=None, description="why the model's text could not be read as a call")
     raw: str | None = Field(default=None, description="the text that could not be read, as the model wrote it")
 
+    @property
+    def asks(self) -> str:
+        """A canonical text, equal for calls that ask for the same thing."""
+        arguments: Any = self.arguments
+        return f"{self.name} {json.dumps(arguments, sort_keys=True)}"
+
 
 class Failure(Record):
     """A `ToolFailure` as data."""

@@ -71,3 +71,42 @@ class SessionReply(Record):
     timed_out: bool = False
     truncated: bool = False
     exit_code: int | None = None
+
+
+class Entry(Record):
+    """One path below a folder, relative to the sandbox's root."""
+
+    path: str
+    kind: str
+    size: int = 0
+
+
+class Match(Record):
+    """One line that a search found; `line` counts from 1, `text` has no line end and is shortened."""
+
+    path: str
+    line: int
+    text: str
+
+
+class TestRun(Record):
+    """One run of the entrypoint: per-test outcomes where the runner is known, else none."""
+
+    __test__ = False
+
+    result: ExecResult
+    outcomes: tuple[TestOutcome, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """No test failed, and the program ended with 0 in time. For a verdict, see `gumshoe.env.verifier`."""
+        failed = any(outcome.outcome in ("failed", "error") for outcome in self.outcomes)
+        return self.result.exit_code == 0 and not self.result.timed_out and not failed
+
+
+class Reproduction(Record):
+    """A test that the agent wrote from an issue: its files, which no patch holds, and the argv that runs it alone."""
+
+    path: str
+    files: tuple[str, ...]
+    entrypoint: tuple[str, ...]

@@ -16,7 +16,8 @@ from gumshoe.env.ignore import Patterns
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.support import support_modules
 from gumshoe.errors import SandboxClosed, SandboxError
-from gumshoe.protocols import Entry, Match, Sandbox
+from gumshoe.protocols import Sandbox
+from gumshoe.records import Entry, Match
 
 ECHO_ON_CONTROL = """
 import json, os, socket
