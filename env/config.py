@@ -28,6 +28,9 @@ class SandboxConfig(Config):
         "the others, once per process",
     )
     pulls_at_once: int = Field(default=2, ge=1, description="images that a process pulls at a time")
+    pull_stall_s: float = Field(
+        default=900.0, gt=0, description="seconds without any word from the engine after which a pull is given up"
+    )
     mirror: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$",

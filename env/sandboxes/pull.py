@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import queue
 import re
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from docker.errors import DockerException
@@ -111,7 +112,8 @@ def _pull(image: str, engine: Engine, config: SandboxConfig) -> None:
         try:
             before, source_before = image_id(client, image), image_id(client, source)
             with make_room(client, engine.address, image, config.images_gb, lambda: compressed_size(source)):
-                _follow(image, client.api.pull(source, stream=True, decode=True))
+                pull = functools.partial(client.api.pull, source, stream=True, decode=True)
+                _follow(image, _unless_stalled(pull, config.pull_stall_s))
                 if source != image:
                     repository, tag = parse_repository_tag(image)
                     client.api.tag(source, repository, tag or "latest")
@@ -124,6 +126,31 @@ def _pull(image: str, engine: Engine, config: SandboxConfig) -> None:
             raise pull_error(image, source, describe_error(error)) from None
         finally:
             forget_found_images()
+
+
+def _unless_stalled(pull: Callable[[], Iterable[dict[str, Any]]], stall_s: float) -> Generator[dict[str, Any]]:
+    """The engine's report on a pull; raises DockerException where nothing comes for so long, and what `pull` raises."""
+    arrived: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        try:
+            for event in pull():
+                arrived.put(event)
+        except BaseException as error:
+            arrived.put(error)
+        arrived.put(None)
+
+    threading.Thread(target=read, name="gumshoe-pull", daemon=True).start()
+    while True:
+        try:
+            event = arrived.get(timeout=stall_s)
+        except queue.Empty:
+            raise DockerException(f"timed out: no progress for {stall_s:g} s, sandbox.pull_stall_s") from None
+        if event is None:
+            return
+        if isinstance(event, BaseException):
+            raise event
+        yield event
 
 
 def _follow(image: str, events: Iterable[dict[str, Any]]) -> None:

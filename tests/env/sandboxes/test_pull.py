@@ -9,9 +9,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +278,35 @@ def test_podman_pulls_too(
     make_older(cache, 2 * RECENT_S)
     provide_image(images[1], PODMAN, config.model_copy(update={"images_gb": 1.5 * LAYER_BYTES / GB}))
     assert [entry.names[0] for entry in pulled_images(podman)] == [images[1]]
+
+
+def test_a_registry_that_stops_answering_is_given_up() -> None:
+    over = threading.Event()
+
+    class Stalled(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path != "/v2/":
+                over.wait(60)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Stalled)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    image = f"127.0.0.1:{server.server_port}/any:1"
+    try:
+        with pytest.raises(SandboxError, match=r"cannot be reached \(timed out: no progress for 1.5 s"):
+            provide_image(image, DOCKER, SandboxConfig(kind="docker", pull_stall_s=1.5))
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
 
 
 def test_what_engines_say_is_put_in_plain_words() -> None:
