@@ -11,14 +11,14 @@ __all__ = ["syntax_error"]
 
 _CHECK_TIMEOUT_S = 20.0
 _CHECK = """\
-import json, sys, warnings
+import sys, warnings
 warnings.simplefilter("ignore")
 try:
     compile(sys.stdin.buffer.read(), "x", "exec", 0, True)
-except SyntaxError as error:
-    print(json.dumps([type(error).__name__, error.msg, error.lineno]))
-except (ValueError, RecursionError, MemoryError) as error:
-    print(json.dumps([type(error).__name__, str(error), None]))
+except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    import json
+    line = getattr(error, "lineno", None)
+    print(json.dumps([type(error).__name__, getattr(error, "msg", str(error)), line]))
 """
 """Run in the sandbox: the interpreter that will read the code judges it, and what it holds cannot harm the host."""
 _PROBLEM = TypeAdapter(tuple[str, str, int | None])
