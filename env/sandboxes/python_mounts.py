@@ -11,7 +11,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 __all__ = ["distribution_paths", "python_mounts"]
@@ -85,15 +85,19 @@ def distribution_paths(packages: tuple[str, ...]) -> tuple[str, ...]:
         if name in seen:
             continue
         seen.add(name)
-        try:
-            found = distribution(name)
-        except PackageNotFoundError:
+        found = next(iter(distributions(name=name, path=_folders_of_distributions())), None)
+        if found is None:
             continue
         paths.update(_top_paths(found))
         waiting += [
             match[0] for each in found.requires or () if "extra ==" not in each and (match := REQUIREMENT.match(each))
         ]
     return tuple(sorted(paths))
+
+
+def _folders_of_distributions() -> list[str]:
+    """Where distributions are installed. Other folders on the path hold copies that a library brings, as Ray does."""
+    return [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
 
 
 def _top_paths(found: Distribution) -> Iterator[str]:

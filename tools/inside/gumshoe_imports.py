@@ -51,6 +51,9 @@ class Imports:
             self.problem = "the test runner cannot be imported: {}".format(error)
             return
         if name == "pytest":
+            for each in getattr(sys.modules.get("_pytest.config"), "default_plugins", ()):
+                with contextlib.suppress(ImportError):  # Pytest says so itself when it needs it.
+                    importlib.import_module("_pytest.{}".format(each))
             for each in PLUGINS:
                 if os.path.exists(os.path.join(self.own, each + ".py")):
                     importlib.import_module(each)
