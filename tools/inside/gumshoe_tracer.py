@@ -192,7 +192,8 @@ class Debugger:
 
     def _trace(self, needed):
         self._more[:] = [] if self._only_breakpoints() else [True]
-        set_trace(self._on_any_call if needed else None)
+        on_call = self.on_call if self._more else self._on_any_call
+        set_trace(on_call if needed else None)
 
     def engage(self):
         """Begins tracing that was put off while a test runner started, which runs none of the workspace's code."""
