@@ -86,6 +86,10 @@ class HarvestConfig(Config):
         ),
         description="gitignore patterns of files that get no bugs",
     )
+    rename: bool = Field(
+        default=False,
+        description="give each package and its tests other names, so that no model knows the code by heart; no history",
+    )
     heldout_packages: float = Field(default=0.25, ge=0, lt=1, description="share of packages kept out of training")
     heldout_bugs: float = Field(default=0.2, ge=0, lt=1, description="share of bugs kept out, by mutated function")
     heldout_by: Literal["function", "bug"] = Field(default="function", description="what is kept out together")

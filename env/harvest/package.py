@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from gumshoe.env.harvest.difficulty import rate_package
 from gumshoe.env.harvest.environment import Built, build_environment
 from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.lock import Lock
+from gumshoe.env.harvest.rename.stage import rename_project
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.suite import Suite
@@ -31,6 +32,8 @@ from gumshoe.storage import write_atomic
 __all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_report"]
 
 REPORT = "report.json"
+# The old names and the new ones: for people, and in no sandbox.
+RENAMED = "renamed.json"
 # What pytest imports before any test.
 OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
@@ -60,6 +63,7 @@ class PackageReport:
     candidates: int = 0
     counts: dict[str, int] = field(default_factory=dict[str, int])
     verified: int = 0
+    renamed: dict[str, int] = field(default_factory=dict[str, int])
     rejected: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -120,6 +124,15 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
         baseline = _baseline(source, project, built, key, config, say)
         report.tests, report.deselected = len(baseline.passing), baseline.deselected
         report.suite_s = round(baseline.seconds, 3)
+    if config.rename:
+        with _Stage("rename", report, note) as say:
+            renamed = rename_project(source.name, project, built.lock, baseline, config, say)
+            project, baseline, built = renamed.project, renamed.baseline, replace(built, lock=renamed.lock)
+            report.environment, report.renamed, report.tests = built.lock.name, renamed.summary, len(baseline.passing)
+            config = config.model_copy(update={"exclude": (*config.exclude, *renamed.exclude)})
+            # A repository's history is written in the old names.
+            got = replace(got, repository=None)
+            write_atomic(folder / RENAMED, json.dumps(renamed.record, indent=1))
     with _Stage("bugs", report, note) as say:
         made, baseline = _bugs(source, got, project, built, baseline, config, folder, say)
         report.tests, report.deselected = len(baseline.passing), baseline.deselected

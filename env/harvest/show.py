@@ -57,6 +57,10 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
         if not report.done:
             why = f"{report.stage}: {report.reason}" if report.reason else f"not finished ({report.stage})"
             console.print(f"{_name(report)}: {why}", soft_wrap=True, markup=False, highlight=False)
+    for report in done:
+        if report.renamed:
+            told = "{renamed} of {found} names exchanged, {lost} of {before} tests lost".format(**report.renamed)
+            console.print(f"{_name(report)}: {told}", soft_wrap=True, markup=False, highlight=False)
     bugs = sum(report.verified for report in done)
     console.print(f"{len(done)} of {len(reports)} packages gave a set, {bugs} verified bugs", soft_wrap=True)
 
