@@ -37,6 +37,17 @@ class EarlyForks:
         pytest.main(self.project.arguments + tests, plugins=plugins(self.project, trace, writer))
         os._exit(1)
 
+    def collected(self, work, wall_s):
+        """As `LateForks.collected`."""
+
+        def child(writer):
+            os.setsid()
+            recorder = Recorder(self.project.root, self.project.temporary, writer, None)
+            pytest.main(self.project.arguments, plugins=[recorder, Collected(self.project, recorder, work)])
+            os._exit(1)
+
+        return forked(child, wall_s)
+
     def twice(self, files, tests):
         """As `LateForks.twice`, each run from its own beginning."""
 
@@ -90,53 +101,80 @@ class LateForks:
         seen = forked(lambda writer: self.collector(files, tests, writer), 3 * self.project.wall_s)
         return seen if isinstance(seen, list) else [seen]
 
+    def collected(self, work, wall_s):
+        """Collects the clean project in a fork; returns what `work(run)` makes of it, or the status of the fork.
+
+        `run(tests, prepare, cpu_s)` is for `work`: it runs some of the collected tests in a fork, where `prepare()`
+        comes first, with so many seconds of processor time.
+        """
+
+        def child(writer):
+            os.setsid()
+            self.register(writer, work)
+
+        return forked(child, wall_s)
+
     def collector(self, files, tests, writer):
         enter_child(self.project)
+        runs = []
+
+        def twice(run):
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+            def again(chosen):
+                if runs:
+                    lay(self.project, files)
+                runs.append(chosen)
+                return run(chosen)
+
+            return first_and_second(again, tests)
+
+        self.register(writer, twice)
+
+    def register(self, writer, work):
+        """Goes on to collect, then does `work`, and writes what that returns."""
         manager = self.session.config.pluginmanager
         terminal = manager.get_plugin("terminalreporter")
         if terminal is not None:
             manager.unregister(terminal)
         recorder = Recorder(self.project.root, self.project.temporary, writer, None)
-        for plugin in (recorder, Collected(self.project, recorder, files, tests)):
+        for plugin in (recorder, Collected(self.project, recorder, work)):
             manager.register(plugin)
         raise InChild
 
 
 class Collected:
-    """A pytest plugin that runs what was collected in forks, and ends the process with what they have seen."""
+    """A pytest plugin that hands what was collected to `work`, and ends the process with what that returns."""
 
-    def __init__(self, project, recorder, files, tests):
+    def __init__(self, project, recorder, work):
         self.project = project
         self.recorder = recorder
-        self.files = files
-        self.tests = tests
-        self.runs = 0
+        self.work = work
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
         if self.recorder.collection_errors:
             self.recorder.finish()
         items = session.items
-        signal.setitimer(signal.ITIMER_PROF, 0)
 
-        def run(chosen):
-            if self.runs:
-                lay(self.project, self.files)
-            self.runs += 1
-            return forked(lambda writer: self.child(session, items, chosen, writer), self.project.wall_s)
+        def run(chosen, prepare=None, cpu_s=None):
+            return forked(
+                lambda writer: self.child(session, items, chosen, prepare, cpu_s, writer), self.project.wall_s
+            )
 
         try:
-            answer = first_and_second(run, self.tests)
+            answer = self.work(run)
         except InChild:
             return
         self.recorder.write(answer)
-        return
 
-    def child(self, session, items, chosen, writer):
-        enter_child(self.project)
+    def child(self, session, items, chosen, prepare, cpu_s, writer):
+        enter_child(self.project, cpu_s=cpu_s)
         wanted = set(chosen)
         session.items = [item for item in items if not wanted or item.nodeid in wanted]
         self.recorder.writer = writer
+        if prepare is not None:
+            prepare()
         raise InChild
 
 
@@ -165,6 +203,7 @@ def plugins(project, trace, writer):
 def forked(child, wall_s):
     """What `child(writer)`, run in a fork, wrote as JSON; {"status": "timeout" or "crashed"} where it did not."""
     reader, writer = os.pipe()
+    began = time.time()
     pid = os.fork()
     if pid == 0:
         os.close(reader)
@@ -179,14 +218,15 @@ def forked(child, wall_s):
         seen = json.loads(text.decode("utf-8"))
         if isinstance(seen, dict):
             seen["cpu_s"] = usage.ru_utime + usage.ru_stime
+            seen["wall_s"] = time.time() - began
         return seen
     used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)
     return {"status": "crashed" if in_time and not used_up else "timeout"}
 
 
-def enter_child(project, trace=False):
+def enter_child(project, trace=False, cpu_s=None):
     os.setsid()
-    cpu_s = project.cpu_s * (project.trace_factor if trace else 1.0)
+    cpu_s = cpu_s or project.cpu_s * (project.trace_factor if trace else 1.0)
     # The timer is fine-grained; the limit, in whole seconds, is for what a fork of the tests uses up.
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
     whole = math.ceil(cpu_s) + 1

@@ -31,6 +31,7 @@ class Recorder:
         self.tracer = tracer
         self.outcomes = {}
         self.failures = {}
+        self.seconds = {}
         self.collection_errors = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -43,6 +44,7 @@ class Recorder:
             "outcomes": self.outcomes,
             "failures": self.failures,
             "collection_errors": self.collection_errors,
+            "seconds": self.seconds,
         }
         if self.tracer is not None:
             seen["covered"] = self.tracer.covered
@@ -70,6 +72,7 @@ class Recorder:
             self.failures[report.nodeid] = self.failure(report, call.excinfo)
 
     def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         outcome = outcome_of(report)
         # A test whose subtests fail is reported as passed behind them.
         if outcome is not None and self.outcomes.get(report.nodeid) != "failed":

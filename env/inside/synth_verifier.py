@@ -18,11 +18,15 @@ that is all. Then there is a line for each candidate, whose `status` is
     flaky       two runs gave different outcomes
     killed      some test fails: `outcomes` has every test's outcome, `failures` the facts of each failure
 
-What makes it fast: pytest is configured once, and what the project imports from outside is loaded once; a candidate is
-a fork that starts with collecting, and its runs are forks of that. The byte code of unchanged files is kept. Only a
-candidate that fails a test which executes its change costs a run of the whole suite. Where a conftest imports the
-project while pytest is being configured, a fork would inherit the clean modules; there each run forks before pytest is
-configured.
+What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
+changed functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork
+runs all tests that execute anything in the changed files, since what one test leaves behind may decide which lines
+another one executes. The other tests have the outcomes of the clean project. What fails is run once without the change.
+
+A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
+process that has pytest configured and what the project imports from outside loaded; it starts with collecting, and its
+runs are forks of that. One that fails a test which executes its change costs a run of the whole suite. Where a conftest
+imports the project while pytest is being configured, each of these runs forks before pytest is configured.
 
 Standard library and pytest only, Python 3.6 and later.
 """
@@ -36,14 +40,16 @@ import sys
 
 import pytest
 
-from gumshoe.env.inside.suite_forks import EarlyForks, LateForks
+from gumshoe.env.inside.suite_forks import EarlyForks, LateForks, lay
+from gumshoe.env.inside.suite_patches import Functions
 from gumshoe.env.inside.suite_plugins import inside_modules, verdict_of
 from gumshoe.env.inside.suite_project import Project
 
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
-# Processor time of a run: this many times what the clean suite takes, and never less than so many seconds.
+# Processor and wall-clock time of a run: so many times what the clean tests take, and never less than so many seconds.
 CPU_FACTOR, CPU_S = 5.0, 0.3
+WALL_FACTOR, WALL_S = 5.0, 5.0
 
 
 def baseline(project, forks, early):
@@ -62,6 +68,8 @@ def baseline(project, forks, early):
     known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
     known["modules"] = modules
     known["cpu_s"] = min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0)))
+    known["wall_s"] = min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0)))
+    known["seconds"] = again.get("seconds", {})
     return known
 
 
@@ -88,6 +96,85 @@ def covering_tests(covered, lines):
     return sorted(tests)
 
 
+def in_place(candidates, project, forks, known):
+    """{id: what becomes of it} of the candidates that can be judged without importing the project again."""
+
+    def work(run):
+        functions = Functions(project.root, project.clean)
+        freeze()
+        passing = set()
+        answers = {}
+        for candidate in candidates:
+            patch = functions.patch(candidate["files"])
+            tests = patch and tests_of(patch, candidate["lines"], known["covered"]["lines"])
+            if tests is None:
+                continue
+            answer = {"status": "uncovered"}
+            if tests:
+                answer = judge(candidate["files"], patch, tests, project, run, known, passing)
+            if answer is not None:
+                answers[candidate["id"]] = answer
+        return {"answers": answers}
+
+    wall_s = project.wall_s * (1 + 3 * len(candidates))
+    return forks.collected(work, wall_s).get("answers", {}) if candidates else {}
+
+
+def tests_in(covered, path):
+    """The tests that execute a line of a file, apart from importing it."""
+    return {test for tests in covered.get(path, {}).values() for test in tests if test}
+
+
+def tests_of(patch, lines, covered):
+    """The tests that execute a change made in place; None where something of it ran at the import.
+
+    A change of defaults takes effect in the body of the function, not where the definition is executed.
+    """
+    bodies = {}
+    left = {path: set(numbers) for path, numbers in lines.items()}
+    for path, header, body in patch.headers:
+        bodies.setdefault(path, set()).update(body)
+        left[path].difference_update(header)
+    tests = set(covering_tests(covered, left)) | set(covering_tests(covered, bodies))
+    return None if "" in tests else sorted(tests)
+
+
+def judge(files, patch, tests, project, run, known, passing):
+    """What becomes of a candidate whose changes are made in place; None where that does not tell.
+
+    `passing` holds the tests that are known to pass in the clean project without others before them.
+    """
+
+    def variant(chosen):
+        lay(project, files)
+        seconds = sum(known["seconds"].get(test, 0.0) for test in chosen)
+        cpu_s = min(project.cpu_s, CPU_S + CPU_FACTOR * seconds)
+        return run(chosen, patch.apply, cpu_s)
+
+    first = variant(tests)
+    if first.get("status") == "timeout":
+        return {"status": "timeout"}
+    if "status" in first or set(tests) - set(first["outcomes"]):
+        return None
+    if verdict_of(first) != "killed":
+        return {"status": verdict_of(first)}
+    again = variant(sorted(set(tests).union(*(tests_in(known["covered"]["lines"], path) for path in files))))
+    if verdict_of(again) != "killed":
+        return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
+    if any(again[facts].get(test) != told for facts in ("outcomes", "failures") for test, told in first[facts].items()):
+        return {"status": "flaky"}
+    unknown = sorted(set(again["failures"]) - passing)
+    if unknown:
+        lay(project, {})
+        seen = run(unknown).get("outcomes", {})
+        passing.update(test for test, outcome in seen.items() if outcome in ("passed", "xfailed"))
+    # A test that fails without the change as well needs others before it, or is at odds with being run here.
+    if set(again["failures"]) - passing:
+        return None
+    outcomes = dict(known["seen"]["outcomes"], **again["outcomes"])
+    return {"status": "killed", "outcomes": outcomes, "failures": again["failures"]}
+
+
 def verify(candidate, project, forks, covered):
     """What becomes of a candidate. A killed one has run the whole suite once, and its failing tests twice."""
     tests = covering_tests(covered["lines"], candidate["lines"])
@@ -108,14 +195,13 @@ def verify(candidate, project, forks, covered):
 
 def serve(request, known, project, forks, results):
     """Writes a line for each candidate."""
-    project.cpu_s = known["cpu_s"]
+    project.cpu_s, project.wall_s = known["cpu_s"], known["wall_s"]
     preload(known["modules"])
     project.look()
-    gc.collect()
-    if hasattr(gc, "freeze"):
-        gc.freeze()
+    freeze()
+    answers = in_place(request["candidates"], project, forks, known)
     for candidate in request["candidates"]:
-        seen = verify(candidate, project, forks, known["covered"])
+        seen = answers.get(candidate["id"]) or verify(candidate, project, forks, known["covered"])
         seen["id"] = candidate["id"]
         write_line(results, seen)
 
@@ -143,6 +229,13 @@ def serve_early(request, project, forks, results):
         write_line(results, known["seen"])
     if known is not None and known["fit"]:
         serve(request, known, project, forks, results)
+
+
+def freeze():
+    """Lets forks leave alone what there is now."""
+    gc.collect()
+    if hasattr(gc, "freeze"):
+        gc.freeze()
 
 
 def read_known(project):

@@ -124,7 +124,7 @@ def _candidate(proposal: Proposal) -> Candidate | None:
 def changed_lines(source: Source, after: str) -> tuple[int, ...]:
     """The lines of `source` that are other in `after`, with the first lines of the statements that they belong to.
 
-    Where lines are only added, these are the lines around them.
+    Where lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
     """
     before = split_lines(source.text)
     matcher = SequenceMatcher(None, before, split_lines(after), autojunk=False)
@@ -132,6 +132,7 @@ def changed_lines(source: Source, after: str) -> tuple[int, ...]:
     for tag, start, end, _, _ in matcher.get_opcodes():
         if tag != "equal":
             lines |= {*range(start + 1, end + 1)} or {start, start + 1} & {*range(1, len(before) + 1)}
+    lines = {line for line in lines if before[line - 1].strip() and before[line - 1].lstrip()[0] != "#"} or lines
     return tuple(sorted({*lines, *(_statement_start(source, line) for line in lines)}))
 
 

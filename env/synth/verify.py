@@ -19,7 +19,7 @@ from gumshoe.storage import parse_json
 __all__ = ["Baseline", "Failure", "ProjectVerifier", "UnfitTests", "Verdict"]
 
 PACKAGE = "gumshoe.env.inside"
-MODULES = ("suite_tracer", "suite_plugins", "suite_forks", "suite_project", "synth_verifier")
+MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_project", "synth_verifier")
 # Our modules leave the module table again, so that a project may import whatever it likes.
 START = """\
 import sys

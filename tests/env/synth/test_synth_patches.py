@@ -1,0 +1,196 @@
+"""Variants made by changing loaded functions in place are the variants that an import makes."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
+
+from gumshoe.env.inside.suite_patches import Functions, Patch
+from gumshoe.env.synth.candidates import candidates
+
+NUMBERS = count()
+MODULE = '''\
+import functools
+
+LIMIT = 3
+
+
+def scale(value, factor=2, *, offset=LIMIT):
+    """Scales."""
+    return value * factor + offset
+
+
+@functools.lru_cache(maxsize=None)
+def cached(value):
+    return scale(value) + 1
+
+
+def adder(number):
+    def add(other):
+        return number + other
+
+    return add
+
+
+def steps(end):
+    for step in range(end):
+        yield step * 2
+
+
+ADD = adder(1)
+WAITING = steps(3)
+
+
+class Box:
+    SIZE = 4
+
+    def __init__(self, size=SIZE):
+        self.size = size
+
+    @property
+    def twice(self):
+        return 2 * self.size
+'''
+
+
+class Loaded:
+    """A module loaded from a folder of its own."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.root = folder
+        self.path = folder / "module.py"
+        self.path.write_text(text, encoding="utf-8")
+        self.module = loaded(self.path)
+
+    def patch(self, text: str) -> Patch | None:
+        return Functions(str(self.root), str(self.root)).patch({"module.py": text})
+
+    def patched(self, before: str, after: str) -> ModuleType:
+        """The module with a change made in place."""
+        text = self.path.read_text(encoding="utf-8")
+        assert before in text
+        patch = self.patch(text.replace(before, after))
+        assert patch is not None
+        patch.apply()
+        return self.module
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Loaded]:
+    made = Loaded(tmp_path, MODULE)
+    yield made
+    sys.modules.pop(made.module.__name__)
+
+
+def loaded(path: Path) -> ModuleType:
+    name = f"patched_{next(NUMBERS)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions_of(path: Path, module: ModuleType) -> dict[tuple[str, int], tuple[object, ...]]:
+    """The functions that run code of a file, by name and line: their code and what their defaults look like."""
+    return {
+        (one.__qualname__, one.__code__.co_firstlineno): (
+            one.__code__,
+            seen(one.__defaults__),
+            seen(one.__kwdefaults__),
+        )
+        for one in gc.get_objects()
+        if type(one) is FunctionType and one.__code__.co_filename == str(path) and one.__module__ == module.__name__
+    }
+
+
+def seen(value: object) -> str:
+    return re.sub(r" at 0x\w+", "", repr(value))
+
+
+def test_a_body_is_changed_behind_decorators_properties_and_closures(box: Loaded) -> None:
+    held = box.module.scale
+    box.patched("value * factor + offset", "value * factor - offset")
+    assert held(2) == 1
+    assert box.module.cached(2) == 2
+
+
+def test_a_closure_that_exists_is_changed(box: Loaded) -> None:
+    assert box.patched("number + other", "number - other").ADD(3) == -2
+
+
+def test_a_property_is_changed(box: Loaded) -> None:
+    assert box.patched("2 * self.size", "3 * self.size").Box().twice == 12
+
+
+def test_defaults_are_evaluated_where_the_function_is_defined(box: Loaded) -> None:
+    module = box.patched("factor=2, *, offset=LIMIT", "factor=LIMIT + 1, *, offset=0")
+    assert module.scale(2) == 8
+    assert box.patched("size=SIZE", "size=SIZE * 2").Box().size == 8
+
+
+def test_lines_that_move_are_those_of_the_variant(tmp_path: Path) -> None:
+    module = Loaded(tmp_path, MODULE.replace("WAITING = steps(3)", "WAITING = None")).patched(
+        "    return value * factor", "    value += 0\n    return value * factor"
+    )
+    assert module.adder.__code__.co_firstlineno == 1 + MODULE.splitlines().index("def adder(number):") + 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("SIZE = 4", "SIZE = 5"),
+        ("maxsize=None", "maxsize=1"),
+        ('"""Scales."""', '"""Grows."""'),
+        ("def scale(value,", "def scale(number,"),
+        ("yield step * 2", "yield step * 3"),
+        ("def cached(value)", "def other(value)"),
+        ("    return number + other", "    return number + other)"),
+    ],
+)
+def test_what_ran_at_the_import_is_not_changed_in_place(box: Loaded, before: str, after: str) -> None:
+    assert box.patch(MODULE.replace(before, after)) is None
+
+
+def test_a_file_that_is_not_loaded_needs_no_patch(box: Loaded) -> None:
+    patch = Functions(str(box.root), str(box.root)).patch({"other.py": "anything ("})
+    assert patch is not None
+    assert not patch.codes
+    assert not patch.defaults
+
+
+def test_a_default_that_cannot_be_evaluated_raises_as_the_import_would(box: Loaded) -> None:
+    patch = box.patch(MODULE.replace("factor=2", "factor=1 // 0"))
+    assert patch is not None
+    with pytest.raises(ZeroDivisionError):
+        patch.apply()
+
+
+@pytest.mark.parametrize("name", ["textwrap", "fractions", "shlex"])
+def test_candidates_changed_in_place_are_what_an_import_gives(name: str, tmp_path: Path) -> None:
+    text = Path(importlib.import_module(name).__file__ or "").read_text(encoding="utf-8")
+    seen = 0
+    for number, candidate in enumerate(islice(candidates(text, 0), 12)):
+        for folder in ("here", "fresh"):
+            (tmp_path / folder / str(number)).mkdir(parents=True)
+        made = Loaded(tmp_path / "here" / str(number), text)
+        patch = made.patch(candidate.text)
+        if patch is not None:
+            fresh = Loaded(tmp_path / "fresh" / str(number), candidate.text)
+            patch.apply()
+            assert functions_of(made.path, made.module) == functions_of(fresh.path, fresh.module), candidate
+            sys.modules.pop(fresh.module.__name__)
+            seen += 1
+        sys.modules.pop(made.module.__name__)
+    assert seen >= 7
