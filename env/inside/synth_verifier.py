@@ -105,6 +105,8 @@ def in_place(candidates, project, forks, known):
         passing = set()
         answers = {}
         for candidate in candidates:
+            if not covering_tests(known["covered"]["lines"], candidate["lines"]):
+                continue
             patch = functions.patch(candidate["files"])
             tests = patch and tests_of(patch, candidate["lines"], known["covered"]["lines"])
             if tests is None:
