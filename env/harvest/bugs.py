@@ -52,6 +52,8 @@ def harvest_bugs(
     wanted = _synth_config(shipped, baseline, config)
     options = wanted.model_dump(exclude={"out"})
     key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, options, sorted(OPERATORS))
+    if suite.command:
+        key = key_of(key, suite.command, suite.names)
     if repository is not None:
         key = key_of(key, config.history, run_git("--git-dir", str(repository), "rev-parse", "HEAD"))
 

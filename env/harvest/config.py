@@ -90,6 +90,10 @@ class HarvestConfig(Config):
         default=False,
         description="give each package and its tests other names, so that no model knows the code by heart; no history",
     )
+    runner: Literal["pytest", "unittest", "doctest"] = Field(
+        default="pytest",
+        description="what runs the tests in the tasks: pytest, with its tests of unittest; only unittest; only doctests",
+    )
     heldout_packages: float = Field(default=0.25, ge=0, lt=1, description="share of packages kept out of training")
     heldout_bugs: float = Field(default=0.2, ge=0, lt=1, description="share of bugs kept out, by mutated function")
     heldout_by: Literal["function", "bug"] = Field(default="function", description="what is kept out together")

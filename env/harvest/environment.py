@@ -29,18 +29,23 @@ from gumshoe.env.harvest.pythons import Interpreter, choose_python
 from gumshoe.env.harvest.requirements import TEST_NAMES, test_requirements
 from gumshoe.errors import TaskError
 
-__all__ = ["Built", "build_environment", "quiet_arguments"]
+__all__ = ["DOCTEST_WAYS", "PYTEST_WAYS", "Built", "build_environment", "quiet_arguments"]
 
 COLLECT = (PYTHON, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
 ALL_COLLECTED = 0
 COLLECTED = re.compile(r"^\S+\.(?:py|txt|rst|md)::", re.MULTILINE)
 FILES_OF_TESTS = "python_files=test*.py *_test.py *_tests.py tests.py"
-WAYS: tuple[tuple[str, ...], ...] = (
+Ways = tuple[tuple[str, ...], ...]
+"""Arguments of pytest, with which the tests are collected; the first that work are taken."""
+PYTEST_WAYS: Ways = (
     (),
     ("-o", FILES_OF_TESTS),
     ("-o", "addopts=", "-o", FILES_OF_TESTS, "-W", "default"),
     ("--doctest-modules",),
 )
+DOCTEST_FILES = tuple(f"--doctest-glob=*.{ending}" for ending in ("rst", "md", "txt"))
+ONLY_DOCTESTS = ("-o", "addopts=", "-o", "python_files=", "-W", "default", "--doctest-modules")
+DOCTEST_WAYS: Ways = ((*ONLY_DOCTESTS, *DOCTEST_FILES), ONLY_DOCTESTS)
 # Plugins that get into the way of single, repeatable runs, and what turns them off.
 TURNED_OFF = {
     "pytest-benchmark": ("--benchmark-disable",),
@@ -59,7 +64,9 @@ class Built:
     arguments: tuple[str, ...] = ()
 
 
-def build_environment(source: Path, project: Path, config: BuildConfig, note: Callable[[str], None]) -> Built:
+def build_environment(
+    source: Path, project: Path, config: BuildConfig, note: Callable[[str], None], ways: Ways = PYTEST_WAYS
+) -> Built:
     """Builds the environment of the package in `source` and writes the project that tasks ship to `project`.
 
     `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
@@ -78,7 +85,7 @@ def build_environment(source: Path, project: Path, config: BuildConfig, note: Ca
         sandbox = BuildSandbox({INSIDE: root, WORKSPACE: workspace}, python.path, config)
         builder = Builder(sandbox, source, config, note)
         variables = builder.install(python)
-        builder.collect()
+        builder.collect(ways)
         lock = Lock(
             python=".".join(map(str, python.version[:2])),
             machine=f"{platform.system()}-{platform.machine()}".lower(),
@@ -125,12 +132,12 @@ class Builder:
                     self._install(_lines(self._source / name))
         return self._variables
 
-    def collect(self) -> None:
+    def collect(self, ways: Ways) -> None:
         """Finds how the tests can be collected: with the project's own options, else by other names of files, else
         without its options. Raises TaskError with the first way's complaint.
         """
         complaints: list[str] = []
-        for arguments in WAYS:
+        for arguments in ways:
             complaint = self._collect(arguments)
             if complaint is None:
                 self.arguments = arguments

@@ -18,10 +18,11 @@ from gumshoe.env.harvest.bugs import harvest_bugs
 from gumshoe.env.harvest.checking import check_package
 from gumshoe.env.harvest.config import HarvestConfig
 from gumshoe.env.harvest.difficulty import rate_package
-from gumshoe.env.harvest.environment import Built, build_environment
+from gumshoe.env.harvest.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
 from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.rename.stage import rename_project
+from gumshoe.env.harvest.runner import unittest_suite
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.suite import Suite
@@ -174,9 +175,13 @@ def _environment(
 ) -> tuple[Built, Path, str]:
     """The environment, the project that tasks ship, and the stage's key."""
     key = key_of(source.name, got.digest, config.build.model_dump())
+    doctests = config.runner == "doctest"
+    if doctests:
+        key = key_of(key, config.runner)
 
     def make(folder: Path) -> dict[str, object]:
-        return asdict(build_environment(got.folder, folder / "project", config.build, say))
+        ways = DOCTEST_WAYS if doctests else PYTEST_WAYS
+        return asdict(build_environment(got.folder, folder / "project", config.build, say, ways))
 
     cache = StageCache("environment")
     made = cache.get(key, make, _built)
@@ -219,6 +224,8 @@ def _bugs(
     problem = ""
     for _ in range(FLAKY_ROUNDS):
         suite = Suite(built.lock.name, baseline.arguments, max(COMMAND_S, COMMAND_FACTOR * baseline.seconds))
+        if config.runner == "unittest":
+            suite = unittest_suite(source.name, project, suite, baseline, config, say)
         try:
             return harvest_bugs(source.name, project, suite, baseline, config, folder, got.repository, say), baseline
         except UnfitTests as unfit:

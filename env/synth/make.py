@@ -125,7 +125,7 @@ def _task(state: ProjectState, bug: Bug, verdict: Verdict, split: str, config: S
             overlay=dict(bug.files),
             environment=state.project.suite.environment,
         ),
-        entrypoint=state.project.suite.entrypoint,
+        entrypoint=state.project.suite.task_entrypoint,
         limits=state.project.suite.limits,
         readonly=config.readonly,
         tags={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gumshoe.records import Limits, Task, WorkspaceSpec
@@ -15,20 +16,35 @@ ENTRYPOINT = ("python", "-m", "pytest", "-q")
 class Suite:
     """The command that runs a project's tests.
 
+    Bugs are judged by pytest, which runs tests of unittest as well. The tasks may use another command.
+
     Attributes:
         environment: name of the environment that it needs; None runs on the sandbox's own Python.
         arguments: what pytest gets beside the project's own options: files and tests that do not count, plugins off.
         command_timeout_s: the limit that tasks have for one command; None leaves the default.
+        command: what runs the tests in the tasks; empty: pytest.
+        names: what this command calls the tests, by their names for pytest; others do not count. None: the same names.
     """
 
     environment: str | None = None
     arguments: tuple[str, ...] = ()
     command_timeout_s: float | None = None
+    command: tuple[str, ...] = ()
+    names: Mapping[str, str] | None = None
 
     @property
     def entrypoint(self) -> tuple[str, ...]:
-        """The whole command line."""
+        """The whole command line of pytest."""
         return (*ENTRYPOINT, *self.arguments)
+
+    @property
+    def task_entrypoint(self) -> tuple[str, ...]:
+        """The command line in the tasks."""
+        return self.command or self.entrypoint
+
+    def named(self, tests: Iterable[str]) -> tuple[str, ...]:
+        """Tests as the tasks name them, without those that do not count there."""
+        return tuple(tests) if self.names is None else tuple(self.names[one] for one in tests if one in self.names)
 
     @property
     def limits(self) -> Limits:

@@ -166,8 +166,11 @@ class ProjectVerifier:
         failing = [test for test in baseline.passing if outcomes[test] in FAILED]
         if len(failing) == len(baseline.passing):
             return Verdict("all_fail")
-        passing = tuple(test for test in baseline.passing if outcomes[test] in PASSED)
-        return Verdict("killed", passing, {test: _failure(answer["failures"][test]) for test in failing})
+        passing = self._suite.named(test for test in baseline.passing if outcomes[test] in PASSED)
+        failures = {name: test for test in failing for name in self._suite.named([test])}
+        if not failures:
+            return Verdict("survived")
+        return Verdict("killed", passing, {name: _failure(answer["failures"][test]) for name, test in failures.items()})
 
     def _request(self, candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
         results = f"{self._folder}/results.jsonl"
