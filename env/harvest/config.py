@@ -92,7 +92,7 @@ class HarvestConfig(Config):
     )
     runner: Literal["pytest", "unittest", "doctest"] = Field(
         default="pytest",
-        description="what runs the tests in the tasks: pytest, with its tests of unittest; only unittest; only doctests",
+        description="what runs the tests in the tasks; pytest runs those of unittest, too",
     )
     heldout_packages: float = Field(default=0.25, ge=0, lt=1, description="share of packages kept out of training")
     heldout_bugs: float = Field(default=0.2, ge=0, lt=1, description="share of bugs kept out, by mutated function")
