@@ -227,7 +227,7 @@ def test_tests_that_no_verdict_can_hang_on_are_deselected_and_listed(
     assert reasons["test_fails"] == "fails"
     assert reasons["test_network"] == "fails"
     assert reasons["test_slow"] == "slow (baseline.slow_test_s)"
-    assert reasons.get("test_flaky") in {"flaky", "fails", None}
+    assert reasons.get("test_flaky") in {"flaky", "fails", "fails without the others", None}
     assert reasons["test_passes_but_where_bugs_are_made"] == "flaky"  # noticed while bugs are made
     assert "test_version" not in reasons  # The package's metadata is there.
     assert report.tests >= 6
