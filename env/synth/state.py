@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from gumshoe.env.synth.verify import Verdict
 __all__ = ["ProjectState"]
 
 SPARE = 3
+# The share of candidates that are kept: what is assumed at first, how many have to be judged before what was seen
+# counts, and the least that is assumed then. A further batch costs more than several candidates.
+FIRST_SHARE, ENOUGH_JUDGED, LEAST_SHARE = 0.8, 10, 0.2
 
 
 @dataclass(eq=False)
@@ -49,7 +53,9 @@ class ProjectState:
     def draw(self, most: int) -> list[Bug]:
         """The next candidates, as many as are probably needed; none means that this part is through."""
         missing = self._wanted - len(self.kept)
-        batch = list(islice(self.candidates, min(most, missing + max(SPARE, missing // 4))))
+        judged = self.counts.total()
+        share = max(len(self.kept) / judged, LEAST_SHARE) if judged >= ENOUGH_JUDGED else FIRST_SHARE
+        batch = list(islice(self.candidates, min(most, math.ceil(missing / share) + SPARE)))
         self._exhausted = not batch
         return batch
 

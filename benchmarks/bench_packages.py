@@ -1,0 +1,67 @@
+"""How fast several checkouts of this repository make bugs in real packages, beside each other, in one run, in turns.
+
+    git worktree add ../before COMMIT
+    python benchmarks/bench_packages.py ../before . --projects tasks/packages/packages/*/projects/* --bugs 40
+
+A project is a folder with pytest tests that need nothing but pytest, and whose package lies beside them; a set made by
+`gumshoe harvest` has such folders. Each turn is a process of its own that makes so many verified bugs with the
+checkout's own `make_bugs`, one worker, bubblewrap. The run of the clean tests is part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+TURN = """
+import json, sys, time
+checkout, project, count = sys.argv[1:]
+sys.path.insert(0, checkout + "/src")
+import gumshoe
+from gumshoe.env import SandboxConfig
+from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.synth.make import make_bugs
+assert gumshoe.__file__.startswith(checkout), gumshoe.__file__
+config = SynthConfig(
+    projects=(project,), per_project=int(count), timeout_s=120, workers=1, sandbox=SandboxConfig(kind="bubblewrap")
+)
+began = time.perf_counter()
+(counts,) = make_bugs(config).counts.values()
+print(json.dumps({"seconds": time.perf_counter() - began, "counts": counts}))
+"""
+
+
+def main() -> None:
+    """Measures in turns, prints a line for each turn and each project's factors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "checkouts", type=Path, nargs="+", help="folders with a checkout each; the first is compared with"
+    )
+    parser.add_argument("--projects", type=Path, nargs="+", required=True, help="folders of projects")
+    parser.add_argument("--bugs", type=int, default=40, help="verified bugs of each turn (40)")
+    options = parser.parse_args()
+    for project in options.projects:
+        rates: list[float] = []
+        for checkout in options.checkouts:
+            made = one_turn(checkout.resolve(), project.resolve(), options.bugs)
+            rates.append(60 * made["counts"].get("kept", 0) / made["seconds"])
+            print(
+                f"{project.name}  {checkout}  {made['seconds']:.0f} s  {rates[-1]:.1f} bugs a minute  {made['counts']}"
+            )
+            sys.stdout.flush()
+        factors = ", ".join(f"{rate / rates[0]:.1f}" for rate in rates[1:]) if rates[0] else "no bugs in the first"
+        print(f"{project.name}  times as fast: {factors}", flush=True)
+
+
+def one_turn(checkout: Path, project: Path, bugs: int) -> dict[str, Any]:
+    """What one process did: seconds, and the number of candidates by what became of them."""
+    argv = [sys.executable, "-c", TURN, str(checkout), str(project), str(bugs)]
+    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
