@@ -155,8 +155,9 @@ def run_pytest(send, options, arguments, watch, insert_folder):
         sys.path.insert(0, os.getcwd())
     plugins = [Reporter(send, is_changed(options), watch, ends=True)]
     del send
-    # The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests.
-    return int(pytest.main(["--tb=no", *arguments], plugins=plugins))
+    # The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests; those of
+    # files that cannot be imported are printed all the same.
+    return int(pytest.main(["--tb=line", *arguments], plugins=plugins))
 
 
 def run_unittest(send, options, arguments):
