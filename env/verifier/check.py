@@ -117,7 +117,9 @@ def _before(verdict: Verdict, oracle: Oracle, named: bool) -> Iterator[str]:
     repaired = [test for test in oracle.fail_to_pass if test not in verdict.failing_fail_to_pass]
     yield from _listed(repaired, "before the gold patch these tests should fail and pass")
     if named:
-        yield from _listed(verdict.failing_pass_to_pass, "before the gold patch these tests should pass and do not")
+        late = "before the gold patch the time is over (limits.command_timeout_s) before these tests pass"
+        wrong = "before the gold patch these tests should pass and do not"
+        yield from _listed(verdict.failing_pass_to_pass, late if verdict.run.result.timed_out else wrong)
 
 
 def _after(verdict: Verdict, named: bool) -> Iterator[str]:
