@@ -122,12 +122,12 @@ def test_tests_that_hang_are_a_problem_of_their_task(project: Path) -> None:
 def test_tests_behind_a_bug_that_takes_too_long_say_so(project: Path) -> None:
     slow = "import time\n\ndef test_add():\n    from calc import add\n    add(2, 1) == 3 or time.sleep(600)\n"
     (project / "test_calc.py").write_text(f"{slow}\n\ndef test_last():\n    pass\n")
-    names = {"fail_to_pass": ["test_calc.py::test_add"], "pass_to_pass": ["test_calc.py::test_last"]}
-    found = problems(a_task(project, timeout_s=3.0, **names))
+    first, last = (f"test_calc.py::{name}" for name in ("test_add", "test_last"))
+    found = problems(a_task(project, timeout_s=3.0, fail_to_pass=[first], pass_to_pass=[last]))
     assert found.startswith(
         "before the gold patch the time is over (limits.command_timeout_s) before these tests pass: "
     )
-    assert found.endswith("test_calc.py::test_last")
+    assert found.endswith(last)
 
 
 def test_an_entrypoint_that_is_not_there_is_a_problem(project: Path) -> None:
