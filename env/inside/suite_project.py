@@ -21,6 +21,8 @@ class Project:
         self.memory = int(request["memory_mb"]) << 20
         self.arguments = ["-q", "--tb=native", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
+        # Plugins may be loaded before pytest is configured, and a project may turn every warning into an error.
+        self.arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         self.arguments += request.get("arguments", [])
         self.entries = {}
 

@@ -119,6 +119,12 @@ def test_each_candidate_gets_its_line(project: Path) -> None:
     assert answers[1]["outcomes"]["test_shop.py::test_fixture"] == "failed"
 
 
+def test_warnings_of_plugins_that_are_loaded_ahead_are_no_errors(project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    _, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
+    assert answer["status"] == "killed"
+
+
 def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
     first = asked(project)
     second, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
