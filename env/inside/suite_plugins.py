@@ -11,6 +11,7 @@ import traceback
 
 import pytest
 
+from gumshoe.env.inside.suite_patches import loaded_files
 from gumshoe.env.inside.suite_tracer import inside
 
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
@@ -132,6 +133,4 @@ def outside_modules(root):
 
 def inside_modules(root):
     """The project's own files that are imported, without conftests."""
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    paths = [inside(path, root) for path in files if isinstance(path, str)]
-    return sorted(path for path in paths if path is not None and os.path.basename(path) != "conftest.py")
+    return sorted(path for path in loaded_files(root) if os.path.basename(path) != "conftest.py")
