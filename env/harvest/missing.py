@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ DISTRIBUTIONS = {
     "cv2": "opencv-python-headless",
     "Crypto": "pycryptodome",
     "dateutil": "python-dateutil",
+    "distutils": "setuptools",
     "docx": "python-docx",
     "dotenv": "python-dotenv",
     "flask_sqlalchemy": "flask-sqlalchemy",
@@ -100,9 +102,13 @@ MARKS = {
 
 
 def missing_packages(output: str, own: Iterable[str] = ()) -> list[str]:
-    """The distributions that would answer the complaints in `output`, without modules called as the package's own."""
-    mine = set(own)
-    modules = [name for name in MODULE.findall(output) if name.partition(".")[0] not in mine]
+    """The distributions that would answer the complaints in `output`.
+
+    Modules called as the package's `own` are left out, and so is Python's own library: what is missing of it belongs to
+    other platforms, as `winreg` does.
+    """
+    left_out = {*own, *(sys.stdlib_module_names - DISTRIBUTIONS.keys())}
+    modules = [name for name in MODULE.findall(output) if name.partition(".")[0] not in left_out]
     found = [_distribution(name) for name in modules]
     found += [plugin for match in LOADED_PLUGIN.findall(output) for plugin in [_distribution(match)]]
     for words in OPTIONS.findall(output):

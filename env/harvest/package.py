@@ -25,9 +25,11 @@ from gumshoe.env.harvest.rename.stage import rename_project
 from gumshoe.env.harvest.runner import unittest_suite
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.synth.verify import UnfitTests
-from gumshoe.errors import TaskError
+from gumshoe.env.tasks import load_tasks
+from gumshoe.errors import GumshoeError, SandboxError, TaskError
 from gumshoe.storage import write_atomic
 
 __all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_report"]
@@ -87,7 +89,7 @@ def read_report(folder: Path) -> PackageReport | None:
 def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
     """Carries one package through the stages and leaves its set in `folder`. A refusal stands in the report.
 
-    Raises GumshoeError for what is no fault of the package, such as a sandbox that does not work.
+    Raises GumshoeError for what is no fault of the package, such as a sandbox that does not work for others either.
     """
     report = PackageReport(source.name, source.text)
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,13 +97,25 @@ def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: N
     try:
         _stages(source, config, folder, report, note)
         report.done = True
-    except TaskError as error:
+    except (TaskError, SandboxError) as error:
+        if isinstance(error, SandboxError) and not _others_work(config):
+            raise
         report.reason = str(error)
         (folder / "tasks.jsonl").unlink(missing_ok=True)
     if earlier is not None:
         keep_times(report, earlier)
     write_atomic(folder / REPORT, json.dumps(asdict(report), indent=1))
     return report
+
+
+def _others_work(config: HarvestConfig) -> bool:
+    """Whether a sandbox works with a bundled project in it, so that it was the package that broke one."""
+    task, _ = load_tasks("casebook")[0]
+    try:
+        with open_sandbox(task, config.sandbox, trusted=True) as sandbox:
+            return sandbox.run(["true"], timeout=60).exit_code == 0
+    except GumshoeError:
+        return False
 
 
 def keep_times(report: PackageReport, earlier: PackageReport) -> None:

@@ -115,6 +115,9 @@ def test_requirements_are_found_wherever_projects_keep_them(tmp_path: Path) -> N
 def test_complaints_name_what_to_install() -> None:
     output = "E   ModuleNotFoundError: No module named 'yaml'\nE  ModuleNotFoundError: No module named 'shop.cart'\n"
     assert missing_packages(output, ["shop"]) == ["pyyaml"]
+    platforms = "No module named 'winreg'\nNo module named 'distutils.util'\nNo module named 'attr'"
+    assert missing_packages(platforms) == ["setuptools", "attrs"]
+    assert missing_packages(platforms, ["attr"]) == ["setuptools"]
     assert missing_packages("pytest: error: unrecognized arguments: --cov=x --benchmark-disable") == [
         "pytest-cov",
         "pytest-benchmark",

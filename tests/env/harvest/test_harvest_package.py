@@ -7,18 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from processes import descendants
 
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment
 from gumshoe.env.harvest.build_sandbox import BuildSandbox
-from gumshoe.env.harvest.config import BuildConfig
+from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
 from gumshoe.env.harvest.package import read_report
 from gumshoe.env.harvest.pythons import interpreters
+from gumshoe.env.harvest.run import harvest
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 
@@ -92,6 +95,7 @@ import time
 
 import pluggy
 import pytest
+from processes import descendants
 from tiny_shop.cart import Cart, cheapest
 
 
@@ -309,3 +313,37 @@ def test_a_package_without_tests_is_refused_with_the_reason(
     assert report["stage"] == "environment"
     assert "No module named 'no_such_module_of_anybody_at_all'" in report["reason"]
     assert 0 < report["seconds"]["environment"] <= time.monotonic() - began + 0.05  # rounded to a tenth
+
+
+def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index: None, tmp_path: Path) -> None:
+    del index
+    code = "def twice(n):\n    return 2 * n\n\n\ndef half(n):\n    return n / 2\n"
+    tests = [f"def test_{name}{n}():\n    {name}({n})\n" for n in range(3) for name in ("twice", "half")]
+    tests += ["def test_2():\n    assert twice(2) == 4\n", "def test_4():\n    assert half(4) == 2\n"]
+    slow = "def test_slow():\n    time.sleep(2)\n"
+    for name, more in (("broken", [slow]), ("calm", [])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").write_text(code)
+        lines = "\n\n".join(["import time", f"from {name} import half, twice\n", *tests, *more])
+        (tmp_path / name / f"test_{name}.py").write_text(lines)
+
+    def kill_once(package: str, stage: str, text: str) -> None:
+        if (package, stage, text) == ("broken", "baseline", ""):
+            threading.Thread(target=kill_the_first_sandbox).start()
+
+    sources = tuple(str(tmp_path / name) for name in ("broken", "calm"))
+    config = HarvestConfig(sources=sources, out=str(tmp_path / "set"), per_package=1)
+    broken, calm = harvest(config, kill_once)
+    assert (broken.stage, broken.done) == ("baseline", False)
+    assert "the sandbox is gone" in broken.reason
+    assert (calm.done, calm.verified) == (True, 1)
+
+
+def kill_the_first_sandbox() -> None:
+    """Kills the sandbox that this process starts next, from outside."""
+    while True:
+        for pid in descendants(os.getpid()):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap":
+                os.kill(pid, signal.SIGKILL)
+                return
+        time.sleep(0.01)
