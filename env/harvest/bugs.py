@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gumshoe.env.harvest.baseline import Baseline
 from gumshoe.env.harvest.config import HarvestConfig
@@ -50,7 +52,7 @@ def harvest_bugs(
     copy_into_taskset(stored, folder)
     shipped = Project(name, folder / stored.stored, stored.stored, suite)
     wanted = _synth_config(shipped, baseline, config)
-    options = wanted.model_dump(exclude={"out"})
+    options = wanted.model_dump(exclude={"out", "project_s"})
     key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, options, sorted(OPERATORS))
     if suite.command:
         key = key_of(key, suite.command, suite.names)
@@ -67,13 +69,20 @@ def harvest_bugs(
             old = history_bugs(repository, sources_of(shipped, wanted.exclude), config.history)
             # A small set should hold other kinds too.
             old = old[: -(-config.per_package // 2)]
+        began = time.monotonic()
         result = make_bugs(wanted, progress, [shipped], old)
         _require_some(result, name)
         write_taskset(kept, result.tasks)
-        return {"counts": dict(result.counts[name])}
+        cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package
+        return {"counts": dict(result.counts[name]), "ended_by_bugs_s": config.bugs_s if cut else None}
+
+    def valid(made: dict[str, Any]) -> bool:
+        """Whether the set is there, and more time would give no more."""
+        limit = made.get("ended_by_bugs_s")
+        return (cache.folder / key / "tasks.jsonl").is_file() and (limit is None or limit >= config.bugs_s)
 
     cache = StageCache("bugs")
-    made = cache.get(key, make, lambda made: (cache.folder / key / "tasks.jsonl").is_file())
+    made = cache.get(key, make, valid)
     write_taskset(folder, _kept(cache.folder / key))
     return Counter({str(status): int(count) for status, count in made["counts"].items()})
 
@@ -85,6 +94,7 @@ def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -
         seed=config.seed,
         per_project=config.per_package,
         candidates_per_project=config.candidates_per_package,
+        project_s=config.bugs_s,
         operators=config.operators,
         pairs=config.pairs,
         exclude=(*config.exclude, *tests),

@@ -46,6 +46,9 @@ class HarvestConfig(Config):
     seed: int = Field(default=0, description="equal seeds produce equal candidates")
     per_package: int = Field(default=200, ge=1, description="maximum number of verified bugs per package")
     candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
+    bugs_s: float = Field(
+        default=3600, gt=0, description="seconds after which a package gets no further bugs; those it has by then count"
+    )
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
     pairs: float = Field(
         default=0.1,

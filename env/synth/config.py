@@ -48,6 +48,12 @@ class SynthConfig(Config):
         description="function: all bugs of a function are on one side; bug: other bugs of it may be trained on",
     )
     timeout_s: float = Field(default=10.0, gt=0, description="seconds that one run of a project's tests may take")
+    project_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds after which no further batch of a project is begun; what is there by then counts, so that "
+        "equal seeds no longer produce equal sets",
+    )
     batch: int = Field(default=40, ge=1, description="candidates per sandbox batch")
     workers: int = Field(default=2, ge=1, description="sandboxes used in parallel; no influence on the result")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where the tests run")

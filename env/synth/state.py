@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -46,12 +47,16 @@ class ProjectState:
     _seen: set[tuple[tuple[tuple[str, tuple[int, ...]], ...], frozenset[str]]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self._end = time.monotonic() + (self.config.project_s or math.inf)
         self._wanted = self.config.per_project - _share(self.config, self.config.per_project)
         most = self.config.candidates_per_project
         self.candidates = islice(self.candidates, most - _share(self.config, most))
 
     def draw(self, most: int) -> list[Bug]:
         """The next candidates, as many as are probably needed; none means that this part is through."""
+        if self.counts and time.monotonic() >= self._end:
+            self._exhausted = True
+            return []
         missing = self._wanted - len(self.kept)
         judged = self.counts.total()
         share = max(len(self.kept) / judged, LEAST_SHARE) if judged >= ENOUGH_JUDGED else FIRST_SHARE

@@ -317,14 +317,14 @@ def test_a_package_without_tests_is_refused_with_the_reason(
 
 def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index: None, tmp_path: Path) -> None:
     del index
-    code = "def twice(n):\n    return 2 * n\n\n\ndef half(n):\n    return n / 2\n"
-    tests = [f"def test_{name}{n}():\n    {name}({n})\n" for n in range(3) for name in ("twice", "half")]
-    tests += ["def test_2():\n    assert twice(2) == 4\n", "def test_4():\n    assert half(4) == 2\n"]
+    functions = [f"def line{n}(x):\n    y = {n + 2} * x\n    return y + {n}\n" for n in range(16)]
+    code = "\n\n".join(functions)
+    tests = [f"def test_{n}():\n    assert line{n}(5) == {5 * (n + 2) + n}\n" for n in range(16)]
     slow = "def test_slow():\n    time.sleep(2)\n"
     for name, more in (("broken", [slow]), ("calm", [])):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.py").write_text(code)
-        lines = "\n\n".join(["import time", f"from {name} import half, twice\n", *tests, *more])
+        lines = "\n\n".join(["import time", f"from {name} import *\n", *tests, *more])
         (tmp_path / name / f"test_{name}.py").write_text(lines)
 
     def kill_once(package: str, stage: str, text: str) -> None:
@@ -332,11 +332,18 @@ def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index
             threading.Thread(target=kill_the_first_sandbox).start()
 
     sources = tuple(str(tmp_path / name) for name in ("broken", "calm"))
-    config = HarvestConfig(sources=sources, out=str(tmp_path / "set"), per_package=1)
+    config = HarvestConfig(sources=sources, out=str(tmp_path / "set"), per_package=1, difficulty=False)
     broken, calm = harvest(config, kill_once)
     assert (broken.stage, broken.done) == ("baseline", False)
     assert "the sandbox is gone" in broken.reason
     assert (calm.done, calm.verified) == (True, 1)
+
+    # A package that ran out of time gets more bugs where it is given more time, from what is kept of it otherwise.
+    wants_more = config.model_copy(update={"sources": sources[1:], "per_package": 40, "bugs_s": 0.001})
+    (cut,) = harvest(wants_more)
+    (whole,) = harvest(wants_more.model_copy(update={"bugs_s": 600.0}))
+    assert 1 <= cut.verified <= whole.verified
+    assert cut.candidates < whole.candidates
 
 
 def kill_the_first_sandbox() -> None:

@@ -52,6 +52,12 @@ def test_the_casebook_gives_200_verified_bugs_and_more(casebook: Result) -> None
         assert task.tags["difficulty"] in {"same_function", "other_function", "other_file"}
 
 
+def test_when_its_time_is_over_a_project_has_the_bugs_of_one_batch(project: Path) -> None:
+    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=LOCAL)
+    made = make_bugs(short)
+    assert 0 < len(made.tasks) == made.counts["calc"]["kept"] <= 2 == made.counts["calc"].total()
+
+
 def test_every_bug_is_told_from_its_failure(casebook: Result) -> None:
     for task, oracle in casebook.tasks:
         assert task.problem_statement.startswith(f"{oracle.fail_to_pass[0]} fails:")
