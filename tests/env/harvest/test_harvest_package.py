@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,6 @@ import time
 
 import pluggy
 import pytest
-from processes import descendants
 from tiny_shop.cart import Cart, cheapest
 
 
@@ -329,7 +329,7 @@ def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index
 
     def kill_once(package: str, stage: str, text: str) -> None:
         if (package, stage, text) == ("broken", "baseline", ""):
-            threading.Thread(target=kill_the_first_sandbox).start()
+            threading.Thread(target=kill_the_next_sandbox, args=[descendants(os.getpid())]).start()
 
     sources = tuple(str(tmp_path / name) for name in ("broken", "calm"))
     config = HarvestConfig(sources=sources, out=str(tmp_path / "set"), per_package=1, difficulty=False)
@@ -346,11 +346,13 @@ def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index
     assert cut.candidates < whole.candidates
 
 
-def kill_the_first_sandbox() -> None:
-    """Kills the sandbox that this process starts next, from outside."""
+def kill_the_next_sandbox(before: set[int]) -> None:
+    """Kills all of the sandbox that this process starts next, from outside, when a program runs in it."""
     while True:
-        for pid in descendants(os.getpid()):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap":
-                os.kill(pid, signal.SIGKILL)
-                return
+        for pid in descendants(os.getpid()) - before:
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap" and len(descendants(pid)) > 2:
+                    for one in descendants(pid):
+                        os.kill(one, signal.SIGKILL)
+                    return
         time.sleep(0.01)
