@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,6 +140,8 @@ class Tester:
             broken.update(
                 {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
             )
+            changing = _changing([first, second])
+            broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
             # What still fails although it is deselected is no test, but a class or a file that cannot be collected.
             broken.update(
                 {test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test}
@@ -182,9 +184,10 @@ class Tester:
 
 def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
     """The tests that do not count, each with the reason."""
-    dropped = dict.fromkeys(runs.hanging, "hangs")
+    changing = _changing(runs.outcomes)
+    dropped = {**dict.fromkeys(runs.hanging, "hangs"), **changing}
     tests = dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes)
-    for test in tests:
+    for test in (test for test in tests if _function(test) not in changing):
         seen = {outcomes.get(test) for outcomes in runs.outcomes}
         if seen & {"failed", "error"} or None in seen:
             if len(seen) > 1:
@@ -193,14 +196,25 @@ def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
                 dropped[test] = "fails" if "::" in test else "not collected"
         elif runs.seconds.get(test, 0.0) > config.slow_test_s:
             dropped[test] = "slow (baseline.slow_test_s)"
-    left = {test: seconds for test, seconds in runs.seconds.items() if test not in dropped and test in tests}
+    kept = dict.fromkeys(test for test in tests if not dropped.keys() & {test, _function(test)})
+    left = {test: seconds for test, seconds in runs.seconds.items() if test in kept}
     total = sum(left.values())
     for test in sorted(left, key=lambda test: -left[test]):
         if total <= config.suite_s:
             break
         dropped[test] = "too long together (baseline.suite_s)"
         total -= left[test]
-    return {**dropped, **_too_many([test for test in tests if test not in dropped], config)}
+    return {**dropped, **_too_many([test for test in kept if test not in dropped], config)}
+
+
+def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The functions whose tests have other ids in another run, as where the parameters come out of a set.
+
+    All of them go: an id that was there in each of these runs may be another test's in the next.
+    """
+    ids = dict.fromkeys(test for outcomes in runs for test in outcomes if "[" in test)
+    absent = (test for test in ids if any(test not in outcomes for outcomes in runs))
+    return dict.fromkeys(map(_function, absent), "parameters differ between runs")
 
 
 def _too_many(tests: Sequence[str], config: BaselineConfig) -> dict[str, str]:

@@ -73,3 +73,14 @@ def test_where_there_are_too_many_tests_the_longest_lists_of_parameters_go(proje
     found = baseline_of(project, max_tests=10)
     assert len(found.passing) == 6
     assert found.deselected == {"tests/test_numbers.py::test_numbers": "40 tests (baseline.max_tests)"}
+
+
+def test_a_function_whose_parameters_differ_between_runs_goes_as_a_whole(project: Path) -> None:
+    changing = (
+        "import pytest, time\n\n\n@pytest.mark.parametrize('at', ['always', time.time_ns()])\ndef test_at(at): ...\n"
+    )
+    (project / "tests" / "test_changing.py").write_text(f"{changing}\n\ndef test_beside(): ...\n")
+    found = baseline_of(project)
+    assert found.deselected == {"tests/test_changing.py::test_at": "parameters differ between runs"}
+    assert "tests/test_changing.py::test_beside" in found.passing
+    assert len(found.passing) == 47
