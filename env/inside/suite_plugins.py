@@ -49,6 +49,7 @@ class Recorder:
         }
         if self.tracer is not None:
             seen["covered"] = self.tracer.covered
+            seen["starters"] = self.tracer.starters
             seen["modules"] = outside_modules(self.root)
         self.write(seen)
 

@@ -15,12 +15,14 @@ import pytest
 
 FOLLOWED_CALLS = 4
 TOOL = 4
+PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"})
 monitoring = getattr(sys, "monitoring", None)
 
 
 class Tracer:
     """A pytest plugin. It is started before collection; what runs until that is over, imports above all, counts for
-    the test "". `covered` is {path: {line: [test, ...]}}.
+    the test "". `covered` is {path: {line: [test, ...]}}. `starters` are the tests that start processes, from Python
+    3.8 on: what these execute is not seen.
     """
 
     def __init__(self, root):
@@ -29,6 +31,14 @@ class Tracer:
         self.lines = set()
         self.calls = {}
         self.covered = {}
+        self.starters = []
+        self.starts = False
+        if hasattr(sys, "addaudithook"):
+            sys.addaudithook(self.audit)
+
+    def audit(self, event, arguments):
+        if event in PROCESS_EVENTS:
+            self.starts = True
 
     def pytest_collection_finish(self, session):
         self.stop("")
@@ -42,6 +52,7 @@ class Tracer:
     def start(self):
         self.lines = set()
         self.calls = {}
+        self.starts = False
         if monitoring is None:
             threading.settrace(self.call)
             sys.settrace(self.call)
@@ -58,6 +69,8 @@ class Tracer:
             threading.settrace(None)
         else:
             monitoring.set_events(TOOL, 0)
+        if self.starts and nodeid:
+            self.starters.append(nodeid)
         for code, count in self.calls.items():
             if count > FOLLOWED_CALLS:
                 name = self.name(code.co_filename)

@@ -21,7 +21,8 @@ that is all. Then there is a line for each candidate, whose `status` is
 What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
 changed functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork
 runs all tests that execute anything in the changed files, since what one test leaves behind may decide which lines
-another one executes. The other tests have the outcomes of the clean project. What fails is run once without the change.
+another one executes. It also runs all tests that start processes, since what these execute is not traced. The other
+tests have the outcomes of the clean project. What fails is run once without the change.
 
 A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
 process that has pytest configured and what the project imports from outside loaded; it starts with collecting, and its
@@ -62,11 +63,12 @@ def baseline(project, forks, early):
     project.look()
     project.restore()
     again = forks.run([])
-    covered, modules = seen.pop("covered"), seen.pop("modules")
+    covered, modules, starters = seen.pop("covered"), seen.pop("modules"), seen.pop("starters")
     seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
     known = {"seen": seen, "fit": not seen["unstable"] and verdict_of(seen) == "survived", "early": early}
     known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
     known["modules"] = modules
+    known["starters"] = starters
     known["cpu_s"] = min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0)))
     known["wall_s"] = min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0)))
     known["seconds"] = again.get("seconds", {})
@@ -160,7 +162,8 @@ def judge(files, patch, tests, project, run, known, passing):
         return None
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
-    again = variant(sorted(set(tests).union(*(tests_in(known["covered"]["lines"], path) for path in files))))
+    near = (tests_in(known["covered"]["lines"], path) for path in files)
+    again = variant(sorted({*tests, *known["starters"]}.union(*near)))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
     if any(again[facts].get(test) != told for facts in ("outcomes", "failures") for test, told in first[facts].items()):

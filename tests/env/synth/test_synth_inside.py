@@ -125,6 +125,17 @@ def test_warnings_of_plugins_that_are_loaded_ahead_are_no_errors(project: Path) 
     assert answer["status"] == "killed"
 
 
+def test_a_test_that_meets_the_bug_in_a_process_of_its_own_fails_too(project: Path) -> None:
+    text = (project / "test_shop.py").read_text()
+    code = "from shop.core import cut; assert cut([1, 2, 3, 4]) == [1, 2, 3]"
+    run = f"subprocess.run([sys.executable, '-c', {code!r}], check=True)"
+    own = f"\n\ndef test_process():\n    import subprocess, sys\n    {run}\n"
+    (project / "test_shop.py").write_text(text + own)
+    _, answer = asked(project, ("kept.append(item)", "kept.append(0)"))
+    assert answer["outcomes"]["test_shop.py::test_process"] == "failed"
+    assert answer["outcomes"]["test_shop.py::test_cut"] == "failed"
+
+
 def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
     first = asked(project)
     second, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
