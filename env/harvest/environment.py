@@ -134,16 +134,31 @@ class Builder:
 
     def collect(self, ways: Ways) -> None:
         """Finds how the tests can be collected: with the project's own options, else by other names of files, else
-        without its options. Raises TaskError with the first way's complaint.
+        without its options; then the same with the newest pytest. Raises TaskError with the first way's complaint.
         """
+        complaint = self._first_complaint(ways)
+        if complaint is not None and self._install_newer_pytest():
+            complaint = self._first_complaint(ways)
+        if complaint is not None:
+            raise TaskError(f"its tests cannot be collected: {complaint}")
+
+    def _first_complaint(self, ways: Ways) -> str | None:
+        """What is wrong with the first way; None where one works, which is taken."""
         complaints: list[str] = []
         for arguments in ways:
             complaint = self._collect(arguments)
             if complaint is None:
                 self.arguments = arguments
-                return
+                return None
             complaints.append(complaint)
-        raise TaskError(f"its tests cannot be collected: {complaints[0]}")
+        return complaints[0]
+
+    def _install_newer_pytest(self) -> bool:
+        """Whether there was one. Projects pin some that are too old for the Python that they allow."""
+        version = (PYTHON, "-c", "import pytest; print(pytest.__version__)")
+        before = self._run(version).output
+        self._note("installing the newest pytest")
+        return self._pip(["--upgrade", "pytest"]).ok and self._run(version).output != before
 
     def _collect(self, arguments: tuple[str, ...]) -> str | None:
         """Installs what is missing until all tests can be collected, or nothing more is found. None where some can."""
