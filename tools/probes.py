@@ -20,6 +20,7 @@ from gumshoe.records import DebugFrame, Finding, Observation, Probe, StopProbe, 
 from gumshoe.tools.forked_runs import Variant
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
 from gumshoe.tools.suspects import describe_suspect
+from gumshoe.tools.trace_calls import is_hidden
 from gumshoe.tools.tracebacks import describe_frame
 from gumshoe.tools.whatif import describe_effect
 
@@ -322,10 +323,12 @@ def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
             continue
         for line, values in _settled(call, lines):
             for name, value in values.items():
+                if is_hidden(value):
+                    continue
                 plain = _LENGTH.sub("", value)
                 probe = StopProbe(path=path, line=line, test=call["test"] or None, expression=name, value=plain)
                 yield Fact(step, name, "=", value, probe)
-        if call["outcome"] == "returned" and not call["yielded"]:
+        if call["outcome"] == "returned" and not call["yielded"] and not is_hidden(call["value"]):
             place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"] or None}
             probe = StopProbe.model_validate({**place, "expression": "__return__", "value": call["value"]})
             yield Fact(step, "returned", " ", call["value"], probe)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-__all__ = ["Call", "Caller", "Trace", "merge", "read_trace"]
+__all__ = ["Call", "Caller", "Trace", "is_hidden", "merge", "read_trace"]
 
 FILE_BYTES = 8 << 20
 MOST_CALLS = 2000
@@ -19,9 +20,16 @@ LONGEST_TEXT = 700
 LONGEST_CALL = 300
 """Lines of one call."""
 
+_HIDDEN = re.compile(r"(?:returned |yielded )?<\w+, not shown \d+>")
+
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Text = Annotated[str, AfterValidator(lambda text: text[:LONGEST_TEXT])]
 Values = Annotated[dict[Text, Text], Field(max_length=500)]
+
+
+def is_hidden(text: str) -> bool:
+    """Whether a value, or what a call came to, is not known: the recorder had no time left to put it into words."""
+    return _HIDDEN.match(text) is not None
 
 
 class Caller(BaseModel):

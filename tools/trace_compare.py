@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gumshoe.tools.trace_calls import Call
+from gumshoe.tools.trace_calls import Call, is_hidden
 
 __all__ = ["Branch", "Comparison", "Differences", "ValueDifference", "compare", "summarize"]
 
@@ -71,10 +71,10 @@ def compare(call: Call, passing: Sequence[Call], source: Sequence[str]) -> Compa
     other = candidates[index]
     return Comparison(
         passing=index,
-        arguments=_different(call.arguments, other.arguments),
+        arguments=_unequal(call.arguments, other.arguments),
         value=_first_value(call, other),
         branch=_first_branch(call, other, source),
-        result=(call.result, other.result) if call.result != other.result else None,
+        result=(call.result, other.result) if _differ(call.result, other.result) else None,
     )
 
 
@@ -84,14 +84,14 @@ def summarize(failing: Sequence[Call], passing: Sequence[Call]) -> Differences:
     arguments = {name: _only(failing, passing, lambda call, name=name: _given(call, name)) for name in names}
     return Differences(
         arguments={name: sides for name, sides in arguments.items() if sides[0] and passing},
-        results=_only(failing, passing, lambda call: [call.result]),
+        results=_only(failing, passing, lambda call: [] if is_hidden(call.result) else [call.result]),
         lines=_sorted(_only(failing, passing, lambda call: call.lines, most=_COMPARED)),
         branches=_sorted(_only(failing, passing, _edges, most=_COMPARED)),
     )
 
 
 def _given(call: Call, name: str) -> list[str]:
-    return [call.arguments[name]] if name in call.arguments else []
+    return [call.arguments[name]] if name in call.arguments and not is_hidden(call.arguments[name]) else []
 
 
 def _sorted(sides: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
@@ -125,8 +125,18 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
 
-def _different(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str, str]]:
+def _unequal(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Values that differ or may differ: of those that are not shown, nobody knows."""
     return {name: (value, other[name]) for name, value in one.items() if name in other and other[name] != value}
+
+
+def _different(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str, str]]:
+    return {name: sides for name, sides in _unequal(one, other).items() if _differ(*sides)}
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether two values are known to differ."""
+    return one != other and not is_hidden(one) and not is_hidden(other)
 
 
 def _first_value(call: Call, other: Call) -> ValueDifference | None:

@@ -14,7 +14,7 @@ import pytest
 from tool_bench import Bench
 
 from gumshoe.tools.trace_calls import Call, merge, read_trace
-from gumshoe.tools.trace_compare import compare
+from gumshoe.tools.trace_compare import compare, summarize
 
 Open = Callable[..., Bench]
 INSIDE = Path(__file__).parents[2] / "tools" / "inside"
@@ -221,6 +221,33 @@ def test_an_endless_call_is_shown_as_far_as_it_went(project: Path, tmp_path: Pat
     assert (first.outcome, call.number, call.arguments, call.outcome) == ("returned", 2, {"n": "1"}, "unfinished")
     assert call.skipped > 2000
     assert len(written) < 100_000
+
+
+def test_objects_that_take_long_to_print_are_not_printed_again_and_again(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(
+        "import time\n\n\nclass Big:\n    def __repr__(self):\n        time.sleep(0.1)\n"
+        "        open('printed', 'a').write('x')\n        return 'Big()'\n\n\n"
+        "def half(n, big):\n    return big if n == 7 else n / 2\n"
+    )
+    (project / "test_cart.py").write_text(
+        "import pytest\nfrom shop import Big, half\n\n\n@pytest.mark.parametrize('last', [300, 301])\n"
+        "def test_half(last):\n    big = Big()\n    for n in range(last):\n        half(n, big)\n"
+        "    assert last == 300\n"
+    )
+    trace = read_trace(record(sys.executable, project, tmp_path, "half", 11))
+    assert 2 <= len((project / "printed").read_text()) < 20
+    assert (trace.failed, trace.passed, trace.failing_calls, trace.passing_calls) == (1, 1, 301, 300)
+    assert trace.failing[0].arguments == {"n": "0", "big": "Big()"}
+    latest = max(trace.failing, key=lambda call: call.number)
+    assert latest.arguments["n"] == "300"
+    assert latest.result == "returned 150.0"
+    assert latest.arguments["big"].startswith("<Big, not shown ")
+    known = summarize(trace.failing, trace.passing)
+    assert "big" not in known.arguments
+    assert not [result for result in (*known.results[0], *known.results[1]) if "not shown" in result]
+    found = compare(latest, trace.passing, [""] * 12)
+    assert found is not None
+    assert "big" in found.arguments  # Nobody knows whether it is the same.
 
 
 def record(python: str, project: Path, folder: Path, name: str, line: int) -> bytes:

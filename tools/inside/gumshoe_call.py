@@ -5,6 +5,7 @@ Standard library only, Python 3.6 to 3.14.
 
 import collections
 import os
+import time
 
 from gumshoe_project import project_path
 from gumshoe_values import describe_exception, short_repr
@@ -12,6 +13,8 @@ from gumshoe_values import describe_exception, short_repr
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
+TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
+"""Seconds for putting the values of one test into words; LEAST_S once those of all tests have taken ALL_S."""
 _DULL = (type(os), type(project_path), type(len), type)
 
 
@@ -92,6 +95,41 @@ def describe(value):
         return "<unprintable {}: {}>".format(type(value).__name__, type(error).__name__)
     limit = 190 if isinstance(value, (str, bytes)) else 12
     return "{} (len {})".format(text, size) if size > limit else text
+
+
+class Describer:
+    """Puts values into words as long as there is time: the repr of an object may print all that the object holds.
+
+    When the time of a test is over, what is not plain is `<TYPE, not shown NUMBER>`. The number is another each time,
+    so that such a value equals no other.
+    """
+
+    def __init__(self):
+        self._all = self._spent = 0.0
+        self._hidden = 0
+
+    @property
+    def has_time(self):
+        """Whether values are still put into words."""
+        return self._spent < (TEST_S if self._all < ALL_S else LEAST_S)
+
+    def begin(self):
+        """A test begins."""
+        self._spent = 0.0
+
+    def describe(self, value, clock=time.perf_counter):
+        """The value, shortened, or that it is not shown."""
+        if type(value) in PLAIN:
+            return describe(value)
+        if not self.has_time:
+            self._hidden += 1
+            return "<{}, not shown {}>".format(type(value).__name__, self._hidden)
+        began = clock()
+        text = describe(value)
+        took = clock() - began
+        self._spent += took
+        self._all += took
+        return text
 
 
 def describe_error(error):

@@ -20,7 +20,7 @@ import json
 import os
 import sys
 
-from gumshoe_call import PLAIN, Call, describe, describe_error, variables_of
+from gumshoe_call import PLAIN, Call, Describer, describe_error, variables_of
 from gumshoe_project import project_path
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
@@ -56,6 +56,7 @@ class Recorder:
         self.on = False
         self.watching = None
         self.tests = {"failed": 0, "passed": 0}
+        self._describer = Describer()
         self._process = _getpid()
         self._written = self._calls = 0
         self._finished = False
@@ -72,6 +73,7 @@ class Recorder:
         self.kept = collections.OrderedDict()
         self.last = collections.deque(maxlen=LAST_CALLS)
         self.active = {}
+        self._describer.begin()
         self._over = False
         self.on = True
         if self.watching is not None:
@@ -196,7 +198,7 @@ class Recorder:
         if not frame.f_code.co_flags & _COROUTINE:
             call.yielded += 1
             if len(call.yields) < YIELDS:
-                call.yields.append(describe(value))
+                call.yields.append(self._describer.describe(value))
 
     def raised(self, frame, error):
         """An exception is raised in a call, or comes to it. It may yet be caught there."""
@@ -221,7 +223,7 @@ class Recorder:
             call.error_seen = None
         self._settle(frame, call)
         call.outcome = outcome
-        call.value = describe_error(value) if outcome == "raised" else describe(value)
+        call.value = describe_error(value) if outcome == "raised" else self._describer.describe(value)
         self._keep(call)
 
     def _keep(self, call):
@@ -254,9 +256,9 @@ class Recorder:
         for name, value in variables_of(frame):
             known = call.values.get(name)
             plain = type(value) in PLAIN
-            if known is not None and plain and known[0] is value:
+            if known is not None and (known[0] is value if plain else not self._describer.has_time):
                 continue
-            text = describe(value)
+            text = self._describer.describe(value)
             if known is None or known[1] != text:
                 found[name] = text
                 self.size += len(text)
