@@ -71,6 +71,41 @@ async def fetch(delay):
 def deep(count):
     return deep(count - 1) + 1 if count else 0
 """
+ENDLESS = """\
+class Endless:
+    def __repr__(self):
+        while True:
+            pass
+
+
+class Stubborn:
+    caught = 0
+
+    def __repr__(self):
+        while self.caught < 3:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                self.caught += 1
+        return "done"
+
+
+def half(n, big):
+    return n / 2
+"""
+TEST_ENDLESS = """\
+import pytest, signal
+from shop import Endless, Stubborn, half
+
+
+@pytest.mark.parametrize("kind", [Endless, Stubborn])
+def test_half(kind):
+    before = signal.getsignal(signal.SIGPROF)
+    half(1, kind())
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+"""
 TESTS = """\
 import asyncio
 import pytest
@@ -248,6 +283,16 @@ def test_objects_that_take_long_to_print_are_not_printed_again_and_again(project
     found = compare(latest, trace.passing, [""] * 12)
     assert found is not None
     assert "big" in found.arguments  # Nobody knows whether it is the same.
+
+
+def test_an_object_that_is_never_done_printing_is_interrupted(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(ENDLESS)
+    (project / "test_cart.py").write_text(TEST_ENDLESS)
+    line = ENDLESS.splitlines().index("def half(n, big):") + 1
+    trace = read_trace(record(sys.executable, project, tmp_path, "half", line))
+    assert (trace.failed, trace.passed) == (0, 2)
+    shown = [call.arguments["big"].partition(",")[0] for call in trace.passing]
+    assert shown == ["<Endless", "<Stubborn"]
 
 
 def record(python: str, project: Path, folder: Path, name: str, line: int) -> bytes:

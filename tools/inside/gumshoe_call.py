@@ -5,6 +5,8 @@ Standard library only, Python 3.6 to 3.14.
 
 import collections
 import os
+import signal
+import threading
 import time
 
 from gumshoe_project import project_path
@@ -15,6 +17,8 @@ VARIABLES = 30
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
 TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 """Seconds for putting the values of one test into words; LEAST_S once those of all tests have taken ALL_S."""
+AGAIN_S = 0.05
+"""How soon an object is interrupted again whose own code has caught the interruption."""
 _DULL = (type(os), type(project_path), type(len), type)
 
 
@@ -107,11 +111,16 @@ class Describer:
     def __init__(self):
         self._all = self._spent = 0.0
         self._hidden = 0
+        self._limit = Limit()
 
     @property
     def has_time(self):
         """Whether values are still put into words."""
-        return self._spent < (TEST_S if self._all < ALL_S else LEAST_S)
+        return self._left > 0
+
+    @property
+    def _left(self):
+        return (TEST_S if self._all < ALL_S else LEAST_S) - self._spent
 
     def begin(self):
         """A test begins."""
@@ -121,15 +130,54 @@ class Describer:
         """The value, shortened, or that it is not shown."""
         if type(value) in PLAIN:
             return describe(value)
-        if not self.has_time:
+        text = None
+        if self.has_time:
+            began = clock()
+            text = self._limit.within(self._left, lambda: describe(value))
+            took = clock() - began
+            self._spent += took
+            self._all += took
+        if text is None:
             self._hidden += 1
             return "<{}, not shown {}>".format(type(value).__name__, self._hidden)
-        began = clock()
-        text = describe(value)
-        took = clock() - began
-        self._spent += took
-        self._all += took
         return text
+
+
+class TooLong(BaseException):
+    """Interrupts an object's own code."""
+
+
+class Limit:
+    """Interrupts code of the program after some processor time, in the main thread; others cannot be interrupted."""
+
+    def __init__(self, set_handler=signal.signal, set_timer=signal.setitimer, get_thread=threading.get_ident):
+        self._set_handler = set_handler
+        self._set_timer = set_timer
+        self._get_thread = get_thread
+        self._main = threading.main_thread().ident
+        self._is_on = self._is_over = False
+
+    def within(self, seconds, work):
+        """What `work()` returns; None where it was interrupted. The program's own timer and handler are put back."""
+        if self._get_thread() != self._main or self._is_on:
+            return work()
+        handler = self._set_handler(signal.SIGPROF, self._interrupt)
+        timer = self._set_timer(signal.ITIMER_PROF, seconds, AGAIN_S)
+        self._is_on, self._is_over = True, False
+        try:
+            text = work()
+        except TooLong:
+            text = None
+        finally:
+            self._is_on = False
+            self._set_timer(signal.ITIMER_PROF, *timer)
+            self._set_handler(signal.SIGPROF, signal.SIG_DFL if handler is None else handler)
+        return None if self._is_over else text
+
+    def _interrupt(self, *_):
+        if self._is_on:
+            self._is_over = True
+            raise TooLong
 
 
 def describe_error(error):
