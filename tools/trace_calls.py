@@ -20,7 +20,7 @@ LONGEST_TEXT = 700
 LONGEST_CALL = 300
 """Lines of one call."""
 
-_HIDDEN = re.compile(r"(?:returned |yielded )?<\w+, not shown \d+>")
+_HIDDEN = re.compile(r"<\w+, not shown \d+>")
 
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Text = Annotated[str, AfterValidator(lambda text: text[:LONGEST_TEXT])]
@@ -28,8 +28,8 @@ Values = Annotated[dict[Text, Text], Field(max_length=500)]
 
 
 def is_hidden(text: str) -> bool:
-    """Whether a value, or what a call came to, is not known: the recorder had no time left to put it into words."""
-    return _HIDDEN.match(text) is not None
+    """Whether a value is not known: the recorder had no time left to put it into words."""
+    return _HIDDEN.fullmatch(text) is not None
 
 
 class Caller(BaseModel):
@@ -73,6 +73,11 @@ class Call(BaseModel):
             return "did not end"
         value = f"yielded {', '.join(self.yields)}" if self.yielded else f"returned {self.value}"
         return value if self.outcome == "returned" else f"raised {self.value}"
+
+    @property
+    def is_result_known(self) -> bool:
+        """Whether all that the call came to was put into words."""
+        return not any(map(is_hidden, (self.value, *self.yields)))
 
     def is_like(self, other: Call) -> bool:
         """Whether arguments, lines and result are the same."""

@@ -69,12 +69,13 @@ def compare(call: Call, passing: Sequence[Call], source: Sequence[str]) -> Compa
         return None
     index = max(range(len(candidates)), key=lambda number: (*_nearness(call, candidates[number]), -number))
     other = candidates[index]
+    known = call.is_result_known and other.is_result_known
     return Comparison(
         passing=index,
         arguments=_unequal(call.arguments, other.arguments),
         value=_first_value(call, other),
         branch=_first_branch(call, other, source),
-        result=(call.result, other.result) if _differ(call.result, other.result) else None,
+        result=(call.result, other.result) if known and call.result != other.result else None,
     )
 
 
@@ -84,7 +85,7 @@ def summarize(failing: Sequence[Call], passing: Sequence[Call]) -> Differences:
     arguments = {name: _only(failing, passing, lambda call, name=name: _given(call, name)) for name in names}
     return Differences(
         arguments={name: sides for name, sides in arguments.items() if sides[0] and passing},
-        results=_only(failing, passing, lambda call: [] if is_hidden(call.result) else [call.result]),
+        results=_only(failing, passing, lambda call: [call.result] if call.is_result_known else []),
         lines=_sorted(_only(failing, passing, lambda call: call.lines, most=_COMPARED)),
         branches=_sorted(_only(failing, passing, _edges, most=_COMPARED)),
     )
@@ -131,12 +132,8 @@ def _unequal(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str,
 
 
 def _different(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str, str]]:
-    return {name: sides for name, sides in _unequal(one, other).items() if _differ(*sides)}
-
-
-def _differ(one: str, other: str) -> bool:
-    """Whether two values are known to differ."""
-    return one != other and not is_hidden(one) and not is_hidden(other)
+    """Values that are known to differ."""
+    return {name: sides for name, sides in _unequal(one, other).items() if not any(map(is_hidden, sides))}
 
 
 def _first_value(call: Call, other: Call) -> ValueDifference | None:

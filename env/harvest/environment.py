@@ -155,10 +155,9 @@ class Builder:
 
     def _install_newer_pytest(self) -> bool:
         """Whether there was one. Projects pin some that are too old for the Python that they allow."""
-        version = (PYTHON, "-c", "import pytest; print(pytest.__version__)")
-        before = self._run(version).output
+        before = self.freeze()
         self._note("installing the newest pytest")
-        return self._pip(["--upgrade", "pytest"]).ok and self._run(version).output != before
+        return self._pip(["--upgrade", "pytest"]).ok and self.freeze() != before
 
     def _collect(self, arguments: tuple[str, ...]) -> str | None:
         """Installs what is missing until all tests can be collected, or nothing more is found. None where some can."""

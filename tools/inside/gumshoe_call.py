@@ -19,6 +19,7 @@ TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 """Seconds for putting the values of one test into words; LEAST_S once those of all tests have taken ALL_S."""
 AGAIN_S = 0.05
 """How soon an object is interrupted again whose own code has caught the interruption."""
+_get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
 _DULL = (type(os), type(project_path), type(len), type)
 
 
@@ -150,28 +151,29 @@ class TooLong(BaseException):
 class Limit:
     """Interrupts code of the program after some processor time, in the main thread; others cannot be interrupted."""
 
-    def __init__(self, set_handler=signal.signal, set_timer=signal.setitimer, get_thread=threading.get_ident):
-        self._set_handler = set_handler
-        self._set_timer = set_timer
-        self._get_thread = get_thread
+    def __init__(self):
         self._main = threading.main_thread().ident
         self._is_on = self._is_over = False
 
     def within(self, seconds, work):
         """What `work()` returns; None where it was interrupted. The program's own timer and handler are put back."""
-        if self._get_thread() != self._main or self._is_on:
+        if _get_ident() != self._main:
             return work()
-        handler = self._set_handler(signal.SIGPROF, self._interrupt)
-        timer = self._set_timer(signal.ITIMER_PROF, seconds, AGAIN_S)
-        self._is_on, self._is_over = True, False
+        handler = _set_handler(signal.SIGPROF, self._interrupt)
+        timer = _set_timer(signal.ITIMER_PROF, seconds, AGAIN_S)
+        text = None
+        self._is_over = False
         try:
-            text = work()
+            try:
+                self._is_on = True
+                text = work()
+            finally:
+                self._is_on = False  # Nothing is raised from here on: not into the program.
         except TooLong:
-            text = None
+            pass
         finally:
-            self._is_on = False
-            self._set_timer(signal.ITIMER_PROF, *timer)
-            self._set_handler(signal.SIGPROF, signal.SIG_DFL if handler is None else handler)
+            _set_timer(signal.ITIMER_PROF, *timer)
+            _set_handler(signal.SIGPROF, signal.SIG_DFL if handler is None else handler)
         return None if self._is_over else text
 
     def _interrupt(self, *_):

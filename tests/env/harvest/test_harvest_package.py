@@ -18,9 +18,7 @@ from processes import descendants
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment
-from gumshoe.env.harvest.build_sandbox import BuildSandbox
-from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
-from gumshoe.env.harvest.environment import build_environment
+from gumshoe.env.harvest.config import HarvestConfig
 from gumshoe.env.harvest.package import read_report
 from gumshoe.env.harvest.pythons import interpreters
 from gumshoe.env.harvest.run import harvest
@@ -160,17 +158,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMSHOE_CACHE", str(cache))
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skips where pip's index does not answer."""
-    folder = tmp_path_factory.mktemp("index")
-    sandbox = BuildSandbox({"/downloads": folder}, interpreters()[0].path, BuildConfig())
-    argv = [str(interpreters()[0].path), "/gumshoe/fetch_sdist.py", "iniconfig", "/downloads"]
-    result = sandbox.run(argv, timeout=60, limit="the test's")
-    if "file" not in result.output:
-        pytest.skip(f"pip's index does not answer: {result.output.strip()[-200:]}")
 
 
 @pytest.fixture(scope="module")
@@ -314,18 +301,6 @@ def test_a_package_without_tests_is_refused_with_the_reason(
     assert report["stage"] == "environment"
     assert "No module named 'no_such_module_of_anybody_at_all'" in report["reason"]
     assert 0 < report["seconds"]["environment"] <= time.monotonic() - began + 0.05  # rounded to a tenth
-
-
-def test_a_pinned_pytest_that_is_too_old_for_the_python_is_replaced(index: None, tmp_path: Path) -> None:
-    del index
-    source = tmp_path / "shop"
-    source.mkdir()
-    (source / "shop.py").write_text("def double(x):\n    return 2 * x\n")
-    (source / "test_shop.py").write_text("from shop import double\n\n\ndef test_double():\n    assert double(2) == 4\n")
-    (source / "requirements-test.txt").write_text("pytest==4.6.11\n")
-    built = build_environment(source, tmp_path / "project", BuildConfig(python="3.11"), lambda text: None)
-    version = next(package for package in built.lock.packages if package.startswith("pytest=="))
-    assert int(version.partition("==")[2].split(".")[0]) >= 7
 
 
 def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index: None, tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""What the script behind `trace` writes where a program's code takes long, or forever."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from trace_record import record
+
+from gumshoe.tools.trace_calls import read_trace
+from gumshoe.tools.trace_compare import compare, summarize
+
+ENDLESS = """\
+class Endless:
+    def __repr__(self):
+        while True:
+            pass
+
+
+class Stubborn:
+    caught = 0
+
+    def __repr__(self):
+        while self.caught < 3:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                self.caught += 1
+        return "done"
+
+
+def half(n, big):
+    return n / 2
+"""
+TEST_ENDLESS = """\
+import pytest, signal
+from shop import Endless, Stubborn, half
+
+
+@pytest.mark.parametrize("kind", [Endless, Stubborn])
+def test_half(kind):
+    before = signal.getsignal(signal.SIGPROF)
+    half(1, kind())
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+"""
+
+
+def test_an_endless_call_is_shown_as_far_as_it_went(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(
+        "import os, signal\n\n\ndef spin(n):\n    while n:\n        n += 1\n"
+        "        if n == 1000:\n            os.kill(os.getpid(), signal.SIGUSR2)\n"
+    )
+    (project / "test_cart.py").write_text("from shop import spin\n\ndef test_spin():\n    spin(0)\n    spin(1)\n")
+    written = record(sys.executable, project, tmp_path, "spin", 4)
+    trace = read_trace(written)
+    assert (trace.failed, trace.passed, trace.unfinished) == (1, 0, True)
+    first, call = trace.failing
+    assert (first.outcome, call.number, call.arguments, call.outcome) == ("returned", 2, {"n": "1"}, "unfinished")
+    assert call.skipped > 2000
+    assert len(written) < 100_000
+
+
+def test_objects_that_take_long_to_print_are_not_printed_again_and_again(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(
+        "import time\n\n\nclass Big:\n    def __repr__(self):\n        time.sleep(0.1)\n"
+        "        open('printed', 'a').write('x')\n        return 'Big()'\n\n\n"
+        "def half(n, big):\n    return big if n == 7 else n / 2\n"
+    )
+    (project / "test_cart.py").write_text(
+        "import pytest\nfrom shop import Big, half\n\n\n@pytest.mark.parametrize('last', [300, 301])\n"
+        "def test_half(last):\n    big = Big()\n    for n in range(last):\n        half(n, big)\n"
+        "    assert last == 300\n"
+    )
+    trace = read_trace(record(sys.executable, project, tmp_path, "half", 11))
+    assert 2 <= len((project / "printed").read_text()) < 20
+    assert (trace.failed, trace.passed, trace.failing_calls, trace.passing_calls) == (1, 1, 301, 300)
+    assert trace.failing[0].arguments == {"n": "0", "big": "Big()"}
+    latest = max(trace.failing, key=lambda call: call.number)
+    assert latest.arguments["n"] == "300"
+    assert latest.result == "returned 150.0"
+    assert latest.arguments["big"].startswith("<Big, not shown ")
+    known = summarize(trace.failing, trace.passing)
+    assert "big" not in known.arguments
+    assert not [result for result in (*known.results[0], *known.results[1]) if "not shown" in result]
+    found = compare(latest, trace.passing, [""] * 12)
+    assert found is not None
+    assert "big" in found.arguments  # Nobody knows whether it is the same.
+
+
+def test_an_object_that_is_never_done_printing_is_interrupted(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(ENDLESS)
+    (project / "test_cart.py").write_text(TEST_ENDLESS)
+    line = ENDLESS.splitlines().index("def half(n, big):") + 1
+    trace = read_trace(record(sys.executable, project, tmp_path, "half", line))
+    assert (trace.failed, trace.passed) == (0, 2)
+    shown = [call.arguments["big"].partition(",")[0] for call in trace.passing]
+    assert shown == ["<Endless", "<Stubborn"]
