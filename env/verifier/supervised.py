@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import secrets
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -49,10 +50,19 @@ class SupervisedTests:
             self.close()
             raise SandboxError(f"task {task.id}: {_ending(reply)}")
 
-    def run(self, changed: tuple[str, ...]) -> CheckedRun:
-        """Runs the tests; `changed` are the paths that the patch has changed. Raises SandboxError."""
+    def run(self, changed: Sequence[str], tests: Sequence[str]) -> CheckedRun:
+        """Runs the tests.
+
+        Args:
+            changed: the paths that the patch has changed.
+            tests: the paths of the test files that decide, as they are in the sandbox now.
+
+        Raises:
+            SandboxError: the sandbox broke, or the report was changed.
+        """
         timeout_s = self._task.limits.command_timeout_s
-        reply = self._session.request({"changed": list(changed), "timeout_s": timeout_s}, timeout_s + GRACE_S)
+        order: dict[str, JsonValue] = {"changed": list(changed), "tests": list(tests), "timeout_s": timeout_s}
+        reply = self._session.request(order, timeout_s + GRACE_S)
         answer = reply.message or {}
         report, digest = answer.get("report"), answer.get("sha256")
         if not isinstance(report, str):

@@ -8,6 +8,7 @@ process that has not loaded the code under test; named tests decide.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -93,7 +94,7 @@ class Verifier:
         """The run of the tests that `verify` judges, and the configuration that was put back. Raises as `verify`."""
         self.prepare()
         changed, restored = self._apply(patch)
-        return self._run(changed), restored
+        return self._run(changed, sorted(self._named)), restored
 
     def prepare(self) -> None:
         """Does ahead what needs no patch: clears the sandbox, finds the tests that decide, starts the tests' process.
@@ -124,7 +125,7 @@ class Verifier:
         known = _known.get(self._key)
         if known is None:
             self._clear()
-            known = known_tests(self._run(()), self._task.id)
+            known = known_tests(self._run((), ()), self._task.id)
             if self._task.workspace.content is not None or self._task.workspace.image is not None:
                 while len(_known) >= KNOWN_KEPT:
                     _known.pop(next(iter(_known)), None)
@@ -181,13 +182,13 @@ class Verifier:
             found.update(shadowing_paths(changed, present))
         return found
 
-    def _run(self, changed: tuple[str, ...]) -> CheckedRun:
-        """One run of the tests, which report to the supervisor."""
+    def _run(self, changed: Sequence[str], deciding: Sequence[str]) -> CheckedRun:
+        """One run of the tests, which report to the supervisor; `deciding` are the files with those that decide."""
         write_texts(self._sandbox, self._tests)
         self._is_clean = False
         tests, self._waiting = self._ready_tests(), None
         try:
-            return tests.run(changed)
+            return tests.run(changed, deciding)
         finally:
             self._used = tests
 

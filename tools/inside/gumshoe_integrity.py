@@ -31,6 +31,8 @@ CODE = types.CodeType
 KINDS = (staticmethod, classmethod)
 METHODS = (*KINDS, types.MethodType)
 WRAPPED = 20
+# Held from here on, whatever stands in their places later.
+_compile, _open = compile, open
 
 
 class Watch:
@@ -110,12 +112,13 @@ class Watch:
         return name.startswith("<") or self._changed(name)
 
     def _importers(self):
-        for finder in list(sys.meta_path):
+        finders = [*sys.meta_path, *sys.path_hooks, *sys.path_importer_cache.copy().values()]
+        for finder in finders:
             kind = finder if isinstance(finder, type) else type(finder)
-            for name in ("find_spec", "find_module"):
-                for code in _codes(vars(kind).get(name)):
-                    if self._changed(code.co_filename):
-                        yield "an importer was put in by {}".format(code.co_filename)
+            methods = [vars(kind).get(name) for name in ("find_spec", "find_module", "__init__", "__call__")]
+            for code in [code for each in (finder, *methods) for code in _codes(each)]:
+                if self._changed(code.co_filename):
+                    yield "an importer was put in by {}".format(code.co_filename)
 
     def _hooks(self, hooks):
         for name in HOOKS:
@@ -213,8 +216,8 @@ class Definitions:
         file = getattr(module, "__file__", None) or ""
         if file not in self._names and file.endswith(".py"):
             self._names[file] = set()
-            with contextlib.suppress(OSError, SyntaxError, ValueError), open(file, "rb") as source:
-                self.note(compile(source.read(), file, "exec", 0, True))
+            with contextlib.suppress(OSError, SyntaxError, ValueError), _open(file, "rb") as source:
+                self.note(_compile(source.read(), file, "exec", 0, True))
 
     def holds(self, function, name, module):
         """Whether a test of this name in a module is still what the module defines.

@@ -10,7 +10,7 @@ Standard library only, Python 3.6 and later. It is asked twice over the control 
 The tests' process is started, loads the test runner from outside of the repository and waits; `{"loaded": bool}`
 follows. Where that did not succeed, the process is started afresh later. The second request has the tests run:
 
-    {"changed": paths that the patch has changed, "timeout_s": seconds}
+    {"changed": paths that the patch has changed, "tests": paths of the test files that decide, "timeout_s": seconds}
 
 The answer is `{"report": path, "sha256": hex}`, or `{"failed": text}`. The file at that path holds
 
@@ -102,7 +102,8 @@ class Tests:
         self.started = time.time()
         if not self.loaded:
             self._start("fd")
-        greeting = {"root": self.request["root"], "changed": order["changed"], "key": self.key.hex()}
+        greeting = {"root": self.request["root"], "key": self.key.hex()}
+        greeting.update(changed=order["changed"], tests=order["tests"])
         self.greeting = json.dumps(greeting).encode("ascii") + b"\n"
         if self.line is not None:
             self._greet()

@@ -153,7 +153,7 @@ def run_pytest(send, options, arguments, watch, insert_folder):
 
     if insert_folder:
         sys.path.insert(0, os.getcwd())
-    plugins = [Reporter(send, is_changed(options), watch, ends=True)]
+    plugins = [Reporter(send, is_changed(options), watch, options["tests"], ends=True)]
     del send
     # The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests; those of
     # files that cannot be imported are printed all the same.
@@ -253,7 +253,7 @@ def pytest_configure(config):
         from gumshoe_verdict_pytest import RUNNER, Reporter, Watch
 
         send, options = connected
-        reporter = Reporter(send, is_changed(options), Watch(RUNNER), ends=True)
+        reporter = Reporter(send, is_changed(options), Watch(RUNNER), options["tests"], ends=True)
         config.pluginmanager.register(reporter, "gumshoe_verdict_reporter")
 
 

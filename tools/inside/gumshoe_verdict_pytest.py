@@ -10,12 +10,14 @@ import time
 import pytest
 from _pytest.assertion import rewrite
 from gumshoe_integrity import Definitions, Watch
+from gumshoe_originals import Originals
 from gumshoe_outcomes import Outcomes, plain_message
 
 RUNNER = ("_pytest", "pytest", "pluggy", "unittest", "gumshoe_outcomes", "gumshoe_verdict_pytest")
 # The runner is looked at again after a test only when this many times the cost of looking has passed.
 CHECK_EVERY = 20
 REPLACED = "the code of {} was replaced"
+ELSEWHERE = "the tests of {} were loaded from {}"
 ASIDE = "the code under test left the test: "
 
 
@@ -40,10 +42,11 @@ class Reporter(Outcomes):
         send: sends one report.
         changed: whether the file of this name was changed by the patch.
         watch: over the runner; it begins with the session.
+        deciding: paths of the files with the tests that decide.
         ends: whether the end of the session is the last that can be reported.
     """
 
-    def __init__(self, send, changed, watch, ends=False):
+    def __init__(self, send, changed, watch, deciding, ends=False):
         super().__init__("", os.getcwd())
         self._send = send
         self._changed = changed
@@ -57,12 +60,16 @@ class Reporter(Outcomes):
         self._reported = set()
         self._config = None
         self._remote = False
+        self._modules = {}
+        # Pytest's own repository, whose tests run and change the very pytest that runs them.
+        self._own = os.path.realpath(pytest.__file__).startswith(os.path.realpath(self.root) + os.sep)
+        if not self._own:
+            Originals(self.root, deciding).hold()
 
     def pytest_configure(self, config):
         self._config = config
         self._remote = config.pluginmanager.hasplugin("dsession")
-        own = os.path.realpath(pytest.__file__).startswith(os.path.realpath(self.root) + os.sep)
-        if own:  # Pytest's own repository, whose tests run and change the very pytest that runs them.
+        if self._own:
             self._watch = None
         else:
             rewrite.exec = self._execute
@@ -72,6 +79,7 @@ class Reporter(Outcomes):
     def pytest_collection_finish(self, session):
         """Notes the code of every test."""
         for item in session.items:
+            self._check_file(item)
             function = getattr(item, "function", None)
             self._bodies[item.nodeid] = body = _body(function)
             name = getattr(item, "originalname", None) or item.name
@@ -82,7 +90,16 @@ class Reporter(Outcomes):
         """In place of the built-in function where pytest executes test modules."""
         __tracebackhide__ = True
         self._definitions.note(code)
+        self._modules[id(namespace)] = namespace, code.co_filename
         exec(code, namespace)  # noqa: S102 - as pytest does
+
+    def _check_file(self, item):
+        """Whether a test's module is that of the file in which the test was found."""
+        module = getattr(item, "module", None)
+        _, file = self._modules.get(id(getattr(module, "__dict__", None)), (None, None))
+        found = str(getattr(item, "path", None) or getattr(item, "fspath", ""))
+        if file is not None and found.endswith(".py") and os.path.realpath(file) != os.path.realpath(found):
+            self._tampered(ELSEWHERE.format(found, file))
 
     def pytest_collectreport(self, report):
         """A file that could not be collected."""

@@ -1,0 +1,120 @@
+"""Test modules as they are before anything of the repository runs. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. Code under test that one test module imports could make
+the next one another: by byte code that it writes beside it, or by what it puts in place of functions that read and
+compile files. So the sources of the tests that decide are read first, with the byte code that is there by then; pytest
+is given these, and no byte code that is written later.
+"""
+
+import ast
+import importlib.util
+import marshal
+import os
+import types
+from typing import Any
+
+from _pytest.assertion import rewrite
+
+CONFTEST = "conftest.py"
+HEADER = 16
+# Held from here on, whatever stands in their places later.
+_compile, _loads, _realpath = compile, marshal.loads, os.path.realpath
+_rewrite_asserts: Any = getattr(rewrite, "rewrite_asserts", None)
+# Python 3.6 has none, and byte code without room for one.
+_source_hash: Any = getattr(importlib.util, "source_hash", None)
+
+
+class Originals:
+    """The test files that decide, and the conftests above them.
+
+    Args:
+        root: the repository.
+        paths: of the files, relative to it. Those that cannot be read are left to pytest.
+    """
+
+    def __init__(self, root, paths):
+        self._sources = {}
+        self._code = {}
+        for path in sorted({*paths, *_conftests(paths)}):
+            full = _realpath(os.path.join(root, path))
+            source = _read(full)
+            if source is not None:
+                self._sources[full] = source
+                self._code[full] = _byte_code(full, source)
+
+    def hold(self):
+        """Gives them to pytest in this process."""
+        rewrite._read_pyc = _read_no_pyc
+        rewrite._write_pyc = _write_no_pyc
+        original = getattr(rewrite, "_rewrite_test", None)
+        known = _arguments(original) == ("fn", "config") and _arguments(_rewrite_asserts)[:2] == ("mod", "source")
+        if known:
+            rewrite._rewrite_test = self._rewriter(original)
+
+    def _rewriter(self, original):
+        def _rewrite_test(fn, config):
+            name = str(fn)
+            full = _realpath(name)
+            source = self._sources.get(full)
+            if source is None:
+                return original(fn, config)
+            code = self._code[full]
+            if code is None:
+                tree: Any = _compile(source, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+                _rewrite_asserts(tree, source, name, config)
+                code = _compile(tree, name, "exec", dont_inherit=True)
+            return None, code
+
+        return _rewrite_test
+
+
+def _read_no_pyc(*_, **__):
+    return None
+
+
+def _write_no_pyc(*_, **__):
+    return False
+
+
+def _conftests(paths):
+    """The conftests that pytest loads for these files."""
+    for path in paths:
+        while path:
+            path = os.path.dirname(path)
+            yield os.path.join(path, CONFTEST)
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def _byte_code(path, source):
+    """The code that pytest has made of this source before and kept; None where there is none."""
+    folder, name = os.path.dirname(importlib.util.cache_from_source(path)), os.path.basename(path)[: -len(".py")]
+    data = _read(os.path.join(folder, name + getattr(rewrite, "PYC_TAIL", ".pyc")))
+    if data is None or _source_hash is None or data[:4] != importlib.util.MAGIC_NUMBER:
+        return None
+    if data[4:HEADER] != _stamp(path, source, data[4:8]):
+        return None
+    try:
+        code = _loads(data[HEADER:])
+    except (EOFError, ValueError, TypeError):
+        return None
+    return code if isinstance(code, types.CodeType) and code.co_filename == path else None
+
+
+def _stamp(path, source, flags):
+    """The rest of the header that fits the source: by content, as pytest has it from 9.2 on, or by time and size."""
+    if flags != b"\0\0\0\0":
+        return flags + _source_hash(source)
+    moment = int(os.stat(path).st_mtime) & 0xFFFFFFFF
+    return flags + moment.to_bytes(4, "little") + (len(source) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def _arguments(function):
+    code = getattr(function, "__code__", None)
+    return () if code is None else code.co_varnames[: code.co_argcount]
