@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.env.verifier.check import check_task
 from gumshoe.env.verifier.repaired import RepairedRuns
@@ -28,6 +29,7 @@ def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None
     pairs = load_taskset(folder)
     cache = JsonlCache(folder / JOURNAL)
     repaired = RepairedRuns(config)
+    compile_tests((task for task, _ in pairs), config)
     for number, (task, oracle) in enumerate(pairs, 1):
         say(f"{number} of {len(pairs)}, {len(rejected)} rejected")
         check = partial(check_task, task, oracle, config, repaired)

@@ -22,6 +22,7 @@ from pathlib import Path
 from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
+from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.env.workspace import Workspace
@@ -45,6 +46,7 @@ def rate_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]
     pairs = load_taskset(folder)
     cache = JsonlCache(folder / JOURNAL)
     rated: dict[str, dict[str, str]] = {}
+    compile_tests((task for task, _ in pairs), config)
     for number, (task, oracle) in enumerate(pairs, 1):
         say(f"{number} of {len(pairs)}")
         measure = partial(difficulty_of, task, oracle, config)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.git import remove_future
 from gumshoe.env.sandboxes.activation import activate, use_environment
+from gumshoe.env.sandboxes.byte_code import byte_code_archive
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
@@ -23,8 +24,9 @@ LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cach
 
 
 def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
-    """Copies the repository in, lays the overlay over it, activates its environment, runs the setup commands and
-    removes git's future. What programs do to the harness counts as tampering from then on.
+    """Copies the repository in, lays the overlay over it, adds byte code of the tests where it is known, activates its
+    environment, runs the setup commands and removes git's future. What programs do to the harness counts as tampering
+    from then on.
 
     Raises TaskError when the repository is missing or a setup command fails.
     """
@@ -37,6 +39,9 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
             sandbox.write_file(path, text.encode("utf-8", "surrogateescape"))
         elif task.workspace.path is None:
             _remove(sandbox, path)
+    byte_code = byte_code_archive(task)
+    if byte_code is not None:
+        sandbox.unpack(byte_code, sandbox.root)
     sandbox.prepare_support()
     use_environment(sandbox, task)
     activate(sandbox, task)

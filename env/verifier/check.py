@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.verifier.judge import NamedOutcomes, Verdict
 from gumshoe.env.verifier.original import verified_task
@@ -42,6 +43,7 @@ def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, wor
     Tasks whose gold patches leave the same repository share its run (see `RepairedRuns`). Raises ConfigError as
     `check_task`.
     """
+    compile_tests((task for task, _ in tasks), config)
     threads = ThreadPoolExecutor(workers)
     repaired = RepairedRuns(config)
     futures = [threads.submit(check_task, task, oracle, config, repaired) for task, oracle in tasks]
