@@ -3,9 +3,10 @@
     git worktree add ../before COMMIT
     python benchmarks/bench_packages.py ../before . --projects tasks/packages/packages/*/projects/* --bugs 40
 
-A project is a folder with pytest tests that need nothing but pytest, and whose package lies beside them; a set made by
-`gumshoe harvest` has such folders. Each turn is a process of its own that makes so many verified bugs with the
-checkout's own `make_bugs`, one worker, bubblewrap. The run of the clean tests is part of it.
+A project is a folder with pytest tests, whose package lies beside them or in `src`; a set made by `gumshoe harvest` has
+such folders. What its tests need beside pytest has to be installed here and be named by `--packages`. Each turn is a
+process of its own that makes so many verified bugs with the checkout's own `make_bugs`, one worker, bubblewrap. The run
+of the clean tests is part of it.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from typing import Any
 
 TURN = """
 import json, sys, time
-checkout, project, count = sys.argv[1:]
+checkout, project, count, *packages = sys.argv[1:]
 sys.path.insert(0, checkout + "/src")
 import gumshoe
 from gumshoe.env import SandboxConfig
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import make_bugs
 assert gumshoe.__file__.startswith(checkout), gumshoe.__file__
-config = SynthConfig(
-    projects=(project,), per_project=int(count), timeout_s=120, workers=1, sandbox=SandboxConfig(kind="bubblewrap")
-)
+seen = {"packages": ("pytest", *packages)} if "packages" in SandboxConfig.model_fields else {}  # else all of them
+sandbox = SandboxConfig(kind="bubblewrap", env={"PYTHONPATH": "/workspace/src"}, **seen)
+config = SynthConfig(projects=(project,), per_project=int(count), timeout_s=120, workers=1, sandbox=sandbox)
 began = time.perf_counter()
 (counts,) = make_bugs(config).counts.values()
 print(json.dumps({"seconds": time.perf_counter() - began, "counts": counts}))
@@ -43,11 +44,12 @@ def main() -> None:
     )
     parser.add_argument("--projects", type=Path, nargs="+", required=True, help="folders of projects")
     parser.add_argument("--bugs", type=int, default=40, help="verified bugs of each turn (40)")
+    parser.add_argument("--packages", nargs="*", default=[], help="distributions of this Python that the tests need")
     options = parser.parse_args()
     for project in options.projects:
         rates: list[float] = []
         for checkout in options.checkouts:
-            made = one_turn(checkout.resolve(), project.resolve(), options.bugs)
+            made = one_turn(checkout.resolve(), project.resolve(), options.bugs, options.packages)
             rates.append(60 * made["counts"].get("kept", 0) / made["seconds"])
             print(
                 f"{project.name}  {checkout}  {made['seconds']:.0f} s  {rates[-1]:.1f} bugs a minute  {made['counts']}"
@@ -57,9 +59,9 @@ def main() -> None:
         print(f"{project.name}  times as fast: {factors}", flush=True)
 
 
-def one_turn(checkout: Path, project: Path, bugs: int) -> dict[str, Any]:
+def one_turn(checkout: Path, project: Path, bugs: int, packages: list[str]) -> dict[str, Any]:
     """What one process did: seconds, and the number of candidates by what became of them."""
-    argv = [sys.executable, "-c", TURN, str(checkout), str(project), str(bugs)]
+    argv = [sys.executable, "-c", TURN, str(checkout), str(project), str(bugs), *packages]
     return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
 
 

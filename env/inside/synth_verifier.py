@@ -50,7 +50,7 @@ from gumshoe.env.inside.suite_project import Project
 FEW = 0.5
 # Processor and wall-clock time of a run: so many times what the clean tests take, and never less than so many seconds.
 CPU_FACTOR, CPU_S = 5.0, 0.3
-WALL_FACTOR, WALL_S = 5.0, 5.0
+WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
 def baseline(project, forks, early):
