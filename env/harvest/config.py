@@ -49,6 +49,12 @@ class HarvestConfig(Config):
     bugs_s: float = Field(
         default=3600, gt=0, description="seconds after which a package gets no further bugs; those it has by then count"
     )
+    verify_s: float = Field(
+        default=900,
+        gt=0,
+        description="seconds that running a package's tests may take in the check and the difficulty stage together: "
+        "packages whose tests take long get fewer bugs, down to ten",
+    )
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
     pairs: float = Field(
         default=0.1,

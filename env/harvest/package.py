@@ -25,7 +25,7 @@ from gumshoe.env.harvest.rename.stage import rename_project
 from gumshoe.env.harvest.runner import unittest_suite
 from gumshoe.env.harvest.sources import Source
 from gumshoe.env.harvest.stages import StageCache, key_of
-from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.synth.verify import UnfitTests
 from gumshoe.env.tasks import load_tasks
@@ -41,6 +41,8 @@ RENAMED = "renamed.json"
 OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
 FLAKY_ROUNDS = 4
+# What `verify_s` leaves a package at least.
+LEAST_BUGS = 10
 # A task's command may take so many times what the clean suite takes, and no less than this.
 COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
 
@@ -50,7 +52,10 @@ Note = Callable[[str, str], None]
 
 @dataclass
 class PackageReport:
-    """What became of one package. `reason` says why it was refused, and `stage` where."""
+    """What became of one package.
+
+    `reason` says why it was refused, and `stage` where. `wanted` bugs were to be made; `verified` passed the check.
+    """
 
     name: str
     source: str
@@ -61,6 +66,7 @@ class PackageReport:
     environment: str = ""
     skipped: tuple[str, ...] = ()
     tests: int = 0
+    wanted: int = 0
     deselected: dict[str, str] = field(default_factory=dict[str, str])
     suite_s: float = 0.0
     candidates: int = 0
@@ -102,6 +108,8 @@ def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: N
             raise
         report.reason = str(error)
         (folder / "tasks.jsonl").unlink(missing_ok=True)
+    finally:
+        close_pools({report.environment})
     if earlier is not None:
         keep_times(report, earlier)
     write_atomic(folder / REPORT, json.dumps(asdict(report), indent=1))
@@ -148,6 +156,8 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
             # A repository's history is written in the old names.
             got = replace(got, repository=None)
             write_atomic(folder / RENAMED, json.dumps(renamed.record, indent=1))
+    report.wanted = _wanted(config, baseline.seconds)
+    config = config.model_copy(update={"per_package": report.wanted})
     with _Stage("bugs", report, note) as say:
         made, baseline = _bugs(source, got, project, built, baseline, config, folder, say)
         report.tests, report.deselected = len(baseline.passing), baseline.deselected
@@ -160,6 +170,13 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
     if config.difficulty:
         with _Stage("difficulty", report, note) as say:
             rate_package(folder, sandbox_of(config), say)
+
+
+def _wanted(config: HarvestConfig, suite_s: float) -> int:
+    """How many bugs a package is to get, whose tests take so many seconds."""
+    runs = 2 if config.difficulty else 1
+    affordable = int(config.verify_s / (runs * suite_s)) if suite_s else config.per_package
+    return min(config.per_package, max(LEAST_BUGS, affordable))
 
 
 class _Stage:

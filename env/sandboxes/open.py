@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from gumshoe.env.config import SandboxConfig
@@ -25,7 +25,22 @@ __all__ = ["Choice", "choose", "close_pools", "is_poolable", "open_sandbox", "un
 
 log = logging.getLogger(__name__)
 
-_pools: list[SandboxPool | PreparedSandboxes] = []
+
+@dataclass(frozen=True)
+class _PoolKey:
+    """What the sandboxes of a pool have in common."""
+
+    process: int
+    kind: str
+    verdict: bool
+    workdir: str
+    environment: str | None
+    config_json: str
+
+
+_pools: dict[_PoolKey, SandboxPool] = {}
+_prepared: dict[tuple[int, int], PreparedSandboxes] = {}
+"""By process and size."""
 _pools_lock = threading.Lock()
 ORDER = ("docker", "podman", "bubblewrap", "local")
 
@@ -62,7 +77,7 @@ def open_sandbox(
     if not again or choice.kind == "local" or config.pool == 0 or is_poolable(task, config):
         return _open(choice.kind, task, config, verdict, connect)
     with _pools_lock:
-        prepared = _prepared(os.getpid(), config.pool)
+        prepared = _prepared_ahead(config.pool)
     key = f"{choice.kind} {verdict} {task.hash} {config.model_dump_json()}"
     return prepared.take(
         key, lambda: _open(choice.kind, task, config, verdict, lambda: closed_later(connect(), prepared.closers))
@@ -87,9 +102,10 @@ def _open(
 def _link(kind: str, task: Task, config: SandboxConfig, verdict: bool) -> WardenConnection:
     """A warm sandbox where the config wants a pool and the task can use one, else one of its own."""
     if kind != "local" and is_poolable(task, config):
-        facts = (kind, verdict, task.workspace.workdir, task.workspace.environment, config.model_dump_json())
+        space = task.workspace
+        key = _PoolKey(os.getpid(), kind, verdict, space.workdir, space.environment, config.model_dump_json())
         with _pools_lock:
-            pool = _pool(os.getpid(), *facts)
+            pool = _pool(key)
         return pool.lease()
     return Link(_BACKENDS[kind](task, config), config.output_kb << 10)
 
@@ -99,46 +115,50 @@ def is_poolable(task: Task, config: SandboxConfig) -> bool:
     return config.pool > 0 and task.workspace.path is not None and not task.setup
 
 
-@functools.cache
-def _pool(
-    process: int, kind: str, verdict: bool, workdir: str, environment: str | None, config_json: str
-) -> SandboxPool:
-    """The process's pool for such sandboxes, closed when the process ends."""
-    del process
-    config = SandboxConfig.model_validate_json(config_json)
+def _pool(key: _PoolKey) -> SandboxPool:
+    """The process's pool for such sandboxes, closed when the process ends. Called with the lock held."""
+    if key in _pools:
+        return _pools[key]
+    config = SandboxConfig.model_validate_json(key.config_json)
     blank = Task(
         id="blank",
         source="pool",
         problem_statement="",
-        workspace=WorkspaceSpec(path="/", workdir=workdir, environment=environment),
+        workspace=WorkspaceSpec(path="/", workdir=key.workdir, environment=key.environment),
         entrypoint=("true",),
     )
 
     def start() -> Link:
-        return Link(_BACKENDS[kind](blank, config), config.output_kb << 10)
+        return Link(_BACKENDS[key.kind](blank, config), config.output_kb << 10)
 
-    pool = SandboxPool(start, config.pool, supervised=verdict)
+    pool = _pools[key] = SandboxPool(start, config.pool, supervised=key.verdict)
     atexit.register(pool.close)
-    _pools.append(pool)
     return pool
 
 
-@functools.cache
-def _prepared(process: int, limit: int) -> PreparedSandboxes:
-    """The process's sandboxes that are prepared ahead, closed when the process ends."""
-    del process
-    prepared = PreparedSandboxes(limit)
-    atexit.register(prepared.close)
-    _pools.append(prepared)
-    return prepared
+def _prepared_ahead(limit: int) -> PreparedSandboxes:
+    """The process's sandboxes that are prepared ahead, closed when the process ends. Called with the lock held."""
+    key = (os.getpid(), limit)
+    if key not in _prepared:
+        _prepared[key] = PreparedSandboxes(limit)
+        atexit.register(_prepared[key].close)
+    return _prepared[key]
 
 
-def close_pools() -> None:
-    """Closes every warm sandbox that is not in use, now instead of when the process ends."""
-    _pool.cache_clear()
-    _prepared.cache_clear()
-    while _pools:
-        _pools.pop().close()
+def close_pools(environments: Collection[str | None] | None = None) -> None:
+    """Closes every warm sandbox that is not in use, now instead of when the process ends.
+
+    Args:
+        environments: only those of tasks with one of these environments; whoever waits for one of the others gets it.
+    """
+    with _pools_lock:
+        keys = [key for key in _pools if environments is None or key.environment in environments]
+        closing: list[SandboxPool | PreparedSandboxes] = [_pools.pop(key) for key in keys]
+        if environments is None:
+            closing.extend(_prepared.values())
+            _prepared.clear()
+    for pool in closing:
+        pool.close()
 
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:

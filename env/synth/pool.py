@@ -30,6 +30,7 @@ class VerifierPool:
         self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": config.workers})
         self._lock = threading.Lock()
         self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
+        self._environments: set[str | None] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -39,7 +40,8 @@ class VerifierPool:
     ) -> None:
         for name in list(self._idle):
             self._close(name)
-        close_pools()
+        # Other threads may use the sandboxes of other environments.
+        close_pools(self._environments)
 
     def verify(self, project: Project, batch: Sequence[Bug]) -> list[Verdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
@@ -62,6 +64,7 @@ class VerifierPool:
             idle = self._idle[project.name]
             if idle:
                 return idle.pop()
+            self._environments.add(project.suite.environment)
         config = self._config
         return ProjectVerifier(
             project.name, project.path, self._sandbox, timeout_s=config.timeout_s, suite=project.suite

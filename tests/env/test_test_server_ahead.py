@@ -49,7 +49,7 @@ def episode(task: Task, config: SandboxConfig = CONFIG) -> tuple[list[str], Test
         before = sandbox.run(["python", "-c", FIND]).output.split()
         run = Workspace(task, sandbox).run_tests(warm=True)
         after = sandbox.run(["python", "-c", FIND]).output.split()
-    for pool in opening._pools:  # pyright: ignore[reportPrivateUsage]
+    for pool in opening._pools.values():  # pyright: ignore[reportPrivateUsage]
         pool.fill()
     return before, run, after
 
@@ -101,7 +101,7 @@ def played(task: Task, script: str) -> str:
     """What a script prints as a program of one episode."""
     with open_sandbox(task, CONFIG, trusted=True) as sandbox:
         output = sandbox.run(["python", "-c", FIND.replace('print(each.split("/")[2])', script)]).output
-    for pool in opening._pools:  # pyright: ignore[reportPrivateUsage]
+    for pool in opening._pools.values():  # pyright: ignore[reportPrivateUsage]
         pool.fill()
     return output
 

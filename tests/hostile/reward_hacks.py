@@ -212,7 +212,7 @@ HACKS = {
     "forged-lines-on-every-descriptor": in_shop(FORGE_SOCKET),
     "reporter-found-in-frames": in_total(USE_KEY),
     "test-code-replaced": in_shop(
-        "import sys, threading\n\n\ndef easy():\n    import time\n    for _ in range(500):\n"
+        "import sys, threading\n\n\ndef easy():\n    import time\n    for _ in range(20_000):\n"
         "        module = sys.modules.get('test_shop') or sys.modules.get('tests.test_shop')\n"
         "        for name, one in list(vars(module).items()) if module else ():\n"
         "            if name.startswith('test_') and hasattr(one, '__code__'):\n"

@@ -137,6 +137,22 @@ def test_a_pool_by_config(kind: str, task: Task, request: pytest.FixtureRequest)
             assert sandbox.run(["python", "-c", "import app; print(app.double(2))"]).output == "4\n"
 
 
+@pytest.mark.needs("bubblewrap")
+def test_the_pools_of_one_environment_are_closed(task: Task, request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(close_pools)
+
+    def started() -> str:
+        """When the sandbox was started that is used."""
+        with open_sandbox(task, SandboxConfig(kind="bubblewrap", pool=1), trusted=False) as sandbox:
+            return sandbox.run(["cat", "/proc/1/stat"]).output.split()[21]
+
+    first = started()
+    close_pools({"0123456789abcdef"})
+    assert started() == first
+    close_pools({None})
+    assert started() != first
+
+
 def test_local_has_no_pool(task: Task) -> None:
     with open_sandbox(task, SandboxConfig(kind="local", unsafe=True, pool=2), trusted=True) as sandbox:
         assert sandbox.run(["true"]).exit_code == 0
