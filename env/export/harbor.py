@@ -125,7 +125,8 @@ def _verdict_rules(task: Task, oracle: Oracle, repo: Path) -> dict[str, Any]:
     readonly = Patterns([*lines, *task.readonly])
     files = [file.relative_to(repo).as_posix() for file in sorted(repo.rglob("*")) if file.is_file()]
     gold = _paths(oracle.gold_patch)
-    tests = {*named_test_files(oracle), *_paths(oracle.test_patch)}
+    deciding = named_test_files(oracle)
+    tests = {*deciding, *_paths(oracle.test_patch)}
     kept = tests | {path for path in files if readonly.match(path) or is_runner(path, task.entrypoint)}
     kept |= {word.removeprefix("./") for word in task.entrypoint}
     return {
@@ -137,6 +138,7 @@ def _verdict_rules(task: Task, oracle: Oracle, repo: Path) -> dict[str, Any]:
         "pass_to_pass": list(oracle.pass_to_pass),
         "gold": sorted(gold - tests),
         "kept": sorted(kept),
+        "deciding": sorted(deciding),
         "shadowed": sorted(SHADOWED),
         "tests": hidden_tests(task, oracle),
     }

@@ -112,7 +112,7 @@ class Supervisor:
     """The process that runs the tests. It starts before anything of the agent's is there, and loads the test runner."""
 
     def __init__(self, root, spec):
-        self._timeout_s = spec["timeout_s"]
+        self._deciding, self._timeout_s = spec["deciding"], spec["timeout_s"]
         connection, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", os.path.join(HERE, "gumshoe_supervisor.py")],
@@ -136,8 +136,9 @@ class Supervisor:
 
     def run(self, taken):
         """The report on one run of the tests, or None."""
+        order = {"changed": taken, "tests": self._deciding, "timeout_s": self._timeout_s}
         try:
-            answer = self._ask({"changed": taken, "timeout_s": self._timeout_s}) if "loaded" in self._loaded else {}
+            answer = self._ask(order) if "loaded" in self._loaded else {}
             with open(answer["report"], "rb") as stream:
                 data = stream.read()
             if hashlib.sha256(data).hexdigest() == answer["sha256"]:
