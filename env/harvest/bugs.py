@@ -15,6 +15,7 @@ from gumshoe.env.harvest.repository import run_git
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.make import Result, make_bugs
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.projects import Project, copy_into_taskset, sources_of
@@ -53,9 +54,11 @@ def harvest_bugs(
     shipped = Project(name, folder / stored.stored, stored.stored, suite)
     wanted = _synth_config(shipped, baseline, config)
     options = wanted.model_dump(exclude={"out", "project_s"})
-    key = key_of(name, digest_of(shipped.path), suite.environment, suite.arguments, options, sorted(OPERATORS))
+    content = digest_of(shipped.path)
+    key = key_of(name, content, suite.environment, suite.arguments, options, sorted(OPERATORS))
+    judging = key_of(content, suite.environment, suite.arguments, wanted.timeout_s, wanted.sandbox.model_dump())
     if suite.command:
-        key = key_of(key, suite.command, suite.names)
+        key, judging = (key_of(one, suite.command, suite.names) for one in (key, judging))
     if repository is not None:
         key = key_of(key, config.history, run_git("--git-dir", str(repository), "rev-parse", "HEAD"))
 
@@ -70,7 +73,8 @@ def harvest_bugs(
             # A small set should hold other kinds too.
             old = old[: -(-config.per_package // 2)]
         began = time.monotonic()
-        result = make_bugs(wanted, progress, [shipped], old)
+        journal = VerdictJournal(StageCache("verdicts").folder / f"{judging}.jsonl")
+        result = make_bugs(wanted, progress, [shipped], old, journal)
         _require_some(result, name)
         write_taskset(kept, result.tasks)
         cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package

@@ -14,7 +14,8 @@ import pytest
 from gumshoe.env.inside.suite_patches import loaded_files
 from gumshoe.env.inside.suite_tracer import inside
 
-ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
+# Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
+ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}|(?<=\.\.\.)[0-9a-fA-F]{6,}(?=>)")
 MESSAGE_LIMIT = 2000
 FRAMES_LIMIT = 30
 

@@ -18,6 +18,7 @@ from gumshoe.env.synth.bug import Bug, bug_of
 from gumshoe.env.synth.candidates import project_candidates
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.difficulty import difficulty
+from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.pool import VerifierPool
 from gumshoe.env.synth.projects import Project, copy_into_taskset, find_projects, sources_of
@@ -49,12 +50,14 @@ def make_bugs(
     progress: Progress = lambda project, judged, kept: None,
     projects: Sequence[Project] | None = None,
     first: Sequence[Bug] = (),
+    journal: VerdictJournal | None = None,
 ) -> Result:
     """Makes and verifies bugs; the tasks name their projects as a task set stores them.
 
     Args:
         projects: stand in for those that the config names.
         first: bugs of each project to try before any mutation.
+        journal: has the verdicts of an earlier run with the same projects and limits, and takes in the new ones.
 
     Raises:
         ConfigError: an operator does not exist.
@@ -66,7 +69,7 @@ def make_bugs(
         raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
     chosen = find_projects(config.projects) if projects is None else projects
     states = [_find_candidates(project, config, first) for project in chosen]
-    with VerifierPool(config) as pool, ThreadPoolExecutor(config.workers) as threads:
+    with VerifierPool(config, journal) as pool, ThreadPoolExecutor(config.workers) as threads:
         _fill(states, config, pool, threads, progress)
     heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
     by_project = [list(_tasks(state, config, heldout)) for state in states]

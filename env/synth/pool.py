@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.projects import Project
 from gumshoe.env.synth.verify import ProjectVerifier, Verdict
 
@@ -22,10 +24,14 @@ class VerifierPool:
 
     Sandboxes are used again for other projects, as many as there are workers: starting one takes as long as judging
     several candidates.
+
+    Args:
+        journal: has verdicts of earlier runs, and takes in the new ones.
     """
 
-    def __init__(self, config: SynthConfig) -> None:
+    def __init__(self, config: SynthConfig, journal: VerdictJournal | None = None) -> None:
         self._config = config
+        self._journal = journal
         sandbox = config.sandbox
         self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": config.workers})
         self._lock = threading.Lock()
@@ -45,6 +51,15 @@ class VerifierPool:
 
     def verify(self, project: Project, batch: Sequence[Bug]) -> list[Verdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
+        if self._journal is None:
+            return self._judge(project, batch)
+        return self._journal.verdicts(project.name, batch, partial(self._judge, project))
+
+    def release(self, project: Project) -> None:
+        """Closes the sandboxes of a project that needs no more."""
+        self._close(project.name)
+
+    def _judge(self, project: Project, batch: Sequence[Bug]) -> list[Verdict]:
         verifier = self._take(project)
         try:
             verdicts = verifier.verify(batch)
@@ -54,10 +69,6 @@ class VerifierPool:
         with self._lock:
             self._idle[project.name].append(verifier)
         return verdicts
-
-    def release(self, project: Project) -> None:
-        """Closes the sandboxes of a project that needs no more."""
-        self._close(project.name)
 
     def _take(self, project: Project) -> ProjectVerifier:
         with self._lock:

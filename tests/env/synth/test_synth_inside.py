@@ -136,6 +136,12 @@ def test_a_test_that_meets_the_bug_in_a_process_of_its_own_fails_too(project: Pa
     assert answer["outcomes"]["test_shop.py::test_cut"] == "failed"
 
 
+def test_messages_hold_no_addresses_also_shortened_ones(project: Path) -> None:
+    one, two = (asked(project, ("append(item)", "append(object())"))[1]["failures"] for _ in range(2))
+    assert "<object obje...0x...>" in one["test_shop.py::test_cut"]["message"]
+    assert one == two
+
+
 def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
     first = asked(project)
     second, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
