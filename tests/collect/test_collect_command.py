@@ -291,41 +291,6 @@ def test_trajectories_hold_no_absolute_host_paths_of_the_run(config_file: Make, 
     assert str(tmp_path) not in found.model_dump_json()
 
 
-def test_a_person_steps_through_an_episode_and_leaves_it_open(config_file: Make, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "gumshoe", "collect", str(config_file(2)), "--step"]
-    done = subprocess.run(argv, input="\n\nq\n", capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 130, done.stderr
-    assert done.stdout.count("teacher wants") == 3
-    assert "[step 1] " in done.stdout
-    (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
-    assert journal.read_text().count('"completion"') == 2
-
-
-def test_a_person_may_take_the_models_place(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(1)
-    argv = [sys.executable, "-m", "gumshoe", "collect", str(config), "-p", "policy.model=human"]
-    left = subprocess.run(argv, input="eval\nquit\n", capture_output=True, text=True, timeout=120, check=False)
-    assert (left.returncode, left.stderr) == (130, "gumshoe collect: interrupted\n")
-    typed = "[seek 0.5] what else?\nlistdir\nsubmit\n"
-    done = subprocess.run(argv, input=typed, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    (found,) = read_trajectories(tmp_path / "run")
-    assert (found.policy.kind, found.stop.value) == ("human", "submitted")
-    assert [step.tool_calls[0].name for step in found.steps] == ["eval", "listdir", "submit"]
-    assert found.steps[1].rationale == "what else?"
-
-
-@pytest.mark.parametrize("policy", ["{kind: openai, model: m}", "{kind: scripted, script: none.jsonl}"])
-def test_a_policy_that_cannot_play_leaves_no_run_folder(
-    config_file: Make, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    out = tmp_path / "never"
-    assert main(["collect", str(config_file(1)), "-p", f"policy={policy}", "-p", f"out={out}"]) == 2
-    assert capsys.readouterr().err.startswith("gumshoe collect: ")
-    assert not out.exists()
-
-
 def scripted(tmp_path: Path, *turns: tuple[str, str, dict[str, Any]]) -> dict[str, str]:
     """A policy that plays these turns."""
     calls = ([{"id": "1", "name": name, "arguments": arguments}] for _, name, arguments in turns)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,8 +10,8 @@ from typing import Any
 import datasets
 import pytest
 import yaml
+from export_episodes import NASTY, episode
 from small_tasks import make_task
-from small_trajectories import trajectory
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.commands.collect import collect
@@ -23,21 +22,8 @@ from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects
 from gumshoe.collect.grounding import quoted_share
 from gumshoe.collect.store import RunFolder, read_trajectories
-from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import DatasetError
-from gumshoe.records import (
-    Completion,
-    ContextPack,
-    Message,
-    Observation,
-    Score,
-    Step,
-    StopReason,
-    TaskRef,
-    ToolCall,
-    ToolSchema,
-    Trajectory,
-)
+from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory
 from gumshoe.storage import write_jsonl
 
 Make = Callable[..., CollectConfig]
@@ -51,51 +37,6 @@ def load(folder: Path, view: str) -> dict[str, list[dict[str, Any]]]:
 
 def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-NASTY: dict[str, Any] = {
-    "text": "123",
-    "number": 123,
-    "float": 1.0,
-    "tiny": 1e-7,
-    "big": 12345678901234567890,
-    "none": None,
-    "nested": {"a": [1, "x", None, {"b": []}], "": {}},
-    "odd": "\u2028 \x00 é \U0001f600 </tool_call> \\ud800 \r\n\t\"'",
-    "list": [],
-    "bool": True,
-}
-
-
-def episode(name: str, project: str, *, resolved: bool = True, split: str = "train") -> Trajectory:
-    """An episode whose calls have arguments of every kind."""
-    call = ToolCall(id="c0", name="odd", arguments=NASTY)
-    other = ToolCall(id="c1", name="other", arguments={"only": 1})
-    texts = [Observation(tool="odd", text=NASTY["odd"]), Observation(tool="other", text="x")]
-    messages = (
-        Message(role="system", content="S"),
-        Message(role="user", content="U"),
-        Message(role="assistant", content="[seek] x", tool_calls=(call, other), reasoning="hm"),
-        tool_message(0, texts[0], call),
-        tool_message(0, texts[1], other),
-        Message(role="assistant", content="hm"),
-    )
-    step = Step(
-        index=0,
-        message_index=2,
-        completion=Completion(text="[seek] x", tool_calls=(call, other)),
-        observations=tuple(texts),
-    )
-    spoken = Completion(text="hm", token_ids=(7, 8), logprobs=(-0.5, -0.25))
-    silent = Step(index=1, message_index=5, completion=spoken)
-    return trajectory(
-        name,
-        task=TaskRef(id=f"t/{name}", hash="h", source="s", regime="debug", tags={"project": project, "split": split}),
-        tools=(ToolSchema(name="odd", description="", parameters={"x": [1, {"y": None}]}),),
-        messages=messages,
-        steps=(step, silent),
-        scores=(Score(name="resolved", value=float(resolved)),),
-    )
 
 
 def test_every_byte_comes_back_from_bare_datasets(tmp_path: Path, config: Make) -> None:
@@ -362,52 +303,6 @@ def test_one_row_a_decision(tmp_path: Path, config: Make) -> None:
         assert row["completion"][0]["role"] == "assistant"
         assert row["tools"] == episode_row["tools"]
         assert row["episode"] == episode_row["id"]
-
-
-def push(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "gumshoe", "push", *words]
-    return subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **environ}, check=False)
-
-
-def export_one(folder: Path, config: CollectConfig, trajectory: Trajectory) -> None:
-    """Exports a run of one episode to `out`."""
-    with RunFolder(folder / "run", config) as run:
-        run.add(trajectory)
-    export_runs([folder / "run"], folder / "out", views=["agent"])
-
-
-def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make) -> None:
-    export_one(tmp_path, config(), episode("a", "p"))
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    shown = push(str(tmp_path / "out"), "--repo", "me/traces")
-    assert shown.returncode == 0, shown.stderr
-    assert "agent/train-" in shown.stdout
-    assert "plots/agent.svg" in shown.stdout
-    assert "3 files" in shown.stdout
-    assert "notes.txt" not in shown.stdout
-    for words in ([str(tmp_path), "--repo", "me/traces"], [str(tmp_path / "out"), "--repo", "traces"]):
-        wrong = push(*words)
-        assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    unreachable = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_TOKEN": "x", "HF_HUB_OFFLINE": "0"}
-    failed = push(str(tmp_path / "out"), "--repo", "me/traces", "--yes", **unreachable)
-    assert failed.returncode == 2, failed.stderr
-    assert "the Hub rejected" in failed.stderr
-
-
-def test_push_refuses_what_looks_like_a_key(tmp_path: Path, config: Make) -> None:
-    leaky = episode("a", "p").model_copy(update={"patch": "+KEY = 'sk-" + "a1" * 16 + "'"})
-    export_one(tmp_path, config(), leaky)
-    refused = push(str(tmp_path / "out"), "--repo", "me/traces")
-    assert refused.returncode == 2
-    assert "looks like a key (sk-a1a...)" in refused.stderr
-
-
-def test_push_refuses_a_card_that_names_no_configs(tmp_path: Path, config: Make) -> None:
-    export_one(tmp_path, config(), episode("a", "p"))
-    (tmp_path / "out" / "README.md").write_text("")
-    refused = push(str(tmp_path / "out"), "--repo", "me/traces")
-    assert refused.returncode == 2
-    assert "has no configs, so no view would load" in refused.stderr
 
 
 def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: Path, config: Make) -> None:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conversations import OPENING, answer, converse, schemas
 from small_tasks import CLEAN, make_task
 
 from gumshoe.collect.config import (
@@ -22,8 +22,6 @@ from gumshoe.collect.config import (
 )
 from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.policies import close_policy, make_policy
-from gumshoe.collect.policies.gold import Change, read_gold
-from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
 from gumshoe.collect.policies.suspect import SuspectPolicy
@@ -31,35 +29,11 @@ from gumshoe.collect.policies.teacher import TeacherPolicy, names_in
 from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
 from gumshoe.collect.store import RunFolder
 from gumshoe.collect.tool_output import tool_message
-from gumshoe.env.diff import make_patch
-from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted, TaskError
-from gumshoe.records import Completion, Message, Observation, Oracle, ToolCall, ToolSchema
+from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted
+from gumshoe.records import Completion, Observation, ToolCall
 
-OPENING = [Message(role="system", content="S"), Message(role="user", content="U")]
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 SEEKER = ("listdir", "view", "grep", "eval", "pdb", "report")
-
-
-def schemas(*names: str) -> list[ToolSchema]:
-    return [ToolSchema(name=name, description="", parameters={}) for name in names]
-
-
-def answer(text: str, **data: Any) -> Observation:
-    return Observation(tool="", text=text, data=data)
-
-
-def converse(policy: Any, tools: tuple[str, ...], *answers: Observation | str) -> list[Completion]:
-    """The policy's turns, each but the last answered with an observation, or with a text alone."""
-    messages, turns = list(OPENING), list[Completion]()
-    for number in range(len(answers) + 1):
-        turns.append(policy.complete(messages, schemas(*tools)))
-        if number < len(answers):
-            (call,) = turns[-1].tool_calls
-            messages.append(turns[-1].as_message())
-            given = answers[number]
-            observation = given if isinstance(given, Observation) else answer(given)
-            messages.append(tool_message(number, observation.model_copy(update={"tool": call.name}), call))
-    return turns
 
 
 BUGGY = CLEAN.replace("- 10", "- 14").splitlines()
@@ -229,46 +203,6 @@ def test_a_teacher_without_an_oracle_is_a_wrong_config(tmp_path: Path) -> None:
         make_policy(TeacherConfig(), task, None, 0)
 
 
-def patch(before: str | None, after: str | None) -> Oracle:
-    texts = tuple(text.encode() if text is not None else None for text in (before, after))
-    return Oracle(task_id="t", gold_patch=make_patch({"a.py": (texts[0], texts[1])}))
-
-
-LINES = "".join(f"line {number}\n" for number in range(1, 21))
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        LINES.replace("line 3\n", "new\n"),
-        LINES.replace("line 3\n", ""),
-        LINES.replace("line 3\n", "line 3\nnew\nnewer\n"),
-        LINES.replace("line 3\n", "a\nb\n").replace("line 5\n", "").replace("line 18\n", "z\nline 18\n"),
-        "top\n" + LINES,
-        LINES + "bottom\n",
-        LINES.replace("line 1\n", ""),
-    ],
-)
-def test_changes_make_exactly_the_gold_patch(after: str) -> None:
-    lines = LINES.splitlines(keepends=True)
-    for change in read_gold(patch(LINES, after)).changes:
-        assert change.start is not None
-        assert change.end is not None
-        lines[change.start - 1 : change.end] = change.code.splitlines(keepends=True)
-    assert "".join(lines) == after
-
-
-def test_a_new_file_is_one_change() -> None:
-    assert read_gold(patch(None, "x = 1\n")).changes == (Change("a.py", None, None, "x = 1\n"),)
-
-
-def test_patches_that_edits_cannot_make_are_refused() -> None:
-    with pytest.raises(TaskError, match="removes"):
-        read_gold(patch("x\n", None))
-    with pytest.raises(TaskError, match="empty gold patch"):
-        read_gold(Oracle(task_id="t", gold_patch=""))
-
-
 def test_names_in_a_line() -> None:
     code = 'total = price(items)[key] + self.rate if len(x) > 3 else "a b"'
     assert names_in(code) == ["total", "price", "items", "key", "self", "rate"]
@@ -346,20 +280,6 @@ def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., Co
         make_policy(ReplayConfig(run=str(tmp_path / "run")), other, None, 0)
 
 
-def test_a_person_types_calls() -> None:
-    typed = io.StringIO("tools\n\n[seek 0.5] a look\nview path=a.py start=3 x='a b'\n")
-    shown = io.StringIO()
-    completion = HumanPolicy(typed, shown).complete(OPENING, schemas("view"))
-    assert completion.text == "[seek 0.5] a look"
-    assert completion.tool_calls == (
-        ToolCall(id="call-0", name="view", arguments={"path": "a.py", "start": 3, "x": "a b"}),
-    )
-    assert "--- user\nU" in shown.getvalue()
-    for ending in ("", "quit\n"):
-        with pytest.raises(KeyboardInterrupt):
-            HumanPolicy(io.StringIO(ending), shown).complete(OPENING, [])
-
-
 def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path, 0)
     kinds = {
@@ -376,36 +296,6 @@ def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
         assert policy.trusted == (kind != "openai")
         assert policy.trusted == (kind in TRUSTED_KINDS)
         close_policy(policy)
-
-
-def test_a_person_looks_at_each_turn_edits_one_and_takes_over() -> None:
-    from gumshoe.collect.policies.step import StepPolicy
-
-    script = [Completion(text=f"turn {n}", tool_calls=(ToolCall(id=f"c{n}", name="eval"),)) for n in range(3)]
-    typed = io.StringIO("\ne\ne view path=a.py\nt\nlistdir\ngrep pattern=x\n")
-    shown = io.StringIO()
-    policy = StepPolicy(ScriptedPolicy(script), lambda: None, typed, shown)
-    assert policy.kind == "scripted"
-    turns = converse(policy, ("eval", "view"), "one", "two", "three")
-    assert [turn.tool_calls[0].name for turn in turns] == ["eval", "view", "listdir", "grep"]
-    assert turns[1].text == "turn 1"
-    assert policy.kind == "scripted+human"
-    assert "--- scripted wants\nturn 0" in shown.getvalue()
-    assert "[step 0] one" in shown.getvalue()
-    policy.close()
-
-
-def test_a_person_may_stop() -> None:
-    from gumshoe.collect.control import Interrupted
-    from gumshoe.collect.policies.step import StepPolicy
-
-    def stop() -> None:
-        raise Interrupted
-
-    script = ScriptedPolicy([Completion(text="x")])
-    for typed in ("q\n", ""):
-        with pytest.raises(Interrupted):
-            StepPolicy(script, stop, io.StringIO(typed), io.StringIO()).complete(OPENING, [])
 
 
 def test_the_first_suspect_is_reported() -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import openai
 import pytest
@@ -38,7 +33,6 @@ from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
 TOOLS = json.loads(Path(__file__).with_name("micro_tools.json").read_text())
 VIEW = ToolSchema(**TOOLS[0]["function"])
-GUARDIAN = Path(__file__).parents[2] / "eval" / "serve" / "guardian.py"
 
 
 def completed(config: OpenAIConfig, messages: Sequence[Message]) -> Completion:
@@ -51,22 +45,6 @@ def ask(server: ModelServer, messages: Sequence[Message]) -> Completion:
         OpenAIConfig(model=server.model, base_url=server.base_url, syntax="template", temperature=0.0, max_tokens=90),
         messages,
     )
-
-
-def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 # --- what is served -----------------------------------------------------------------------------------------------
@@ -340,209 +318,6 @@ def test_a_small_model_gets_one_thread_and_a_large_one_what_it_wants(tmp_path: P
     assert "OMP_NUM_THREADS" not in large
 
 
-# --- life and death -----------------------------------------------------------------------------------------------
-
-FAKE = """
-import http.server, os, pathlib, sys
-crashes = pathlib.Path(sys.argv[0]).parent / "crashes"
-port = int(sys.argv[sys.argv.index("--port") + 1])
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        if self.path == "/die":
-            print("out of memory, says the server", flush=True)
-            os._exit(7)
-        self.send_response(200); self.end_headers(); self.wfile.write(str(os.getpid()).encode())
-    def log_message(self, *arguments): pass
-print("starting", flush=True)
-if crashes.exists():
-    print("the weights do not fit", flush=True)
-    sys.exit(3)
-http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
-"""
-
-
-@pytest.fixture
-def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., ModelServer]]:
-    """Makes servers whose program is a small real HTTP server, installed where `python -m` finds vLLM's."""
-    package = tmp_path / "site" / "vllm" / "entrypoints" / "openai"
-    package.mkdir(parents=True)
-    for folder in (package, package.parent, package.parent.parent):
-        (folder / "__init__.py").touch()
-    (package / "api_server.py").write_text(FAKE)
-    metadata = tmp_path / "site" / "vllm-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 1.0\n")
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "site"} exec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    made: list[ModelServer] = []
-
-    def make(**options: Any) -> ModelServer:
-        given: dict[str, Any] = {"startup_s": 120.0, **options}
-        config = ServeConfig(backend="vllm", python=str(python), **given)
-        made.append(ModelServer(micro_model, config, log=tmp_path / "server.log"))
-        return made[-1]
-
-    yield make
-    for server in made:
-        server.close()
-
-
-@pytest.mark.needs("docker")
-def test_a_server_in_a_container_is_served_and_stopped(micro_model: Path, tmp_path: Path) -> None:
-    """The image has a small server where vLLM's is; everything else is as with vLLM's own image."""
-    package = tmp_path / "vllm" / "entrypoints" / "openai"
-    package.mkdir(parents=True)
-    for folder in (package, package.parent, package.parent.parent):
-        (folder / "__init__.py").touch()
-    (package / "api_server.py").write_text(FAKE)
-    (tmp_path / "Dockerfile").write_text(
-        "FROM gumshoe-python:latest\nUSER root\nCOPY vllm /site/vllm\nENV PYTHONPATH=/site\n"
-    )
-    image = "gumshoe-test-serve:latest"
-    import docker
-
-    client = docker.from_env()
-    try:
-        client.images.build(path=str(tmp_path), tag=image, rm=True)
-        with ModelServer(micro_model, ServeConfig(image=image, startup_s=60), log=tmp_path / "log") as server:
-            assert server.command[:3] == ["docker", "run", "--rm"]
-            assert get(server)
-        assert until(lambda: not client.containers.list(filters={"ancestor": image}))
-        assert get(server) == ""
-        client.images.remove(image, force=True)
-    finally:
-        client.close()
-
-
-def get(server: ModelServer, path: str = "/health") -> str:
-    connection = http.client.HTTPConnection(server.base_url.split("/")[2], timeout=5)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-    except (OSError, http.client.HTTPException):
-        return ""
-    finally:
-        connection.close()
-
-
-def test_a_server_that_dies_is_started_again_on_the_same_port(small_server: Callable[..., ModelServer]) -> None:
-    with small_server(restarts=1) as server:
-        first = get(server)
-        get(server, "/die")
-        assert until(lambda: get(server) not in ("", first))
-        assert server.restarts == 1
-        get(server, "/die")
-        with pytest.raises(ServeError, match=r"died \(exit code 7\) after 1 restarts: out of memory, says the server"):
-            server.wait()
-        with pytest.raises(ServeError):
-            server.check()
-
-
-def test_a_server_that_dies_at_once_gives_its_last_words(
-    small_server: Callable[..., ModelServer], tmp_path: Path
-) -> None:
-    server = small_server()
-    crashes = tmp_path / "site" / "vllm" / "entrypoints" / "openai" / "crashes"
-    crashes.touch()
-    with pytest.raises(ServeError, match=r"died \(exit code 3\): the weights do not fit \(all of it: .*server\.log\)"):
-        server.start()
-    assert server.pid is None
-
-
-def test_a_server_that_cannot_come_back_is_given_up(small_server: Callable[..., ModelServer], tmp_path: Path) -> None:
-    with small_server() as server:
-        (tmp_path / "site" / "vllm" / "entrypoints" / "openai" / "crashes").touch()
-        get(server, "/die")
-        with pytest.raises(ServeError, match="the weights do not fit"):
-            server.wait()
-
-
-def test_a_silent_server_is_given_up_in_time(small_server: Callable[..., ModelServer]) -> None:
-    with pytest.raises(ServeError, match=r"did not answer within 0\.01 s"):
-        small_server(startup_s=0.01).start()
-
-
-def test_a_port_in_use_is_refused(small_server: Callable[..., ModelServer]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ServeError, match=f"port {port} on 127.0.0.1 cannot be used .*another --port"):
-            small_server(port=port).start()
-
-
-def test_an_address_of_another_machine_is_refused(small_server: Callable[..., ModelServer]) -> None:
-    with pytest.raises(ServeError, match=r"cannot listen on 192.0.2.1 \(Cannot assign requested address\)"):
-        small_server(host="192.0.2.1").start()
-
-
-def test_a_log_that_cannot_be_written_is_refused(micro_model: Path, tmp_path: Path) -> None:
-    server = ModelServer(micro_model, ServeConfig(backend="transformers"), log=tmp_path)
-    with pytest.raises(ServeError, match=f"the log {tmp_path} cannot be written: Is a directory"):
-        server.start()
-
-
-def test_closing_stops_the_server_and_may_be_done_twice(small_server: Callable[..., ModelServer]) -> None:
-    server = small_server()
-    server.start()
-    pid = int(get(server))
-    server.close()
-    server.close()
-    assert gone(pid)
-    assert get(server) == ""
-
-
-def test_killing_whoever_started_it_stops_the_server(small_server: Callable[..., ModelServer], tmp_path: Path) -> None:
-    program = (
-        "import sys, time; from pathlib import Path\n"
-        "from gumshoe.eval.serve import ModelServer; from gumshoe.eval.config import ServeConfig\n"
-        "server = ModelServer(Path(sys.argv[1]), ServeConfig(backend='vllm', python=sys.argv[2]))\n"
-        "server.start(); print(server.base_url, flush=True); time.sleep(600)"
-    )
-    shape = small_server()
-    parent = subprocess.Popen(
-        [sys.executable, "-c", program, str(shape.folder), str(shape.config.python)], stdout=subprocess.PIPE, text=True
-    )
-    assert parent.stdout is not None
-    shape.base_url = parent.stdout.readline().strip()
-    pid = int(get(shape))
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    assert until(lambda: gone(pid))
-
-
-def run_guardian(*argv: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-I", str(GUARDIAN), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-def test_the_guardian_passes_the_exit_code_on() -> None:
-    for code, expected in (("raise SystemExit(5)", 5), ("import os; os.kill(os.getpid(), 9)", 137)):
-        with run_guardian(sys.executable, "-c", code) as guardian:
-            assert guardian.wait(timeout=120) == expected
-    with run_guardian("/nowhere/program") as guardian:
-        assert guardian.wait(timeout=120) == 127
-
-
-@pytest.mark.parametrize("how", ["pipe", "signal"])
-def test_the_guardian_takes_children_down_too(how: str) -> None:
-    code = (
-        "import subprocess, sys, time\n"
-        "deaf = 'import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'\n"
-        "child = subprocess.Popen([sys.executable, '-c', deaf], stdout=subprocess.PIPE)\n"
-        "child.stdout.readline(); print(child.pid, flush=True); time.sleep(600)"
-    )
-    with run_guardian(sys.executable, "-c", code) as guardian:
-        assert guardian.stdout is not None
-        assert guardian.stdin is not None
-        child = int(guardian.stdout.readline())
-        if how == "pipe":
-            guardian.stdin.close()
-        else:
-            os.kill(guardian.pid, signal.SIGTERM)
-        guardian.wait(timeout=120)
-    assert until(lambda: gone(child))
-
-
 # --- the command --------------------------------------------------------------------------------------------------
 
 
@@ -562,23 +337,6 @@ def test_the_command_refuses_wrong_input_in_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
-
-
-def test_the_command_serves_until_it_is_told_to_stop(
-    small_server: Callable[..., ModelServer], micro_model: Path, tmp_path: Path
-) -> None:
-    shape = small_server()
-    argv = [sys.executable, "-m", "gumshoe", "serve", str(micro_model), "--port", "0", "--backend", "vllm"]
-    argv += ["--python", str(shape.config.python), "--log", str(tmp_path / "log")]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as command:
-        assert command.stdout is not None
-        lines = [command.stdout.readline() for _ in range(5)]
-        assert "-m vllm.entrypoints.openai.api_server" in lines[0]
-        shape.base_url = lines[2].split()[-1]
-        pid = int(get(shape))
-        os.kill(command.pid, signal.SIGTERM)
-        assert command.wait(timeout=120) == 0
-    assert gone(pid)
 
 
 def test_a_client_of_the_sdk_needs_nothing_of_ours(served: ModelServer) -> None:

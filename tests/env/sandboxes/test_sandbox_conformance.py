@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import signal
@@ -11,13 +9,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from shell import sh
 
-from gumshoe.env.ignore import Patterns
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.support import support_modules
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import Sandbox
-from gumshoe.records import Entry, Match
 
 ECHO_ON_CONTROL = """
 import json, os, socket
@@ -41,10 +37,6 @@ for line in control:
 
 LONG = f"sleep {100_000 + os.getpid()}"
 """A program that ends by being killed, and no other run of these tests has."""
-
-
-def sh(sandbox: WardenSandbox, script: str, timeout: float = 30) -> str:
-    return sandbox.run(["sh", "-c", script], timeout=timeout).output
 
 
 # --- programs ---------------------------------------------------------------------------------------------------
@@ -190,279 +182,6 @@ def test_endless_output_is_cut_in_the_middle(sandbox: WardenSandbox) -> None:
 
 def test_bytes_that_are_not_text(sandbox: WardenSandbox) -> None:
     assert sandbox.run(["printf", r"\377\376 \0 \033[31m(Pdb) \r\n"]).output == "\ufffd\ufffd \0 \x1b[31m(Pdb) \r\n"
-
-
-# --- files ------------------------------------------------------------------------------------------------------
-
-
-def test_reading_and_writing(sandbox: WardenSandbox) -> None:
-    data = bytes(range(256)) * 100
-    sandbox.write_file("new/deep/file.bin", data)
-    assert sandbox.read_file("new/deep/file.bin") == data
-    assert sandbox.read_file(f"{sandbox.root}/new/deep/file.bin") == data
-    sandbox.remove_file("new/deep/file.bin")
-    with pytest.raises(FileNotFoundError):
-        sandbox.read_file("new/deep/file.bin")
-
-
-def test_a_large_file(sandbox: WardenSandbox) -> None:
-    data = os.urandom(3_000_000)
-    sandbox.write_file("large", data)
-    assert sandbox.read_file("large") == data
-
-
-def test_writing_keeps_the_mode_and_leaves_nothing_beside(sandbox: WardenSandbox) -> None:
-    sandbox.write_file("tool", b"#!/bin/sh\n", mode=0o755)
-    sandbox.write_file("tool", b"#!/bin/sh\necho ran\n")
-    assert sandbox.run(["./tool"]).output == "ran\n"
-    assert [entry.path for entry in sandbox.walk() if "gumshoe" in entry.path] == []
-
-
-def test_writing_through_a_link_keeps_the_link(sandbox: WardenSandbox) -> None:
-    sh(sandbox, "ln -s app.py link.py")
-    sandbox.write_file("link.py", b"changed")
-    assert sandbox.read_file("app.py") == b"changed"
-    assert sandbox.real_path("link.py") == "app.py"
-    sandbox.remove_file("link.py")
-    assert sandbox.read_file("app.py") == b"changed"
-
-
-@pytest.mark.parametrize("path", ["../x", "/etc/hostname", "pkg/../../x", "out/x", "out"])
-def test_paths_that_lead_out_are_refused(sandbox: WardenSandbox, path: str) -> None:
-    sh(sandbox, "ln -s / out")
-    with pytest.raises(PermissionError, match="leads out"):
-        sandbox.read_file(path)
-    with pytest.raises(PermissionError, match="leads out"):
-        sandbox.write_file(path, b"")
-    with pytest.raises(PermissionError, match="leads out"):
-        sandbox.walk(path)
-
-
-def test_leaving_the_root_on_purpose(sandbox: WardenSandbox) -> None:
-    path = f"{sandbox.state}/note"
-    sandbox.write_file(path, b"ours", inside=False)
-    assert sandbox.read_file(path, inside=False) == b"ours"
-    sandbox.remove_file(path, inside=False)
-
-
-def test_what_the_file_system_answers(sandbox: WardenSandbox) -> None:
-    with pytest.raises(IsADirectoryError):
-        sandbox.read_file("pkg")
-    with pytest.raises(IsADirectoryError):
-        sandbox.write_file("pkg", b"")
-    with pytest.raises(IsADirectoryError):
-        sandbox.remove_file("pkg")
-    with pytest.raises(NotADirectoryError):
-        sandbox.walk("app.py")
-    with pytest.raises(FileNotFoundError):
-        sandbox.walk("nowhere")
-    with pytest.raises(FileNotFoundError):
-        sandbox.read_file("nul\0byte")
-    sh(sandbox, "mkfifo pipe; ln -s loop loop")
-    with pytest.raises(PermissionError, match="not a regular file"):
-        sandbox.read_file("pipe")
-    with pytest.raises(OSError, match=r"symbolic link|not found|No such file"):
-        sandbox.read_file("loop")
-
-
-def test_walking(sandbox: WardenSandbox) -> None:
-    sh(sandbox, "mkfifo pkg/pipe; ln -s .. pkg/up")
-    found = sandbox.walk()
-    assert found == [
-        Entry(path="app.py", kind="file", size=32),
-        Entry(path="pkg", kind="dir"),
-        Entry(path="pkg/core.py", kind="file", size=26),
-        Entry(path="pkg/pipe", kind="other"),
-        Entry(path="pkg/up", kind="link"),
-        Entry(path="test_app.py", kind="file", size=70),
-    ]
-    assert sandbox.walk(depth=1) == [entry for entry in found if "/" not in entry.path]
-    assert sandbox.walk("pkg") == [entry for entry in found if entry.path.startswith("pkg/")]
-
-
-def test_walking_with_patterns(sandbox: WardenSandbox) -> None:
-    sh(sandbox, "mkdir -p build/in a/build; touch build/in/x a/build.txt notes.log keep.log")
-    ignore = Patterns(["build/", "*.log", "!keep.log", "/pkg"]).pairs
-    assert [entry.path for entry in sandbox.walk(ignore=ignore)] == [
-        "a",
-        "a/build.txt",
-        "app.py",
-        "keep.log",
-        "test_app.py",
-    ]
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "echo 'import os' >> gumshoe_outcomes.py; echo x > json.py; mkdir more; touch more/x",
-        "rm gumshoe_debugger.py; ln -s /etc/passwd gumshoe_debugger.py",
-        "rm gumshoe_debugger.py; mkdir gumshoe_debugger.py; touch gumshoe_debugger.py/x",
-        "mv $PWD $PWD.away; ln -s $PWD.away $PWD",
-        "chmod 000 gumshoe_debugger.py; chmod 000 .",
-        "rm -rf $PWD; touch $PWD",
-    ],
-)
-def test_our_modules_are_put_back(sandbox: WardenSandbox, harm: str) -> None:
-    sandbox.run(["sh", "-c", harm], cwd=sandbox.support)
-    sandbox.prepare_support()
-    looked = (
-        "import hashlib, json, os\n"
-        "print(json.dumps({name: hashlib.sha256(open(name, 'rb').read()).hexdigest() for name in os.listdir('.')}))"
-    )
-    seen = sandbox.run([sandbox.python, "-I", "-c", looked], cwd=sandbox.support)
-    expected = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in support_modules().items()}
-    assert json.loads(seen.output) == expected
-    assert sandbox.run(["test", "-L", sandbox.support]).exit_code == 1
-
-
-def test_a_very_deep_folder(sandbox: WardenSandbox) -> None:
-    sandbox.run(
-        [sandbox.python, "-c", "import os\nfor _ in range(1500):\n    os.mkdir('d'); os.chdir('d')"], timeout=30
-    )
-    assert len(sandbox.walk("d")) > 1000
-
-
-def test_searching(sandbox: WardenSandbox) -> None:
-    assert sandbox.grep(r"^def \w+", "app.py") == ([Match(path="app.py", line=1, text="def double(n):")], False)
-    assert sandbox.grep("NAME", "pkg/core.py")[0][1] == Match(path="pkg/core.py", line=2, text="print(NAME)")
-    assert sandbox.grep("name", "pkg")[0] == []
-    assert len(sandbox.grep("name", "pkg", case_sensitive=False)[0]) == 2
-    assert sandbox.grep("double", limit=1) == ([Match(path="app.py", line=1, text="def double(n):")], True)
-    assert sandbox.grep("double", ignore=Patterns(["app.py"]).pairs)[0][0].path == "test_app.py"
-
-
-def test_searching_line_by_line(sandbox: WardenSandbox) -> None:
-    sandbox.write_file("mixed.txt", b"one\r\ntwo\nlast \xff")
-    sandbox.write_file("binary", b"two\0two")
-    assert sandbox.grep("one$", "mixed.txt")[0] == [Match(path="mixed.txt", line=1, text="one")]
-    assert sandbox.grep(r"\Atwo\Z")[0] == [Match(path="mixed.txt", line=2, text="two")]
-    assert sandbox.grep("two", "binary")[0] == []
-    assert sandbox.grep("last", "mixed.txt")[0][0].text == "last \ufffd"
-
-
-def test_a_wrong_expression(sandbox: WardenSandbox) -> None:
-    with pytest.raises(ValueError, match="unterminated"):
-        sandbox.grep("(")
-
-
-def test_searching_where_nothing_is(sandbox: WardenSandbox) -> None:
-    with pytest.raises(FileNotFoundError):
-        sandbox.grep("x", "nowhere")
-
-
-# --- snapshots --------------------------------------------------------------------------------------------------
-
-
-def test_a_snapshot_brings_everything_back(sandbox: WardenSandbox) -> None:
-    sh(sandbox, "ln -s app.py link; mkdir empty; printf 'bin\\000' > data; chmod 755 data; mkfifo pipe")
-    before = sandbox.walk()
-    name = sandbox.snapshot()
-    assert sandbox.changes(name) == {}
-    sh(sandbox, "rm -rf pkg empty link data pipe; mkdir data; ln -s / pkg; echo x > app.py; echo n > new; mkdir -p n/m")
-    sandbox.restore(name)
-    assert [entry for entry in sandbox.walk() if entry.kind != "other"] == [
-        entry for entry in before if entry.kind != "other"
-    ]
-    assert sandbox.changes(name) == {}
-    assert sandbox.read_file("data") == b"bin\0"
-    assert sandbox.real_path("link") == "app.py"
-    assert sh(sandbox, "test -x data && echo executable") == "executable\n"
-
-
-def test_changes(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    sandbox.write_file("app.py", b"changed")
-    sandbox.write_file("new/file", b"\0")
-    sh(sandbox, "rm pkg/core.py; ln -s app.py pkg/core.py; mkdir hidden; echo h > hidden/file")
-    old_core = b"NAME = 'core'\nprint(NAME)\n"
-    old_app = b"def double(n):\n    return n + n\n"
-    assert sandbox.changes(name, ignore=Patterns(["hidden/"]).pairs) == {
-        "app.py": (old_app, b"changed"),
-        "new/file": (None, b"\0"),
-        "pkg/core.py": (old_core, None),
-    }
-    assert sandbox.changes(name, ignore=Patterns(["*"]).pairs) == {}
-
-
-def test_a_change_that_keeps_size_and_time_is_seen(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    sh(sandbox, "touch -r app.py stamp; sed -i 's/double/triple/' app.py; touch -r stamp app.py; rm stamp")
-    assert list(sandbox.changes(name)) == ["app.py"]
-
-
-def test_restoring_only_some_paths(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    sh(sandbox, "echo x > app.py; echo x > test_app.py; echo x > test_new.py; rm -r pkg")
-    sandbox.restore(name, only=Patterns(["test_*.py", "pkg/"]).pairs)
-    assert sorted(sandbox.changes(name)) == ["app.py"]
-    assert sh(sandbox, "ls") == "app.py\npkg\ntest_app.py\n"
-
-
-def test_a_root_that_was_emptied_comes_back(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    sh(sandbox, f"rm -rf {sandbox.root}/* {sandbox.root}")
-    sandbox.restore(name)
-    assert sandbox.changes(name) == {}
-    assert sh(sandbox, "ls") == "app.py\npkg\ntest_app.py\n"
-
-
-def test_what_a_snapshot_keeps_cannot_be_reached(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    shown = sh(sandbox, f"rm -rf {sandbox.state}/*; find {sandbox.state} -type f; echo x > app.py")
-    assert shown == ""
-    sandbox.restore(name)
-    assert sandbox.changes(name) == {}
-    with pytest.raises(SandboxError, match="no such snapshot"):
-        sandbox.restore("0" * 64)
-
-
-def test_restoring_touches_only_what_differs(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    sh(sandbox, "echo x > app.py; touch pkg/core.py; chmod 600 test_app.py; mkdir more; echo > more/x")
-    moment = f"{sandbox.state}/moment"
-    sh(sandbox, f"sleep 0.05; touch {moment}; sleep 0.05")
-    sandbox.restore(name)
-    touched = sh(sandbox, f"find . -type f -newercm {moment} | sort; rm {moment}")
-    assert touched == "./app.py\n./pkg/core.py\n./test_app.py\n"
-    before = sh(sandbox, "stat -c %Z pkg/core.py app.py test_app.py pkg")
-    sandbox.restore(name)
-    assert sh(sandbox, "stat -c %Z pkg/core.py app.py test_app.py pkg") == before
-
-
-WRECKS = [
-    "rm -rf pkg; echo > pkg",
-    "rm -rf pkg; ln -s / pkg",
-    "chmod 000 pkg; chmod 000 app.py",
-    "rm -rf pkg; mkdir -p pkg/core.py/in/it; chmod 000 pkg/core.py/in",
-    "rm -rf pkg; mkfifo pkg; rm app.py; mkdir app.py; ln -s app.py app.py/app.py",
-    "mkdir -p a/b; touch a/b/c; chmod 555 a/b; chmod 000 a",
-    "rm -rf .[!.]* *; cd /; rmdir $OLDPWD; echo > $OLDPWD",
-]
-
-
-@pytest.mark.parametrize("harm", WRECKS)
-@pytest.mark.parametrize("only", [None, ["pkg/", "app.py", "a/"], ["/pkg/core.py"]])
-def test_a_wrecked_workspace_is_put_back(sandbox: WardenSandbox, harm: str, only: list[str] | None) -> None:
-    name = sandbox.snapshot()
-    before = sandbox.walk()
-    sh(sandbox, harm)
-    sandbox.changes(name)
-    if only is None:
-        sandbox.restore(name)
-        assert sandbox.walk() == before
-        assert sandbox.changes(name) == {}
-    else:
-        sandbox.restore(name, only=Patterns(only).pairs)
-        assert sandbox.read_file("pkg/core.py") == b"NAME = 'core'\nprint(NAME)\n"
-
-
-def test_a_folder_that_is_deeper_than_any_path_is_removed(sandbox: WardenSandbox) -> None:
-    name = sandbox.snapshot()
-    code = "import os\nfor _ in range(2000):\n    os.mkdir('d' * 200); os.chdir('d' * 200)"
-    assert sandbox.run([sandbox.python, "-c", code], timeout=60).exit_code == 0
-    sandbox.restore(name)
-    assert [entry.path for entry in sandbox.walk() if entry.kind == "dir"] == ["pkg"]
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from evaluation_samples import write_everything
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
-from view_samples import write_everything
 
 from gumshoe.eval.view.gold import GoldPatches
 from gumshoe.eval.view.guard import is_loopback

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import chdir
 from pathlib import Path
 
-from view_samples import write_evaluation
+from evaluation_samples import write_evaluation
 
 from gumshoe.eval.view.opening import write_beside
 

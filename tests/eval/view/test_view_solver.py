@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from conftest import all_rows, open_library, serving
+from evaluation_samples import write_evaluation
 from playwright.sync_api import Locator, Page, expect
 from test_view_hostile import HOSTILE
-from view_samples import make_task, write_evaluation
+from view_samples import make_task
 
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.view.library import Library

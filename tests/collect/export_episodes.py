@@ -1,0 +1,56 @@
+"""An episode whose calls have arguments of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from small_trajectories import trajectory
+
+from gumshoe.collect.tool_output import tool_message
+from gumshoe.records import Completion, Message, Observation, Score, Step, TaskRef, ToolCall, ToolSchema, Trajectory
+
+__all__ = ["NASTY", "episode"]
+
+NASTY: dict[str, Any] = {
+    "text": "123",
+    "number": 123,
+    "float": 1.0,
+    "tiny": 1e-7,
+    "big": 12345678901234567890,
+    "none": None,
+    "nested": {"a": [1, "x", None, {"b": []}], "": {}},
+    "odd": "\u2028 \x00 é \U0001f600 </tool_call> \\ud800 \r\n\t\"'",
+    "list": [],
+    "bool": True,
+}
+
+
+def episode(name: str, project: str, *, resolved: bool = True, split: str = "train") -> Trajectory:
+    """An episode whose calls have arguments of every kind."""
+    call = ToolCall(id="c0", name="odd", arguments=NASTY)
+    other = ToolCall(id="c1", name="other", arguments={"only": 1})
+    texts = [Observation(tool="odd", text=NASTY["odd"]), Observation(tool="other", text="x")]
+    messages = (
+        Message(role="system", content="S"),
+        Message(role="user", content="U"),
+        Message(role="assistant", content="[seek] x", tool_calls=(call, other), reasoning="hm"),
+        tool_message(0, texts[0], call),
+        tool_message(0, texts[1], other),
+        Message(role="assistant", content="hm"),
+    )
+    step = Step(
+        index=0,
+        message_index=2,
+        completion=Completion(text="[seek] x", tool_calls=(call, other)),
+        observations=tuple(texts),
+    )
+    spoken = Completion(text="hm", token_ids=(7, 8), logprobs=(-0.5, -0.25))
+    silent = Step(index=1, message_index=5, completion=spoken)
+    return trajectory(
+        name,
+        task=TaskRef(id=f"t/{name}", hash="h", source="s", regime="debug", tags={"project": project, "split": split}),
+        tools=(ToolSchema(name="odd", description="", parameters={"x": [1, {"y": None}]}),),
+        messages=messages,
+        steps=(step, silent),
+        scores=(Score(name="resolved", value=float(resolved)),),
+    )
