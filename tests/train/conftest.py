@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe[train]'")
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe[train]'")
 
-from conversations import row, write_dataset
+from training_rows import row, write_dataset
 from micro_config import make_config
 from tiny_model import tiny_model
 

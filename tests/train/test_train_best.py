@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import TOOLS, conversation
+from training_rows import TOOLS, conversation
 from micro_config import make_config
 
 from gumshoe.errors import ConfigError

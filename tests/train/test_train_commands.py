@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conversations import conversation, row, write_dataset
+from training_rows import conversation, row, write_dataset
 from tiny_model import tiny_model
 
 from gumshoe.cli import main

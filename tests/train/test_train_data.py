@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conversations import conversation, row, write_dataset
+from training_rows import conversation, row, write_dataset
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.data import load_rows

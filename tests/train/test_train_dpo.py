@@ -9,7 +9,7 @@ from typing import Any
 
 import datasets
 import pytest
-from conversations import TOOLS, conversation
+from training_rows import TOOLS, conversation
 from tiny_model import tiny_model
 
 from gumshoe.cli import main

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import TOOLS, conversation, row
+from training_rows import TOOLS, conversation, row
 from micro_config import make_config
 from tiny_model import make_tiny_tokenizer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import TOOLS, conversation
+from training_rows import TOOLS, conversation
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError

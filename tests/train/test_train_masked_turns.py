@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import TOOLS, conversation, row
+from training_rows import TOOLS, conversation, row
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.mask import mask_html, mask_text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import conversation, row, write_dataset
+from training_rows import conversation, row, write_dataset
 from micro_config import make_config
 
 from gumshoe.cli import main

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import TOOLS, conversation, row, write_dataset
+from training_rows import TOOLS, conversation, row, write_dataset
 from micro_config import make_config
 
 from gumshoe.errors import ConfigError, DatasetError
