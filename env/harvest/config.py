@@ -44,13 +44,13 @@ class HarvestConfig(Config):
     )
     out: str = Field(default="", description="output folder of the task set")
     seed: int = Field(default=0, description="equal seeds produce equal candidates")
-    per_package: int = Field(default=200, ge=1, description="maximum number of verified bugs per package")
+    per_package: int = Field(default=300, ge=1, description="maximum number of verified bugs per package")
     candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
     bugs_s: float = Field(
         default=3600, gt=0, description="seconds after which a package gets no further bugs; those it has by then count"
     )
     verify_s: float = Field(
-        default=900,
+        default=500,
         gt=0,
         description="seconds that running a package's tests may take in the check and the difficulty stage together: "
         "packages whose tests take long get fewer bugs, down to ten",
