@@ -8,18 +8,20 @@ is given these, and no byte code that is written later.
 
 import ast
 import importlib.util
+import marshal
 import os
 import types
-from pathlib import Path
 from typing import Any
 
 from _pytest.assertion import rewrite
 
 CONFTEST = "conftest.py"
+HEADER = 16
 # Held from here on, whatever stands in their places later.
-_compile, _realpath = compile, os.path.realpath
-_read_pyc: Any = getattr(rewrite, "_read_pyc", None)
+_compile, _loads, _realpath = compile, marshal.loads, os.path.realpath
 _rewrite_asserts: Any = getattr(rewrite, "rewrite_asserts", None)
+# Python 3.6 has none, and byte code without room for one.
+_source_hash: Any = getattr(importlib.util, "source_hash", None)
 
 
 class Originals:
@@ -31,12 +33,14 @@ class Originals:
     """
 
     def __init__(self, root, paths):
-        self._held = {}
+        self._sources = {}
+        self._code = {}
         for path in sorted({*paths, *_conftests(paths)}):
             full = _realpath(os.path.join(root, path))
             source = _read(full)
             if source is not None:
-                self._held[full] = source, _byte_code(full)
+                self._sources[full] = source
+                self._code[full] = _byte_code(full, source)
 
     def hold(self):
         """Gives them to pytest in this process."""
@@ -51,9 +55,10 @@ class Originals:
         def _rewrite_test(fn, config):
             name = str(fn)
             full = _realpath(name)
-            if full not in self._held:
+            source = self._sources.get(full)
+            if source is None:
                 return original(fn, config)
-            source, code = self._held[full]
+            code = self._code[full]
             if code is None:
                 tree: Any = _compile(source, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
                 _rewrite_asserts(tree, source, name, config)
@@ -87,14 +92,27 @@ def _read(path):
         return None
 
 
-def _byte_code(path):
-    """The code that pytest has made of this source before and kept; None where there is none that fits it."""
+def _byte_code(path, source):
+    """The code that pytest has made of this source before and kept; None where there is none."""
     folder, name = os.path.dirname(importlib.util.cache_from_source(path)), os.path.basename(path)[: -len(".py")]
+    data = _read(os.path.join(folder, name + getattr(rewrite, "PYC_TAIL", ".pyc")))
+    if data is None or _source_hash is None or data[:4] != importlib.util.MAGIC_NUMBER:
+        return None
+    if data[4:HEADER] != _stamp(path, source, data[4:8]):
+        return None
     try:
-        code = _read_pyc(Path(path), Path(folder, name + getattr(rewrite, "PYC_TAIL", ".pyc")))
-    except Exception:  # of a pytest that reads it in another way, or for what its reader does not expect
+        code = _loads(data[HEADER:])
+    except (EOFError, ValueError, TypeError):
         return None
     return code if isinstance(code, types.CodeType) and code.co_filename == path else None
+
+
+def _stamp(path, source, flags):
+    """The rest of the header that fits the source: by content, as pytest has it from 9.2 on, or by time and size."""
+    if flags != b"\0\0\0\0":
+        return flags + _source_hash(source)
+    moment = int(os.stat(path).st_mtime) & 0xFFFFFFFF
+    return flags + moment.to_bytes(4, "little") + (len(source) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def _arguments(function):
