@@ -104,8 +104,8 @@ class LateForks:
     def collected(self, work, wall_s):
         """Collects the clean project in a fork; returns what `work(run)` makes of it, or the status of the fork.
 
-        `run(tests, prepare, cpu_s)` is for `work`: it runs some of the collected tests in a fork, where `prepare()`
-        comes first, with so many seconds of processor time.
+        `run(tests, prepare, cpu_s, wall_s)` is for `work`: it runs some of the collected tests in a fork, where
+        `prepare()` comes first, with so many seconds of processor and wall-clock time.
         """
 
         def child(writer):
@@ -157,9 +157,10 @@ class Collected:
             self.recorder.finish()
         items = session.items
 
-        def run(chosen, prepare=None, cpu_s=None):
+        def run(chosen, prepare=None, cpu_s=None, wall_s=None):
             return forked(
-                lambda writer: self.child(session, items, chosen, prepare, cpu_s, writer), self.project.wall_s
+                lambda writer: self.child(session, items, chosen, prepare, cpu_s, writer),
+                self.project.wall_s if wall_s is None else wall_s,
             )
 
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -108,7 +107,7 @@ def _candidate(proposal: Proposal) -> Candidate | None:
     """The mutated file; None where nothing changes or what comes out is not Python."""
     text = apply(proposal.source, proposal.mutation)
     try:
-        if ast.dump(ast.parse(text)) == proposal.source.dump:
+        if proposal.source.means(text):
             return None
     except (SyntaxError, ValueError):
         return None
@@ -126,14 +125,27 @@ def changed_lines(source: Source, after: str) -> tuple[int, ...]:
 
     Where lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
     """
-    before = split_lines(source.text)
-    matcher = SequenceMatcher(None, before, split_lines(after), autojunk=False)
+    before, changed = split_lines(source.text), split_lines(after)
+    same = _common(before, changed)
+    rest = _common(before[same:][::-1], changed[same:][::-1])
+    matcher = SequenceMatcher(
+        None, before[same : len(before) - rest], changed[same : len(changed) - rest], autojunk=False
+    )
     lines: set[int] = set()
     for tag, start, end, _, _ in matcher.get_opcodes():
         if tag != "equal":
-            lines |= {*range(start + 1, end + 1)} or {start, start + 1} & {*range(1, len(before) + 1)}
+            first, last = same + start, same + end
+            lines |= {*range(first + 1, last + 1)} or {first, first + 1} & {*range(1, len(before) + 1)}
     lines = {line for line in lines if before[line - 1].strip() and before[line - 1].lstrip()[0] != "#"} or lines
     return tuple(sorted({*lines, *(_statement_start(source, line) for line in lines)}))
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """With how many equal lines two texts begin."""
+    return next(
+        (number for number, (one, other) in enumerate(zip(first, second, strict=False)) if one != other),
+        min(len(first), len(second)),
+    )
 
 
 def _statement_start(source: Source, line: int) -> int:

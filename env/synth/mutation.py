@@ -30,9 +30,8 @@ class Operator:
 
     def proposals(self, source: Source) -> Iterator[Mutation]:
         """Everything this operator could do to `source`, in the order of the file."""
-        for node in source.nodes:
-            if isinstance(node, self.nodes):
-                yield from self.propose(node, source)
+        for node in source.of(self.nodes):
+            yield from self.propose(node, source)
 
 
 def replace(node: cst.CSTNode, replacement: cst.CSTNode) -> Mutation:
@@ -42,7 +41,9 @@ def replace(node: cst.CSTNode, replacement: cst.CSTNode) -> Mutation:
 
 def apply(source: Source, mutation: Mutation) -> str:
     """The file's text after the mutation; everything else keeps its formatting."""
-    return source.module.visit(_Replacer(source, mutation)).code  # pyright: ignore[reportAttributeAccessIssue]
+    replacer = _Replacer(source, mutation)
+    changed = {source.statement(node) for node, _ in mutation.changes}
+    return source.text_with({number: source.module.body[number].visit(replacer) for number in changed})
 
 
 class _Replacer(cst.CSTTransformer):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
-from collections.abc import Iterator
-from typing import TypeVar
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
+
+from gumshoe.env.diff import split_lines
 
 __all__ = ["Source"]
 
@@ -30,12 +35,22 @@ class Source:
         self.nodes: list[cst.CSTNode] = []
         # A node's descendants follow it in `nodes`: from the first number to the second.
         self._below: dict[cst.CSTNode, tuple[int, int]] = {}
+        # Where the nodes of each type stand in `nodes`.
+        self._numbers: dict[type[cst.CSTNode], list[int]] = {}
         self._walk(self.module)
 
+    def means(self, text: str) -> bool:
+        """Whether another text means the same to Python. Raises SyntaxError and ValueError where it is none."""
+        mine, others = self._statements, _statements(text)
+        # Most of the text is the same to the letter, and comparing trees takes longer than that.
+        return len(mine) == len(others) and all(
+            part == other or ast.dump(node) == ast.dump(twin)
+            for (part, node), (other, twin) in zip(mine, others, strict=True)
+        )
+
     @functools.cached_property
-    def dump(self) -> str:
-        """The abstract syntax tree as text: equal for texts that mean the same to Python."""
-        return ast.dump(ast.parse(self.text))
+    def _statements(self) -> list[tuple[list[str], ast.stmt]]:
+        return _statements(self.text)
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that holds `node`; None for the module."""
@@ -71,9 +86,42 @@ class Source:
         """The text of `node`."""
         return self.module.code_for_node(node)
 
+    def of(self, kinds: tuple[type[cst.CSTNode], ...]) -> Iterator[cst.CSTNode]:
+        """All nodes of some kinds, in the order of the file."""
+        groups = [numbers for kind, numbers in self._numbers.items() if issubclass(kind, kinds)]
+        return (self.nodes[number] for number in merge(*groups))
+
+    def statement(self, node: cst.CSTNode) -> int:
+        """Which statement of the module `node` stands in, from 0."""
+        top = node
+        while (parent := self.parent(top)) is not self.module:
+            assert parent is not None
+            top = parent
+        return self._tops[top]
+
+    @functools.cached_property
+    def _tops(self) -> dict[cst.CSTNode, int]:
+        return {node: number for number, node in enumerate(self.module.body)}
+
+    def text_with(self, changed: Mapping[int, Any]) -> str:
+        """The text with some of the module's statements replaced."""
+        body = [self.code(changed[number]) if number in changed else text for number, text in enumerate(self._parts)]
+        head = "".join(self.code(line) for line in self.module.header)
+        foot = "".join(self.code(line) for line in self.module.footer)
+        text = head + "".join(body) + foot
+        # As libcst does for a file that does not end in a line break.
+        return text if self.module.has_trailing_newline else text.removesuffix(self.module.default_newline)
+
+    @functools.cached_property
+    def _parts(self) -> list[str]:
+        return [self.code(node) for node in self.module.body]
+
     def inside(self, node: cst.CSTNode, kind: type[NodeT]) -> list[NodeT]:
-        """All nodes of a kind in `node`, nested functions included."""
-        return [item for item in self.nodes[slice(*self._below[node])] if isinstance(item, kind)]
+        """All nodes of a kind that has no subclasses, in `node`, nested functions included."""
+        first, last = self._below[node]
+        numbers = self._numbers.get(kind, [])
+        found = (self.nodes[number] for number in numbers[bisect_left(numbers, first) : bisect_left(numbers, last)])
+        return [item for item in found if isinstance(item, kind)]
 
     @functools.cached_property
     def statement_spans(self) -> list[range]:
@@ -82,13 +130,37 @@ class Source:
         return [self.span(node) for node in self.nodes if isinstance(node, kinds)]
 
     def _walk(self, node: cst.CSTNode) -> None:
+        self._numbers.setdefault(type(node), []).append(len(self.nodes))
         self.nodes.append(node)
         first = len(self.nodes)
-        for child in node.children:
+        for child in _children(node):
             if not isinstance(child, SKIPPED) and not _is_docstring(child, node):
                 self._parents[child] = node
                 self._walk(child)
         self._below[node] = (first, len(self.nodes))
+
+
+def _statements(text: str) -> list[tuple[list[str], ast.stmt]]:
+    """The statements of a module, each with the lines that it is in."""
+    lines = split_lines(text)
+    nodes = ast.parse(text).body
+    starts = [min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]) for node in nodes]
+    return [(lines[start - 1 : node.end_lineno], node) for start, node in zip(starts, nodes, strict=True)]
+
+
+def _children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What `CSTNode.children` holds, without its visitors, which take most of the time."""
+    for name in _fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from (item for item in value if isinstance(item, cst.CSTNode))
+
+
+@functools.cache
+def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _is_docstring(child: cst.CSTNode, parent: cst.CSTNode) -> bool:
