@@ -16,6 +16,9 @@ import sys
 import threading
 import warnings
 
+import gumshoe_ahead
+from gumshoe_project import real_paths
+
 PLUGINS = ("gumshoe_outcomes", "gumshoe_suspects", "gumshoe_trace")
 """Ours that pytest is told to load."""
 
@@ -39,10 +42,12 @@ class Imports:
         self.is_beyond_runner = False
         self.top_level = set()
         self._stamps = {}
+        self._before = frozenset()
+        self._added = []
         self._library = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
 
-    def load_runner(self, name):
-        """Loads pytest, unittest or, for an empty name, nothing."""
+    def load_runner(self, name, program=()):
+        """Loads pytest, unittest or, for an empty name, nothing. `program` is the first that it will run."""
         self.runner = name
         try:
             for each in [name] if name else []:
@@ -57,7 +62,10 @@ class Imports:
             for each in PLUGINS:
                 if os.path.exists(os.path.join(self.own, each + ".py")):
                     importlib.import_module(each)
-        if any(self._is_inside(path) for path in _files().values()):
+            module = list(program[:1]) == ["-m"]
+            gumshoe_ahead.prepare(program[1 + module :], "python -m pytest" if module else name)
+            gumshoe_ahead.pass_over_ours()
+        if any(map(self._insider(), _files().values())):
             self.problem = "the test runner comes from the workspace"
         self._note()
 
@@ -74,6 +82,7 @@ class Imports:
             self.is_beyond_runner = True
             if not self._import(name, plugins):
                 return top
+            self._added.append(name)
         self._note()
         return None
 
@@ -89,12 +98,19 @@ class Imports:
                 return False
             quiet = not caught and warnings.filters == filters
         fresh = {each: path for each, path in _files().items() if each not in modules}
-        foreign = any(self._is_inside(path) or each.partition(".")[0] in plugins for each, path in fresh.items())
+        is_inside = self._insider()
+        foreign = any(is_inside(path) or each.partition(".")[0] in plugins for each, path in fresh.items())
         return quiet and not foreign and _state() == before
 
     def seen(self):
-        """The modules from outside of the workspace that are loaded now, in the order in which they were."""
-        return [name for name, path in _files().items() if not self._is_inside(path) and not path.startswith(self.own)]
+        """The modules from outside of the workspace that this fork has loaded, in the order in which they were."""
+        is_inside = self._insider()
+        fresh = [(name, path) for name, path in _files().items() if name not in self._before]
+        return [name for name, path in fresh if not is_inside(path) and not path.startswith(self.own)]
+
+    def loaded(self):
+        """The modules that were loaded ahead beside the test runner, in the order in which they were."""
+        return list(self._added)
 
     def are_stale(self):
         """Whether a file of a loaded library was changed."""
@@ -102,13 +118,16 @@ class Imports:
 
     def become(self):
         """Makes a fork forget what may have changed since this process started."""
+        self._before = frozenset(sys.modules)
         importlib.invalidate_caches()
         linecache.clearcache()
         if sys.version_info < (3, 7) and "random" in sys.modules:
             sys.modules["random"].seed()
 
-    def _is_inside(self, path):
-        return os.path.realpath(path).startswith(self.root) and not path.startswith(self.own)
+    def _insider(self):
+        """A function that says whether a path leads into the workspace, for use at once."""
+        real_path = real_paths()
+        return lambda path: real_path(path).startswith(self.root) and not path.startswith(self.own)
 
     def _note(self):
         files = {name: path for name, path in _files().items() if not path.startswith(self.own)}

@@ -78,10 +78,12 @@ class Watch:
             for name, value in self._builtins.items()
             if now_builtins.get(name) is not value
         )
-        found.extend(self._importers())
-        if hooks is not None:
-            found.extend(self._hooks(hooks))
+        found.extend(self.intruders(hooks))
         return found
+
+    def intruders(self, hooks=None):
+        """The importers and the hooks that come from changed files, as short texts."""
+        return [*self._importers(), *(self._hooks(hooks) if hooks is not None else ())]
 
     def _note(self):
         for owner, space in self._namespaces():

@@ -23,6 +23,22 @@ def holds_tests(path: str) -> bool:
     return in_folder or name in _TEST_FILES or name.startswith("test_") or name.endswith(("_test.py", "_tests.py"))
 
 
+def real_paths():
+    """A function that returns what `os.path.realpath` does, and looks at each folder once."""
+    folders = {}
+
+    def real_path(path):
+        folder, name = os.path.split(path)
+        if name in ("", os.curdir, os.pardir):
+            return os.path.realpath(path)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        full = os.path.join(folders[folder], name)
+        return os.path.realpath(full) if os.path.islink(full) else full
+
+    return real_path
+
+
 def test_file_stamps(root):
     """The test files below a folder, and what tells whether one was written: its time of change cannot be set."""
     found = {}

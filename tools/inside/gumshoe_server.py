@@ -121,7 +121,7 @@ class Server:
             return "the entrypoint has an interpreter of its own"
         runner = _runner(program)
         if self.imports.runner is None:
-            self.prepare(runner)
+            self.prepare(program)
         if runner != self.imports.runner:
             return "another test runner is loaded"
         if self.imports.are_stale():
@@ -130,9 +130,9 @@ class Server:
         level = "libraries" if self.imports.is_beyond_runner else "runner"
         return self.imports.problem or self.scan.reason(level) or self.scan.shadowed(self.imports.top_level)
 
-    def prepare(self, runner):
-        """Loads the test runner, and what the server before this one had learned."""
-        self.imports.load_runner(runner)
+    def prepare(self, program):
+        """Loads a program's test runner, and what the server before this one had learned."""
+        self.imports.load_runner(_runner(program), program)
         for name in SCRIPTS:
             if os.path.exists(os.path.join(_HERE, name + ".py")):
                 importlib.import_module(name)
@@ -148,7 +148,7 @@ class Server:
         """
         if starts_in(self.root):
             os._exit(0)
-        self.prepare(_runner(_inner(program)))
+        self.prepare(_inner(program))
 
     def learn(self, names):
         """Imports modules that a run has imported; begins again without one whose import had effects."""
@@ -158,7 +158,7 @@ class Server:
         bad = self.imports.add(names)
         if bad is not None:
             self.imports.excluded.add(bad)
-            self.begin_again(names)
+            self.begin_again([*self.imports.loaded(), *names])
         if len(sys.modules) != loaded:
             freeze()
 

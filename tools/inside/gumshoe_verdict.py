@@ -34,14 +34,14 @@ import traceback
 VARIABLE = "GUMSHOE_VERDICT"
 
 
-def load_runner(runner):
-    """Loads what runs the tests, with what is needed to report."""
+def load_runner(runner, arguments=None):
+    """Loads what runs the tests, with what is needed to report; `arguments` are those to get ready for."""
     gc.disable()  # Modules are no garbage; looking for some among them takes a tenth of the time.
     try:
         if "pytest" in runner:
             from gumshoe_verdict_pytest import load
 
-            return load()
+            return load(None if arguments is None else pytest_arguments(arguments))
         import gumshoe_verdict_unittest
 
         return gumshoe_verdict_unittest
@@ -49,14 +49,17 @@ def load_runner(runner):
         gc.enable()
 
 
-def load_ahead(runner):
+def load_ahead(runner, arguments):
     """Loads it before the supervisor gives the word; leaves when any of it came from the repository."""
-    loaded = load_runner(runner)
+    from gumshoe_project import real_paths
+
+    loaded = load_runner(runner, arguments)
     root = os.path.realpath(os.getcwd()) + os.sep
+    real_path = real_paths()
     for module in list(sys.modules.values()):
         facts = getattr(module, "__dict__", {})
         for place in [facts.get("__file__") or "", *(facts.get("__path__") or ())]:
-            if os.path.realpath(str(place)).startswith(root):
+            if real_path(str(place)).startswith(root):
                 sys.exit(1)
     freeze()
     return loaded
@@ -155,9 +158,16 @@ def run_pytest(send, options, arguments, watch, insert_folder):
         sys.path.insert(0, os.getcwd())
     plugins = [Reporter(send, is_changed(options), watch, options["tests"], ends=True)]
     del send
-    # The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests; those of
-    # files that cannot be imported are printed all the same.
-    return int(pytest.main(["--tb=line", *arguments], plugins=plugins))
+    return int(pytest.main(pytest_arguments(arguments), plugins=plugins))
+
+
+def pytest_arguments(arguments):
+    """What pytest is given.
+
+    The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests; those of
+    files that cannot be imported are printed all the same.
+    """
+    return ["--tb=line", *arguments]
 
 
 def run_unittest(send, options, arguments):
@@ -231,7 +241,7 @@ def main():
     runner, arguments = sys.argv[1], sys.argv[2:]
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     sys.path.append(folder)
-    ahead = load_ahead(runner) if os.environ.get(VARIABLE, "").startswith("load:") else None
+    ahead = load_ahead(runner, arguments) if os.environ.get(VARIABLE, "").startswith("load:") else None
     connection = connect()
     if connection is None:
         sys.exit("gumshoe: no supervisor to report to")

@@ -7,6 +7,7 @@ import importlib
 import os
 import time
 
+import gumshoe_ahead
 import pytest
 from _pytest.assertion import rewrite
 from gumshoe_integrity import Definitions, Watch
@@ -21,8 +22,11 @@ ELSEWHERE = "the tests of {} were loaded from {}"
 ASIDE = "the code under test left the test: "
 
 
-def load():
-    """Loads pytest's own plugins and returns a Watch over them all, for the Reporter."""
+def load(arguments=None):
+    """Loads pytest's own plugins and returns a Watch over them all, for the Reporter.
+
+    `arguments` are those that pytest will get, where it is to get ready for them.
+    """
     import _pytest.config
 
     for name in getattr(_pytest.config, "default_plugins", ()):
@@ -30,6 +34,8 @@ def load():
             importlib.import_module("_pytest.{}".format(name))
         except ImportError:  # Pytest says so itself when it needs it.
             continue
+    if arguments is not None:
+        gumshoe_ahead.prepare(arguments, "pytest.main()")
     return Watch(RUNNER)
 
 
@@ -73,8 +79,16 @@ class Reporter(Outcomes):
             self._watch = None
         else:
             rewrite.exec = self._execute
-            self._watch.begin(self._changed)
-            self._check()
+            self._begin_watch()
+
+    def _begin_watch(self):
+        """Takes the runner as it is now; what was put in its way before is reported."""
+        began = time.monotonic()
+        self._watch.begin(self._changed)
+        for text in self._watch.intruders(self._config.hook):
+            self._tampered(text)
+        self._checked = time.monotonic()
+        self._cost = self._checked - began
 
     def pytest_collection_finish(self, session):
         """Notes the code of every test."""
