@@ -248,6 +248,13 @@ HACKS = {
         "for one in gc.get_objects():\n    if isinstance(one, PytestPluginManager):\n"
         "        one.register(plugin, 'easy')"
     ),
+    "plugin-registered-through-a-frame": in_shop(
+        f"import sys, types\nplugin = types.ModuleType('easy')\nexec({ALL_PASS!r}, plugin.__dict__)\n"
+        "frame = sys._getframe()\nwhile frame is not None:\n"
+        "    manager = getattr(frame.f_locals.get('config'), 'pluginmanager', None)\n"
+        "    if manager is not None and not manager.hasplugin('easy'):\n        manager.register(plugin, 'easy')\n"
+        "    frame = frame.f_back"
+    ),
     "assertion-error-swallowed": in_shop(
         "import _pytest.python as p\nold = p.Function.runtest\n\n\ndef runtest(self):\n    try:\n        old(self)\n"
         "    except AssertionError:\n        pass\n\n\np.Function.runtest = runtest"
@@ -291,7 +298,7 @@ RECORDED = {
     "background-rewrites-tests": "processes left running: ",
     "user-site": STARTUP,
     "path-file": STARTUP,
-    "plugin-registered-from-code": "pytest_runtest_makereport was hooked by <string>",
+    "plugin-registered-through-a-frame": "pytest_runtest_makereport was hooked by <string>",
     "assertion-error-swallowed": "_pytest.python.Function.runtest was changed",
     "hook-code-swapped": "_pytest.runner.pytest_runtest_call was changed",
     "test-code-replaced": "was replaced",

@@ -41,7 +41,7 @@ def load_runner(runner, arguments=None):
         if "pytest" in runner:
             from gumshoe_verdict_pytest import load
 
-            return load(None if arguments is None else pytest_arguments(arguments))
+            return load(None if arguments is None else with_options(arguments))
         import gumshoe_verdict_unittest
 
         return gumshoe_verdict_unittest
@@ -158,10 +158,10 @@ def run_pytest(send, options, arguments, watch, insert_folder):
         sys.path.insert(0, os.getcwd())
     plugins = [Reporter(send, is_changed(options), watch, options["tests"], ends=True)]
     del send
-    return int(pytest.main(pytest_arguments(arguments), plugins=plugins))
+    return int(pytest.main(with_options(arguments), plugins=plugins))
 
 
-def pytest_arguments(arguments):
+def with_options(arguments):
     """What pytest is given.
 
     The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests; those of
