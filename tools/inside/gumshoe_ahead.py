@@ -6,6 +6,7 @@ plugin that it is told to load. A process that has loaded pytest and waits for i
 Where pytest is not as we know it, or a run differs from what was prepared for, pytest does all of it itself.
 """
 
+import abc
 import os
 import sys
 import types
@@ -84,19 +85,49 @@ def _keep_names():
     if fixtures is None or "dir" in vars(fixtures):
         return
     kept = {}
-    for name, module in list(sys.modules.items()):
-        if name.startswith("_pytest.") and type(module) is types.ModuleType:
-            space = vars(module)
-            names = [each for each in dir(module) if each in space and _may_be_fixture(space[each])]
-            kept[id(module)] = module, dict(space), _ids(space), names
 
     def names_in(value):
-        known = kept.get(_id(value))
-        if known is not None and _ids(_vars(value)) == known[2]:
-            return list(known[3])
-        return _dir(value)
+        known = kept.get(_id(value)) if type(value) is types.ModuleType else kept.get(_id(type(value)))
+        return _dir(value) if known is None else known.names_of(value)
 
     vars(fixtures)["dir"] = names_in
+    modules = {name: each for name, each in list(sys.modules.items()) if name.startswith("_pytest.")}
+    for module in modules.values():
+        if type(module) is types.ModuleType:
+            kept[id(module)] = _Names(module, [module])
+            for kind in [each for each in vars(module).values() if isinstance(each, type)]:
+                ours = [each for each in kind.__mro__ if each.__module__ in modules]
+                if {type(kind).__dir__, kind.__dir__} == {type.__dir__, object.__dir__} and _is_whole(kind, ours):
+                    kept[id(kind)] = _Names(kind, ours)
+
+
+def _is_whole(kind, owners):
+    """Whether no other class adds to this one."""
+    return set(kind.__mro__) <= {*owners, object, abc.ABC}
+
+
+class _Names:
+    """The names in a module, or in the objects of a class, that pytest has to look at.
+
+    Args:
+        owner: the module or the class.
+        owners: whose attributes these are.
+    """
+
+    def __init__(self, owner, owners):
+        self._owner = owner
+        self._spaces = [(each, dict(vars(each)), _ids(vars(each))) for each in owners]
+        self._names = {name for _, space, _ in self._spaces for name, value in space.items() if _may_be_fixture(value)}
+
+    def names_of(self, value):
+        """What `dir` says of the owner or of one of its objects, without what was no fixture and is unchanged."""
+        found = set(self._names)
+        changed = [(_vars(owner), space) for owner, space, ids in self._spaces if _ids(_vars(owner)) != ids]
+        for now, before in changed:
+            found.update(name for name, each in now.items() if before.get(name, before) is not each)
+        if value is not self._owner and hasattr(value, "__dict__"):
+            found.update(_vars(value))
+        return sorted(found.intersection(_dir(value)) if changed else found)
 
 
 def _ids(space):
