@@ -131,6 +131,7 @@ class Supervisor:
             "root": root,
             "environment": dict(os.environ),
             "direct": spec["direct"],
+            "tests": self._deciding,
             "folder": os.path.join(tempfile.mkdtemp(), "verdict"),
         })  # fmt: skip
 

@@ -26,11 +26,14 @@ class SupervisedTests:
 
     Make it before the patch is in the sandbox: what is loaded ahead is then not of the patch's making.
 
+    Args:
+        tests: paths of the test files that will decide, as far as they are known, to get ready.
+
     Raises:
         SandboxError: the supervisor cannot be started.
     """
 
-    def __init__(self, sandbox: WardenSandbox, task: Task, output_bytes: int) -> None:
+    def __init__(self, sandbox: WardenSandbox, task: Task, output_bytes: int, tests: Sequence[str] = ()) -> None:
         self._sandbox = sandbox
         self._task = task
         started = launch(task.entrypoint, sandbox.support)
@@ -43,6 +46,7 @@ class SupervisedTests:
             "root": sandbox.root,
             "environment": {**sandbox.environment, **let_through(sandbox.environment)},
             "direct": started.direct,
+            "tests": list(tests),
             "folder": posixpath.join(posixpath.dirname(sandbox.support), f"verdict-{secrets.token_hex(8)}"),
         }
         reply = self._session.request(request, LOAD_S)

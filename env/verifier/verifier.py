@@ -101,9 +101,9 @@ class Verifier:
 
         Raises as `verify`.
         """
-        _ = self._expected
+        named = sorted(self._named)
         self._clear()
-        self._ready_tests()
+        self._ready_tests(named)
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""
@@ -192,13 +192,13 @@ class Verifier:
         finally:
             self._used = tests
 
-    def _ready_tests(self) -> SupervisedTests:
-        """The tests' process that waits to be run; a fresh one for every verdict."""
+    def _ready_tests(self, deciding: Sequence[str] = ()) -> SupervisedTests:
+        """The tests' process that waits to be run; a fresh one for every verdict. `deciding` are files to get ready."""
         if self._used is not None:
             self._used.close()
             self._used = None
         if self._waiting is None:
-            self._waiting = SupervisedTests(self._sandbox, self._task, self._output_bytes)
+            self._waiting = SupervisedTests(self._sandbox, self._task, self._output_bytes, deciding)
         return self._waiting
 
     def _clear(self) -> None:

@@ -21,16 +21,19 @@ import os, sys
 sys.path.append({inside!r})
 import gumshoe_originals
 import pytest
-originals = gumshoe_originals.Originals(os.getcwd(), {paths!r})
+ahead = gumshoe_originals.compile_ahead(os.getcwd(), {paths!r})
+exec(open("before.py").read())
+originals = gumshoe_originals.Originals(os.getcwd(), {paths!r}, ahead)
 originals.hold()
 exec(open("meanwhile.py").read())
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider"]))
 """
 
 
-def outcome(folder: Path, paths: tuple[str, ...] = ("tests/test_it.py",), meanwhile: str = "") -> str:
-    """The last line of a run of the tests."""
+def outcome(folder: Path, paths: tuple[str, ...] = ("tests/test_it.py",), meanwhile: str = "", before: str = "") -> str:
+    """The last line of a run of the tests. `before` runs before the originals are read, `meanwhile` after that."""
     (folder / "meanwhile.py").write_text(meanwhile)
+    (folder / "before.py").write_text(before)
     program = PROGRAM.format(inside=str(INSIDE), paths=paths)
     argv = [sys.executable, "-B", "-c", program]
     run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
@@ -104,3 +107,21 @@ def test_byte_code_that_is_written_later_is_not_taken(project: Path) -> None:
     assert outcome(project, meanwhile=later) == "1 failed"
     place.unlink()
     assert outcome(project, (), later) == "1 failed"
+
+
+def test_what_was_compiled_ahead_is_taken_as_long_as_the_file_is_the_same(project: Path) -> None:
+    spoiled = "gumshoe_originals._rewrite_asserts = lambda mod, source, *_: 1 / 0"
+    assert outcome(project, before=spoiled) == "1 failed"
+    easy = f"open('tests/test_it.py', 'w').write({EASY!r})"
+    assert outcome(project, before=easy) == "1 passed"
+    (project / "tests" / "test_it.py").write_text(TEST)
+    (project / "pytest.ini").write_text("[pytest]\nenable_assertion_pass_hook = true\n")
+    assert outcome(project, before=spoiled) == "1 error"
+
+
+def test_a_file_that_warns_or_is_no_python_is_not_compiled_ahead(project: Path) -> None:
+    text = "def test_it():\n    assert (1 == 2, 'always true')\n"
+    (project / "tests" / "test_it.py").write_text(text)
+    assert outcome(project) == outcome(project, ()) == "1 passed, 1 warning"
+    (project / "tests" / "test_it.py").write_text("def test_it(:\n")
+    assert outcome(project) == "1 error"

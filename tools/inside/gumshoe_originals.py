@@ -10,13 +10,16 @@ import ast
 import importlib.util
 import marshal
 import os
+import time
 import types
+import warnings
 from typing import Any
 
 from _pytest.assertion import rewrite
 
 CONFTEST = "conftest.py"
 HEADER = 16
+AHEAD_S = 2.0
 # Held from here on, whatever stands in their places later.
 _compile, _loads, _realpath = compile, marshal.loads, os.path.realpath
 _rewrite_asserts: Any = getattr(rewrite, "rewrite_asserts", None)
@@ -30,14 +33,14 @@ class Originals:
     Args:
         root: the repository.
         paths: of the files, relative to it. Those that cannot be read are left to pytest.
+        ahead: what `compile_ahead` has made of files that may have been others.
     """
 
-    def __init__(self, root, paths):
+    def __init__(self, root, paths, ahead=None):
+        self._ahead = ahead or {}
         self._sources = {}
         self._code = {}
-        for path in sorted({*paths, *_conftests(paths)}):
-            full = _realpath(os.path.join(root, path))
-            source = _read(full)
+        for full, source in _sources(root, paths):
             if source is not None:
                 self._sources[full] = source
                 self._code[full] = _byte_code(full, source)
@@ -46,10 +49,8 @@ class Originals:
         """Gives them to pytest in this process."""
         rewrite._read_pyc = _read_no_pyc
         rewrite._write_pyc = _write_no_pyc
-        original = getattr(rewrite, "_rewrite_test", None)
-        known = _arguments(original) == ("fn", "config") and _arguments(_rewrite_asserts)[:2] == ("mod", "source")
-        if known:
-            rewrite._rewrite_test = self._rewriter(original)
+        if _is_known():
+            rewrite._rewrite_test = self._rewriter(vars(rewrite)["_rewrite_test"])
 
     def _rewriter(self, original):
         def _rewrite_test(fn, config):
@@ -59,13 +60,56 @@ class Originals:
             if source is None:
                 return original(fn, config)
             code = self._code[full]
-            if code is None:
-                tree: Any = _compile(source, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-                _rewrite_asserts(tree, source, name, config)
-                code = _compile(tree, name, "exec", dont_inherit=True)
-            return None, code
+            if code is None and name == full and not config.getini("enable_assertion_pass_hook"):
+                before, made = self._ahead.get(full, (None, None))
+                code = made if before == source else None
+            return None, code or _rewritten(source, name, config)
 
         return _rewrite_test
+
+
+def compile_ahead(root, paths):
+    """(source, code) of the same files as they are now, by their paths, rewritten as pytest does it: as many as two
+    seconds are enough for.
+    """
+    found: Any = {}
+    end = time.monotonic() + AHEAD_S
+    for full, source in _sources(root, paths) if _is_known() else ():
+        if source is not None and time.monotonic() < end and _byte_code(full, source) is None:
+            code = _quietly_rewritten(source, full)
+            if code is not None:
+                found[full] = source, code
+    return found
+
+
+def _quietly_rewritten(source, name):
+    """The code of a file; None where something is wrong with it, which the run says itself."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            code = _rewritten(source, name, None)
+        except Exception:  # a parser may raise anything
+            return None
+    return None if caught else code
+
+
+def _is_known():
+    """Whether pytest rewrites test modules in the way that we know."""
+    original = getattr(rewrite, "_rewrite_test", None)
+    return _arguments(original) == ("fn", "config") and _arguments(_rewrite_asserts)[:2] == ("mod", "source")
+
+
+def _rewritten(source, name, config):
+    tree: Any = _compile(source, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    _rewrite_asserts(tree, source, name, config)
+    return _compile(tree, name, "exec", dont_inherit=True)
+
+
+def _sources(root, paths):
+    """(path, bytes or None) of the files, and of the conftests above them."""
+    for path in sorted({*paths, *_conftests(paths)}):
+        full = _realpath(os.path.join(root, path))
+        yield full, _read(full)
 
 
 def _read_no_pyc(*_, **__):

@@ -5,7 +5,7 @@ Standard library only, Python 3.6 and later. It is asked twice over the control 
 
     {"argv": [...], "support": folder, "output": bytes to keep, "root": folder of the repository,
      "environment": variables of the tests, "direct": whether argv is a `gumshoe_verdict` process,
-     "folder": a folder to make for the answer}
+     "tests": paths of test files to get ready, "folder": a folder to make for the answer}
 
 The tests' process is started, loads the test runner from outside of the repository and waits; `{"loaded": bool}`
 follows. Where that did not succeed, the process is started afresh later. The second request has the tests run:
@@ -38,7 +38,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from gumshoe_channel import Channel  # noqa: E402 - the interpreter is isolated and does not look here by itself
 from gumshoe_project import test_file_stamps  # noqa: E402
-from gumshoe_reports import Output, Reports  # noqa: E402
+from gumshoe_reports import LINE_BYTES, Output, Reports  # noqa: E402
 
 del sys.path[0]  # What is written there later must not be imported.
 CHUNK = 1 << 16
@@ -84,6 +84,8 @@ class Tests:
         if not self.request["direct"]:
             return
         self._start("load")
+        tests = json.dumps(self.request["tests"])
+        self._tell(tests if len(tests) < LINE_BYTES else "[]")  # Longer ones might not fit until they are read.
         deadline = time.time() + LOAD_S
         said = b""
         while said != LOADED and LOADED.startswith(said):
@@ -104,7 +106,7 @@ class Tests:
             self._start("fd")
         greeting = {"root": self.request["root"], "key": self.key.hex()}
         greeting.update(changed=order["changed"], tests=order["tests"])
-        self.greeting = json.dumps(greeting).encode("ascii") + b"\n"
+        self.greeting = json.dumps(greeting)
         if self.line is not None:
             self._greet()
         deadline = self.started + order["timeout_s"]
@@ -170,10 +172,16 @@ class Tests:
 
     def _greet(self):
         """Tells the other side its key and options. Only the first to connect ever hears them."""
-        try:
-            self.line.sendall(self.greeting)
-        except OSError:
+        if not self._tell(self.greeting):
             self.reports.reject("the test harness did not start")
+
+    def _tell(self, text):
+        """Sends one line; says whether the other side is there."""
+        try:
+            self.line.sendall(text.encode("ascii") + b"\n")
+        except OSError:
+            return False
+        return True
 
     def finish(self):
         """Kills everything that is left, takes in what is still on its way, and returns the answer."""

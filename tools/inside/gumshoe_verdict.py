@@ -34,14 +34,14 @@ import traceback
 VARIABLE = "GUMSHOE_VERDICT"
 
 
-def load_runner(runner, arguments=None):
-    """Loads what runs the tests, with what is needed to report; `arguments` are those to get ready for."""
+def load_runner(runner, arguments=None, tests=()):
+    """Loads what runs the tests, with what is needed to report; `arguments` and `tests` are those to get ready for."""
     gc.disable()  # Modules are no garbage; looking for some among them takes a tenth of the time.
     try:
         if "pytest" in runner:
             from gumshoe_verdict_pytest import load
 
-            return load(None if arguments is None else with_options(arguments))
+            return load(None if arguments is None else with_options(arguments), tests)
         import gumshoe_verdict_unittest
 
         return gumshoe_verdict_unittest
@@ -50,10 +50,13 @@ def load_runner(runner, arguments=None):
 
 
 def load_ahead(runner, arguments):
-    """Loads it before the supervisor gives the word; leaves when any of it came from the repository."""
+    """Loads it before the supervisor gives the word, but for the paths of test files, which it tells first; leaves when
+    any of it came from the repository.
+    """
     from gumshoe_project import real_paths
 
-    loaded = load_runner(runner, arguments)
+    tests = json.loads(receive_line(int(os.environ[VARIABLE].partition(":")[2])))
+    loaded = load_runner(runner, arguments, tests)
     root = os.path.realpath(os.getcwd()) + os.sep
     real_path = real_paths()
     for module in list(sys.modules.values()):
@@ -85,17 +88,25 @@ def connect():
             return None
     if how == "load":
         line.sendall(b"loaded\n")
-    greeting = b""
-    while not greeting.endswith(b"\n"):
-        piece = line.recv(1 << 16)
-        if not piece:
-            return None
-        greeting += piece
+    greeting = receive_line(line.fileno())
+    if not greeting:
+        return None
     importlib.invalidate_caches()
-    options = json.loads(greeting.decode("ascii"))
+    options = json.loads(greeting)
     send = sender(line, bytes.fromhex(options.pop("key")))
     register_final(send)
     return send, options
+
+
+def receive_line(descriptor):
+    """The one line that is on its way; empty where the other side has closed."""
+    text = b""
+    while not text.endswith(b"\n"):
+        piece = os.read(descriptor, 1 << 16)
+        if not piece:
+            return ""
+        text += piece
+    return text.decode("ascii")
 
 
 def sender(line, key, blake2b=hashlib.blake2b, dumps=json.dumps, getpid=os.getpid):
@@ -263,7 +274,7 @@ def pytest_configure(config):
         from gumshoe_verdict_pytest import RUNNER, Reporter, Watch
 
         send, options = connected
-        reporter = Reporter(send, is_changed(options), Watch(RUNNER), options["tests"], ends=True)
+        reporter = Reporter(send, is_changed(options), (Watch(RUNNER), {}), options["tests"], ends=True)
         config.pluginmanager.register(reporter, "gumshoe_verdict_reporter")
 
 

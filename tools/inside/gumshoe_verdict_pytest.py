@@ -11,7 +11,7 @@ import gumshoe_ahead
 import pytest
 from _pytest.assertion import rewrite
 from gumshoe_integrity import Definitions, Watch
-from gumshoe_originals import Originals
+from gumshoe_originals import Originals, compile_ahead
 from gumshoe_outcomes import Outcomes, plain_message
 
 RUNNER = ("_pytest", "pytest", "pluggy", "unittest", "gumshoe_outcomes", "gumshoe_verdict_pytest")
@@ -22,10 +22,12 @@ ELSEWHERE = "the tests of {} were loaded from {}"
 ASIDE = "the code under test left the test: "
 
 
-def load(arguments=None):
-    """Loads pytest's own plugins and returns a Watch over them all, for the Reporter.
+def load(arguments=None, tests=()):
+    """Loads pytest's own plugins and returns a Watch over them all and what is known of test files, for the Reporter.
 
-    `arguments` are those that pytest will get, where it is to get ready for them.
+    Args:
+        arguments: those that pytest will get, where it is to get ready for them.
+        tests: paths of test files to get ready, relative to the current folder.
     """
     import _pytest.config
 
@@ -36,7 +38,7 @@ def load(arguments=None):
             continue
     if arguments is not None:
         gumshoe_ahead.prepare(arguments, "pytest.main()")
-    return Watch(RUNNER)
+    return Watch(RUNNER), compile_ahead(os.getcwd(), tests)
 
 
 class Reporter(Outcomes):
@@ -47,12 +49,12 @@ class Reporter(Outcomes):
     Args:
         send: sends one report.
         changed: whether the file of this name was changed by the patch.
-        watch: over the runner; it begins with the session.
+        loaded: a Watch over the runner, which begins with the session, and what is known of test files; see `load`.
         deciding: paths of the files with the tests that decide.
         ends: whether the end of the session is the last that can be reported.
     """
 
-    def __init__(self, send, changed, watch, deciding, ends=False):
+    def __init__(self, send, changed, loaded, deciding, ends=False):
         super().__init__("", os.getcwd())
         self._send = send
         self._changed = changed
@@ -61,7 +63,7 @@ class Reporter(Outcomes):
         self._running = None
         self._bodies = {}
         self._definitions = Definitions(changed)
-        self._watch = watch
+        self._watch, ahead = loaded
         self._cost = self._checked = 0.0
         self._reported = set()
         self._config = None
@@ -70,7 +72,7 @@ class Reporter(Outcomes):
         # Pytest's own repository, whose tests run and change the very pytest that runs them.
         self._own = os.path.realpath(pytest.__file__).startswith(os.path.realpath(self.root) + os.sep)
         if not self._own:
-            Originals(self.root, deciding).hold()
+            Originals(self.root, deciding, ahead).hold()
 
     def pytest_configure(self, config):
         self._config = config
