@@ -6,6 +6,7 @@ import re
 import stat
 
 READ_LIMIT = 64 << 20
+PIECE = 1 << 16
 # What is deeper has no path that the kernel takes, and is passed over.
 PATH_LIMIT = 4000
 
@@ -165,8 +166,14 @@ def read_regular(path, limit=READ_LIMIT):
             raise PermissionError(errno.EACCES, "not a regular file", path)
         if found.st_size > limit:
             raise OSError(errno.EFBIG, "the file has {} bytes, more than {}".format(found.st_size, limit), path)
-        with os.fdopen(os.dup(descriptor), "rb") as stream:
-            return stream.read(limit + 1)
+        # A stream would make room for as much as it may read.
+        pieces, left = [], limit + 1
+        while left > 0:
+            pieces.append(os.read(descriptor, min(left, max(found.st_size + 1, PIECE))))
+            left -= len(pieces[-1])
+            if not pieces[-1]:
+                break
+        return b"".join(pieces)
     finally:
         os.close(descriptor)
 
