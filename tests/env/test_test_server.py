@@ -163,6 +163,25 @@ def test_a_test_module_is_compiled_once_and_again_when_it_changes(open_workspace
     assert changed.result.warm
 
 
+def test_a_module_is_compiled_once_and_again_when_it_changes(open_workspace: Open) -> None:
+    tests = (
+        "from importlib import machinery\n\nimport shop\n\n\ndef test_kept():\n"
+        "    assert 'Compiled' in machinery.SourceFileLoader.source_to_code.__qualname__\n\n\n"
+        "def test_two():\n    assert shop.two() == 2\n"
+    )
+    workspace = open_workspace(test_it=tests, shop="def two():\n    return 1\n")
+    cold, first = workspace.run_tests(), workspace.run_tests(warm=True)
+    deadline = time.monotonic() + 20
+    while (kept := workspace.run_tests(warm=True)).outcomes[0].outcome != "passed":
+        assert time.monotonic() < deadline
+    assert [each.outcome for each in cold.outcomes] == [each.outcome for each in first.outcomes] == ["failed"] * 2
+    assert _facts(cold)[2][1] == _facts(kept)[2][1]
+    workspace.write_text("shop.py", "def two():\n    return 2\n")  # As long as before, and at once.
+    changed = workspace.run_tests(warm=True)
+    assert [each.outcome for each in changed.outcomes] == ["passed", "passed"]
+    assert changed.result.warm
+
+
 def test_what_warns_while_it_is_compiled_warns_in_every_run(open_workspace: Open) -> None:
     workspace = open_workspace(test_it="def test_it():\n    assert (1, 'never false')\n")
     runs = [workspace.run_tests(warm=True) for _ in range(2)]

@@ -105,8 +105,13 @@ class Imports:
     def seen(self):
         """The modules from outside of the workspace that this fork has loaded, in the order in which they were."""
         is_inside = self._insider()
-        fresh = [(name, path) for name, path in _files().items() if name not in self._before]
+        fresh = _files(set(sys.modules) - self._before).items()
         return [name for name, path in fresh if not is_inside(path) and not path.startswith(self.own)]
+
+    def fresh(self):
+        """The attributes of each module that this fork has loaded."""
+        names = set(sys.modules) - self._before
+        return [getattr(module, "__dict__", {}) for name, module in sys.modules.copy().items() if name in names]
 
     def loaded(self):
         """The modules that were loaded ahead beside the test runner, in the order in which they were."""
@@ -136,13 +141,14 @@ class Imports:
         self._stamps = {path: _stamp(path) for path in libraries if os.access(path, os.W_OK)}
 
 
-def _files():
-    """Name to file of the loaded modules that have one."""
+def _files(among=None):
+    """Name to file of the loaded modules that have one; `among` holds the names to look at, None for all."""
     found = {}
     for name, module in sys.modules.copy().items():
-        path = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(path, str) and name != "__main__":
-            found[name] = path
+        if among is None or name in among:
+            path = getattr(module, "__dict__", {}).get("__file__")
+            if isinstance(path, str) and name != "__main__":
+                found[name] = path
     return found
 
 

@@ -1,10 +1,11 @@
-"""Test modules as pytest rewrites them, kept by a test server. Standard library only, Python 3.6 to 3.14.
+"""Modules of a workspace as a test server keeps them for its forks. Standard library only, Python 3.6 to 3.14.
 
-Programs in a sandbox write no bytecode, so pytest parses, rewrites and compiles every test module anew in each run. A
-fork says which ones it has loaded. The server compiles these once more between runs, without running anything of them,
-and later forks take the code from its memory, as long as the file is the same.
+Programs in a sandbox write no bytecode, so every module is compiled anew in each run, and pytest parses and rewrites
+the test modules. A fork says which ones it has loaded. The server compiles these once more between runs, without
+running anything of them, and later forks take the code from its memory, as long as the file is the same.
 """
 
+import importlib.machinery
 import os
 import stat
 import sys
@@ -18,8 +19,8 @@ SETTLED_S = 0.1
 """A file that was changed so recently may change again without another time stamp."""
 
 
-class Rewritten:
-    """The modules that are kept.
+class Kept:
+    """Modules that are kept.
 
     Args:
         root: the workspace; only files in it are kept.
@@ -45,19 +46,30 @@ class Rewritten:
         path = self._pending.pop(0)
         self._kept.pop(path, None)
         stamp = _stamp(path)
-        rewrite = _rewriter()
-        if rewrite is None or stamp is None or time.time() - stamp[1] / 1e9 < SETTLED_S:
+        if stamp is None or time.time() - stamp[1] / 1e9 < SETTLED_S:
             return
         if stamp[2] + sum(kept[2] for kept, _ in self._kept.values()) > MOST_BYTES:
             return
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                result = rewrite(Path(path), None)
+                result = self.make(path)
             except Exception:  # whatever is wrong with it, the run that loads it says so
                 return
-        if not caught:
+        if result is not None and not caught:
             self._kept[path] = stamp, result
+
+    def make(self, path):
+        """What is kept of a file; None for nothing."""
+        raise NotImplementedError
+
+
+class Rewritten(Kept):
+    """Test modules as pytest rewrites them."""
+
+    def make(self, path):
+        rewrite = _rewriter()
+        return None if rewrite is None else rewrite(Path(path), None)
 
     def become(self):
         """Makes pytest in this fork take what is kept."""
@@ -73,11 +85,41 @@ class Rewritten:
 
         sys.modules["_pytest.assertion.rewrite"]._rewrite_test = _rewrite_test
 
-    def seen(self):
-        """The files that pytest has rewritten in this process."""
+    @staticmethod
+    def seen(spaces):
+        """The files that pytest has rewritten, among modules, given by their attributes."""
         hook = getattr(sys.modules.get("_pytest.assertion.rewrite"), "AssertionRewritingHook", ())
-        found = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
-        return [each["__file__"] for each in found if isinstance(each.get("__loader__"), hook) and "__file__" in each]
+        return [each["__file__"] for each in spaces if isinstance(each.get("__loader__"), hook) and "__file__" in each]
+
+
+class Compiled(Kept):
+    """The other modules. What is taken is what `compile` makes of the very bytes that were read."""
+
+    def make(self, path):
+        with open(path, "rb") as stream:
+            data = stream.read(FILE_BYTES + 1)
+        return data, compile(data, path, "exec", 0, True)
+
+    def become(self):
+        """Makes the importer of this fork take what is kept."""
+        loader = importlib.machinery.SourceFileLoader
+        original = loader.source_to_code
+        if not self._kept:
+            return
+
+        def source_to_code(self_, data, path, *more, **options):
+            before, code = self._kept.get(path, (None, (None, None)))[1]
+            if before is not None and before == data and not more and not options:
+                return code
+            return original(self_, data, path, *more, **options)
+
+        loader.source_to_code = source_to_code
+
+    @staticmethod
+    def seen(spaces):
+        """The files of source code that were imported, among modules, given by their attributes."""
+        kind = importlib.machinery.SourceFileLoader
+        return [each["__file__"] for each in spaces if type(each.get("__loader__")) is kind and "__file__" in each]
 
 
 def _rewriter():

@@ -11,8 +11,8 @@ interpreter might give another outcome, `refused TEXT` stands on the order's sta
 Where GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once, while the workspace is still empty, and
 this process becomes a nursery (see `gumshoe_nursery`).
 
-After each run the server imports what the run had imported from outside the workspace, and compiles the test modules,
-so that the next fork has both.
+After each run the server imports what the run had imported from outside the workspace, and compiles what it had
+imported from the workspace, so that the next fork has both.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 import gumshoe_nursery  # noqa: E402 - it is beside this file
 import gumshoe_program  # noqa: E402
 from gumshoe_imports import Imports, freeze, starts_in  # noqa: E402
-from gumshoe_rewritten import Rewritten  # noqa: E402
+from gumshoe_rewritten import Compiled, Rewritten  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
 SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum")
@@ -65,7 +65,7 @@ class Server:
         self.variables = _variables_of_python(os.environ)
         self.scan = Scan(self.root)
         self.imports = Imports(self.root, _HERE, set(memory.get("excluded", ())))
-        self.rewritten = Rewritten(self.root)
+        self.kept = {"rewritten": Rewritten(self.root), "compiled": Compiled(self.root)}
         self.wanted = memory.get("wanted", [])
         self.connect(connection)
 
@@ -78,15 +78,17 @@ class Server:
     def serve(self):
         """Answers orders; between them it learns what the programs have imported."""
         while True:
-            wait_s = 0 if self.rewritten.is_pending else None
+            pending = [kept for kept in self.kept.values() if kept.is_pending]
+            wait_s = 0 if pending else None
             ready = select.select([self.connection, self.reports], [], [], wait_s)[0]
             if not ready:
-                self.rewritten.compile_next()
+                pending[0].compile_next()
                 continue
             if self.reports in ready:
                 report = json.loads(self.reports.recv(REPORT_BYTES).decode("ascii"))
                 self.learn(report["modules"])
-                self.rewritten.note(report["rewritten"] if self.scan.reason("libraries") is None else [])
+                for name, kept in self.kept.items():
+                    kept.note(report[name] if self.scan.reason("libraries") is None else [])
                 continue
             order = self.launcher.receive(self.connection)
             if order is None:
@@ -183,7 +185,8 @@ class Server:
         _open_streams(bool(environment.get("PYTHONUNBUFFERED")))
         self.imports.become()
         if self.scan.reason("libraries") is None:
-            self.rewritten.become()
+            for kept in self.kept.values():
+                kept.become()
         code = 1
         try:
             code = _run(program)
@@ -198,7 +201,8 @@ class Server:
             except BaseException:  # the program's own functions may raise anything
                 _print_exception()
         with contextlib.suppress(Exception):
-            report = {"modules": self.imports.seen(), "rewritten": self.rewritten.seen()}
+            spaces = self.imports.fresh()
+            report = {"modules": self.imports.seen(), **{name: kept.seen(spaces) for name, kept in self.kept.items()}}
             self.report_end.send(json.dumps(report).encode("ascii"))
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
