@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import tomllib
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ class PackageFiles:
     pyproject: dict[str, Any]
     setup_cfg: configparser.ConfigParser
     tox: configparser.ConfigParser
+    tox_toml: dict[str, Any]
+    setup: dict[str, Any]
     metadata: dict[str, list[str]]
 
     @property
@@ -32,7 +35,8 @@ class PackageFiles:
             return named
         if self.metadata.get("requires-python"):
             return self.metadata["requires-python"][0]
-        return self.setup_cfg.get("options", "python_requires", fallback="")
+        in_setup = self.setup.get("python_requires")
+        return in_setup if isinstance(in_setup, str) else self.setup_cfg.get("options", "python_requires", fallback="")
 
     @property
     def extras(self) -> list[str]:
@@ -41,16 +45,21 @@ class PackageFiles:
         poetry = section(self.pyproject, "tool", "poetry", "extras")
         parts = self.setup_cfg
         in_cfg = parts.options("options.extras_require") if parts.has_section("options.extras_require") else []
-        return list(dict.fromkeys([*optional, *poetry, *in_cfg, *self.metadata.get("provides-extra", [])]))
+        in_setup = section(self.setup, "extras_require")
+        return list(dict.fromkeys([*optional, *poetry, *in_cfg, *in_setup, *self.metadata.get("provides-extra", [])]))
 
 
 def read_package(folder: Path) -> PackageFiles:
     """The configuration of the package in `folder`."""
+    pyproject = _toml(folder / "pyproject.toml")
+    legacy = section(pyproject, "tool", "tox").get("legacy_tox_ini")
     return PackageFiles(
         folder,
-        _toml(folder / "pyproject.toml"),
-        _ini(folder / "setup.cfg"),
-        _ini(folder / "tox.ini"),
+        pyproject,
+        _ini(read_text(folder / "setup.cfg")),
+        _ini(legacy if isinstance(legacy, str) else read_text(folder / "tox.ini")),
+        _toml(folder / "tox.toml"),
+        _setup(folder / "setup.py"),
         _headers(folder / "PKG-INFO"),
     )
 
@@ -79,10 +88,40 @@ def _toml(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _ini(path: Path) -> configparser.ConfigParser:
+def _setup(path: Path) -> dict[str, Any]:
+    """What a setup.py says in plain text: the arguments of `setup(...)` that are constants, or names of some."""
+    try:
+        tree = ast.parse(read_text(path))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    named: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            named[node.targets[0].id] = node.value
+    found: dict[str, Any] = {}
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if getattr(call.func, "id", None) == "setup" or getattr(call.func, "attr", None) == "setup":
+            found.update((word.arg, _constant(word.value, named)) for word in call.keywords if word.arg)
+    return found
+
+
+def _constant(node: ast.expr, named: dict[str, ast.expr]) -> Any:
+    """The value of an expression, None where running it would tell; of a dictionary, what can be told."""
+    if isinstance(node, ast.Name):
+        return _constant(named[node.id], {}) if node.id in named else None
+    if isinstance(node, ast.Dict):
+        keys = ((getattr(key, "value", None), value) for key, value in zip(node.keys, node.values, strict=True))
+        return {key: _constant(value, named) for key, value in keys if isinstance(key, str)}
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _ini(text: str) -> configparser.ConfigParser:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        parser.read_string(read_text(path))
+        parser.read_string(text)
     except configparser.Error:
         return configparser.ConfigParser(interpolation=None)
     return parser

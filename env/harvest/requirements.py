@@ -17,6 +17,11 @@ TEST_NAMES = ("test", "tests", "testing", "pytest", "unittest", "test-suite", "h
 DEV_NAMES = ("dev", "develop", "development", "dev-dependencies", "default")
 FILES = re.compile(r"^(?:(?:test|tests|testing)[-_]?requirements|requirements[-_]?(?:test|tests|testing))\.(?:txt|in)$")
 DEV_FILES = re.compile(r"^(?:dev[-_]?requirements|requirements[-_]?dev)\.(?:txt|in)$")
+# What stands in a folder of its own, such as requirements/test.txt.
+SHORT_FILES, SHORT_DEV_FILES = (
+    re.compile(r"^(?:tests?|testing|requirements)\.(?:txt|in)$"),
+    re.compile(r"^dev\.(?:txt|in)$"),
+)
 FOLDERS = ("", "requirements", "test", "tests", "testing")
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 # Tools that check, format, build or describe a package: its tests do without, and some take minutes to install.
@@ -42,11 +47,14 @@ class TestRequirements:
 
 def test_requirements(package: PackageFiles) -> TestRequirements:
     """What the lists named for tests hold; those for development count only where there are none."""
-    for names, pattern, tools in ((TEST_NAMES, FILES, True), (DEV_NAMES, DEV_FILES, False)):
+    for names, patterns, tools in (
+        (TEST_NAMES, (FILES, SHORT_FILES), True),
+        (DEV_NAMES, (DEV_FILES, SHORT_DEV_FILES), False),
+    ):
         packages = [item for name in names for item in _named(package, name)]
         if tools:
             packages += [*_tox(package), *_nox(package)]
-        files = tuple(_files(package.folder, pattern))
+        files = tuple(_files(package.folder, *patterns))
         if packages or files:
             return TestRequirements(tuple(_useful(packages)), files)
     return TestRequirements()
@@ -75,6 +83,8 @@ def _named(package: PackageFiles, name: str) -> Iterator[str]:
     environment = section(data, "tool", "hatch", "envs", name)
     yield from _strings(environment.get("dependencies"))
     yield from _strings(environment.get("extra-dependencies"))
+    yield from _strings(section(package.setup, "extras_require").get(name))
+    yield from _strings(package.setup.get(f"{name}s_require"))
     for part, key in (("options.extras_require", name), ("options", f"{name}s_require")):
         yield from package.setup_cfg.get(part, key, fallback="").splitlines()
     for line in package.metadata.get("requires-dist", []):
@@ -85,7 +95,7 @@ def _named(package: PackageFiles, name: str) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         yield from (item for item in value if isinstance(item, str))
 
 
@@ -119,8 +129,11 @@ def _tox(package: PackageFiles) -> Iterator[str]:
             text = rest.strip() if colon and re.fullmatch(r"[\w{},.!-]+", condition) else line.strip()
             if not text.startswith(("-", ".", "{", "#")):
                 yield text
-    for name in ("testenv", "env_run_base"):
-        yield from _strings(section(package.pyproject, "tool", "tox", name).get("deps"))
+    for data in (section(package.pyproject, "tool", "tox"), package.tox_toml):
+        for name in ("testenv", "env_run_base"):
+            yield from _strings(section(data, name).get("deps"))
+        for name in ("py", "test", "tests"):
+            yield from _strings(section(data, "env", name).get("deps"))
 
 
 def _nox(package: PackageFiles) -> Iterator[str]:
@@ -136,12 +149,12 @@ def _nox(package: PackageFiles) -> Iterator[str]:
                 yield from (word for word in words if isinstance(word, str) and word[:1].isalnum())
 
 
-def _files(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
+def _files(folder: Path, pattern: re.Pattern[str], short: re.Pattern[str]) -> Iterator[str]:
     for below in FOLDERS:
         place = folder / below
         if not place.is_dir() or place.is_symlink():
             continue
         names = sorted(path.name for path in place.iterdir() if path.is_file())
         for name in names:
-            if pattern.match(name) or (below and re.fullmatch(r"(?:tests?|requirements)\.(?:txt|in)", name)):
+            if pattern.match(name) or (below and short.match(name)):
                 yield f"{below}/{name}".lstrip("/")

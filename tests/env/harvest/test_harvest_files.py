@@ -112,6 +112,30 @@ def test_requirements_are_found_wherever_projects_keep_them(tmp_path: Path) -> N
     assert package.requires_python == ">=3.9"
 
 
+def test_what_an_old_setup_says_in_plain_text_is_read_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(
+        "import os, setuptools\n\nopen('ran', 'w')\nTESTS = ['freezegun']\n"
+        "setuptools.setup(name='x', python_requires='>=3.9', tests_require=('pretend',),\n"
+        "    extras_require={'test': TESTS, 'more': [os.environ['X']], **{}}, version=open('v').read())\n"
+    )
+    (tmp_path / "tox.toml").write_text('[env_run_base]\ndeps = ["hypothesis>=6"]\n')
+    package = read_package(tmp_path)
+    assert package.requires_python == ">=3.9"
+    assert package.extras == ["test", "more"]
+    assert requirements_of(package).packages == ("freezegun", "pretend", "hypothesis>=6")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["setup.py", "tox.toml"]
+
+
+def test_where_nothing_is_named_for_tests_what_is_for_development_counts(tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "dev.txt").write_text("freezegun\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.poetry.group.dev.dependencies]\nmock = "^5"\n')
+    found = requirements_of(read_package(tmp_path))
+    assert (found.packages, found.files) == (("mock>=5",), ("requirements/dev.txt",))
+    (tmp_path / "requirements" / "test.txt").write_text("pretend\n")
+    assert requirements_of(read_package(tmp_path)).files == ("requirements/test.txt",)
+
+
 def test_complaints_name_what_to_install() -> None:
     output = "E   ModuleNotFoundError: No module named 'yaml'\nE  ModuleNotFoundError: No module named 'shop.cart'\n"
     assert missing_packages(output, ["shop"]) == ["pyyaml"]
