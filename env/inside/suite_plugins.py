@@ -50,7 +50,7 @@ class Recorder:
         }
         if self.tracer is not None:
             seen["covered"] = self.tracer.covered
-            seen["starters"] = self.tracer.starters
+            seen["unfollowed"] = self.tracer.unfollowed
             seen["modules"] = outside_modules(self.root)
         self.write(seen)
 

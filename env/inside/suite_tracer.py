@@ -1,8 +1,10 @@
-"""Notes which lines of the project's own files each test executes, at a small multiple of the plain run's time.
+"""Notes which lines of the project's own files each test executes, in at most about three times the plain run's time.
 
 From Python 3.12 on the interpreter reports each line once a test and is then told to be quiet about it. Before, calls
-are followed, and lines only in the first calls of a function in a test: from then on all lines of that function count
-as executed, which costs a few needless runs of tests and misses none.
+are followed, and lines only in the first calls of a function in a test, and not in long loops: from then on all lines
+of that function count as executed, which costs a few needless runs of tests and misses none. Where following calls
+would still take more than that, as in tests that do little else than call small functions, a test is followed no
+longer: it is one of the `unfollowed`.
 
 Standard library only, Python 3.6 and later.
 """
@@ -10,10 +12,18 @@ Standard library only, Python 3.6 and later.
 import os
 import sys
 import threading
+from time import process_time  # tests may replace what the module has
 
 import pytest
 
 FOLLOWED_CALLS = 4
+# So many lines in a row of one call show no line that this test has not executed before.
+STALE_LINES = 1000
+# How much longer than the plain run the traced one may take; what it may take in any case, in seconds of processor
+# time; and after how many events that is looked at.
+MOST, LEAST_S, LOOK_EVERY = 3.0, 0.5, 4096
+# So many events are tried then. A real one takes so many times as long, as Python makes a frame for it.
+TRIED, EVENT_FACTOR = 64, 3.5
 TOOL = 4
 PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"})
 monitoring = getattr(sys, "monitoring", None)
@@ -21,8 +31,8 @@ monitoring = getattr(sys, "monitoring", None)
 
 class Tracer:
     """A pytest plugin. It is started before collection; what runs until that is over, imports above all, counts for
-    the test "". `covered` is {path: {line: [test, ...]}}. `starters` are the tests that start processes, from Python
-    3.8 on: what these execute is not seen.
+    the test "". `covered` is {path: {line: [test, ...]}}. Of some tests not all that they execute is seen: `unfollowed`
+    are those that start processes, from Python 3.8 on, and those that were followed for too long.
     """
 
     def __init__(self, root):
@@ -31,28 +41,35 @@ class Tracer:
         self.lines = set()
         self.calls = {}
         self.covered = {}
-        self.starters = []
-        self.starts = False
+        self.unfollowed = []
+        self.unseen = False
+        self.test = ""
+        self.events = 0
+        self.spent_s = 0.0
+        self.began = None
         if hasattr(sys, "addaudithook"):
             sys.addaudithook(self.audit)
 
     def audit(self, event, arguments):
         if event in PROCESS_EVENTS:
-            self.starts = True
+            self.unseen = True
 
     def pytest_collection_finish(self, session):
         self.stop("")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):
-        self.start()
+        self.start(item.nodeid)
         yield
         self.stop(item.nodeid)
 
-    def start(self):
+    def start(self, nodeid=""):
+        if monitoring is None and self.began is None:
+            self.began = process_time()
+        self.test = nodeid
         self.lines = set()
         self.calls = {}
-        self.starts = False
+        self.unseen = False
         if monitoring is None:
             threading.settrace(self.call)
             sys.settrace(self.call)
@@ -69,8 +86,8 @@ class Tracer:
             threading.settrace(None)
         else:
             monitoring.set_events(TOOL, 0)
-        if self.starts and nodeid:
-            self.starters.append(nodeid)
+        if self.unseen and nodeid:
+            self.unfollowed.append(nodeid)
         for code, count in self.calls.items():
             if count > FOLLOWED_CALLS:
                 name = self.name(code.co_filename)
@@ -87,20 +104,55 @@ class Tracer:
 
     def call(self, frame, event, argument):
         """A function is called, seen by sys.settrace."""
+        self.events += 1
+        if not self.events % LOOK_EVERY:
+            self.look(frame.f_code)
         code = frame.f_code
-        name = self.name(code.co_filename)
-        if name is None:
+        name, count = self.count(code, self.calls)
+        if name is None or count > FOLLOWED_CALLS:
             return None
-        calls = self.calls[code] = self.calls.get(code, 0) + 1
-        if calls > FOLLOWED_CALLS:
-            return None
-        lines = self.lines
+        lines, stale = self.lines, 0
 
         def line(frame, event, argument):
-            lines.add((name, frame.f_lineno))
-            return line
+            nonlocal stale
+            place = name, frame.f_lineno
+            if place not in lines:
+                lines.add(place)
+                stale = 0
+                return line
+            stale += 1
+            if stale < STALE_LINES:
+                return line
+            self.calls[code] = FOLLOWED_CALLS + 1
+            frame.f_trace = None
+            return None
 
         return line(frame, event, argument)
+
+    def look(self, code):
+        """Ends the following of a test where that has taken too large a share of the time so far.
+
+        How long an event takes is tried here and now: other programs on the machine change it. What is imported is
+        followed in any case: nothing could stand in for it.
+        """
+        now = process_time()
+        for _ in range(TRIED):
+            self.count(code, {})
+        after = process_time()
+        self.spent_s += (after - now) * (1 + EVENT_FACTOR * LOOK_EVERY / TRIED)
+        total = after - self.began
+        if self.test and total > LEAST_S and self.spent_s > total * (1 - 1 / MOST):
+            self.unseen = True
+            threading.settrace(None)
+            sys.settrace(None)
+
+    def count(self, code, calls):
+        """The path in the project of the file of a function that is called, and how often it was called so far."""
+        name = self.name(code.co_filename)
+        if name is None:
+            return None, 0
+        count = calls[code] = calls.get(code, 0) + 1
+        return name, count
 
     def name(self, filename):
         if filename not in self.names:

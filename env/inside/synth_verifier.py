@@ -21,8 +21,9 @@ that is all. Then there is a line for each candidate, whose `status` is
 What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
 changed functions get their new code, and which runs the tests that execute the change. Where some fail, a second fork
 runs these again, with all tests that execute anything in the changed functions, since what one test leaves behind may
-decide which lines another one executes. It also runs all tests that start processes, since what these execute is not
-traced. The other tests have the outcomes of the clean project. What fails is run once without the change.
+decide which lines another one executes. It also runs all tests that start processes and those that were too slow to
+follow, since not all that these execute is known. The other tests have the outcomes of the clean project. What fails is
+run once without the change.
 
 A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
 process that has pytest configured and what the project imports from outside loaded; it starts with collecting, and its
@@ -63,12 +64,12 @@ def baseline(project, forks, early):
     project.look()
     project.restore()
     again = forks.run([])
-    covered, modules, starters = seen.pop("covered"), seen.pop("modules"), seen.pop("starters")
+    covered, modules, unfollowed = (seen.pop(fact) for fact in ("covered", "modules", "unfollowed"))
     seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
     known = {"seen": seen, "fit": not seen["unstable"] and verdict_of(seen) == "survived", "early": early}
     known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
     known["modules"] = modules
-    known["starters"] = starters
+    known["unfollowed"] = unfollowed
     known["cpu_s"] = min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0)))
     known["wall_s"] = min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0)))
     known["seconds"] = again.get("seconds", {})
@@ -158,7 +159,7 @@ def judge(files, patch, tests, project, run, known, passing):
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
     near = set(covering_tests(known["covered"]["lines"], patch.lines)) - {"", *tests}
-    again = variant(sorted(near.union(first["failures"], known["starters"])))
+    again = variant(sorted(near.union(first["failures"], known["unfollowed"])))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
     if any(

@@ -136,6 +136,32 @@ def test_a_test_that_meets_the_bug_in_a_process_of_its_own_fails_too(project: Pa
     assert answer["outcomes"]["test_shop.py::test_cut"] == "failed"
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring needs no such limit")
+def test_a_test_that_only_calls_is_followed_no_longer_and_meets_every_bug_all_the_same(project: Path) -> None:
+    """Following each of its calls would take six times as long as the test."""
+    called = "\n\ndef step(n):\n    return n + 1\n\n\ndef last():\n    return 3\n"
+    (project / "shop" / "more.py").write_text(called)
+    test = "def test_{}():\n    from shop import core, more\n    {}\n    assert core.cut([5]) == [5]\n"
+    calls = "for n in range(500_000):\n        more.step(n)"
+    (project / "test_shop.py").write_text("\n\n".join([test.format("many", calls), test.format("few", "pass")]))
+    _, answer = asked(project, ("kept.append(item)", "kept.append(0)"))
+    known = json.loads((project.parent / "keep" / "known.json").read_text())
+    assert known["unfollowed"] == ["test_shop.py::test_many"]
+    assert answer["outcomes"] == {"test_shop.py::test_many": "failed", "test_shop.py::test_few": "failed"}
+
+
+def test_a_loop_of_many_lines_counts_for_all_lines_of_its_function(project: Path) -> None:
+    loop = "    for n in range(20_000):\n        if n == 19_999:\n            items = items[:1]\n    return items\n"
+    (project / "shop" / "core.py").write_text(CORE.replace("    return kept[:LIMIT]\n", f"    items = kept\n{loop}"))
+    (project / "test_shop.py").write_text(
+        "from shop.core import cut\n\n\ndef test_cut():\n    assert cut([1, 2]) == [1]\n"
+    )
+    asked(project)
+    known = json.loads((project.parent / "keep" / "known.json").read_text())
+    last = len((project / "shop" / "core.py").read_text().splitlines()) - 1
+    assert known["covered"]["lines"]["shop/core.py"][str(last)] == ["test_shop.py::test_cut"]
+
+
 def test_messages_hold_no_addresses_also_shortened_ones(project: Path) -> None:
     one, two = (asked(project, ("append(item)", "append(object())"))[1]["failures"] for _ in range(2))
     assert "<object obje...0x...>" in one["test_shop.py::test_cut"]["message"]
