@@ -29,9 +29,9 @@ from gumshoe.storage import read_records
 
 __all__ = ["harvest_bugs"]
 
-# One run of the tests with a bug in it may take so many times what the clean suite takes, and no less than this: on a
-# busy machine, a suite of a second was seen to take ten. An endless loop ends earlier, by its processor time.
-RUN_FACTOR, RUN_S = 5.0, 30.0
+# One run of the tests with a bug in it may take so many times what the clean suite takes, and no less than `bug_run_s`:
+# on a busy machine, a suite of a second was seen to take ten. An endless loop ends earlier, by its processor time.
+RUN_FACTOR = 5.0
 
 
 def harvest_bugs(
@@ -106,7 +106,7 @@ def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -
         heldout_projects=0.0,
         heldout_bugs=config.heldout_bugs,
         heldout_by=config.heldout_by,
-        timeout_s=round(max(RUN_S, RUN_FACTOR * baseline.seconds), 1),
+        timeout_s=round(max(config.bug_run_s, RUN_FACTOR * baseline.seconds), 1),
         workers=1,
         sandbox=config.sandbox,
     )

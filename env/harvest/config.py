@@ -33,6 +33,9 @@ class BaselineConfig(Config):
     max_tests: int = Field(
         default=5000, ge=1, description="test functions with the most parameters are deselected until no more are left"
     )
+    max_deselected: int = Field(
+        default=500, ge=1, description="where more tests are deselected one by one, their files are left out instead"
+    )
     min_tests: int = Field(default=5, ge=1, description="packages with fewer tests left are refused")
 
 
@@ -48,6 +51,11 @@ class HarvestConfig(Config):
     candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
     bugs_s: float = Field(
         default=3600, gt=0, description="seconds after which a package gets no further bugs; those it has by then count"
+    )
+    bug_run_s: float = Field(
+        default=30,
+        gt=0,
+        description="seconds that one run of the tests with a bug may take; five times the clean run if that is more",
     )
     verify_s: float = Field(
         default=500,

@@ -8,6 +8,7 @@ A task gets these tags; a fact that cannot be measured is left out:
     named           `yes` or `no`: whether a failure's message names a changed function or its file
     suspect         what `suspects` says of the changed function: `first`, `tied` with others for the first place,
                     `below` them, or `none` where it is not in the list
+    rank            its place in that list, from 1 on
     traceback       `right` or `wrong`: whether a failing test's innermost frame in the project is in a changed function
 """
 
@@ -138,4 +139,5 @@ def _of_suspects(ranked: Sequence[Suspect], culprits: Culprits) -> dict[str, str
     top = [suspect for suspect in ranked if suspect.score == ranked[0].score]
     place = "below" if found[0] not in top else "first" if len(top) == 1 else "tied"
     away = [suspect.distance for suspect in found if suspect.distance is not None]
-    return {"suspect": place, **({"distance": str(min(away))} if away else {})}
+    position = str(ranked.index(found[0]) + 1)
+    return {"suspect": place, "rank": position, **({"distance": str(min(away))} if away else {})}

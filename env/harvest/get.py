@@ -21,7 +21,6 @@ from gumshoe.errors import TaskError
 __all__ = ["Got", "get_source"]
 
 DOWNLOADS = "/downloads"
-TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def _download(requirement: str, folder: Path, config: BuildConfig) -> tuple[Path
     python = interpreters()[0].path
     sandbox = BuildSandbox({DOWNLOADS: downloads}, python, config)
     argv = [str(python), "/gumshoe/fetch_sdist.py", requirement, DOWNLOADS]
-    result = sandbox.run(argv, timeout=TIMEOUT_S, limit="the time limit of a download")
+    result = sandbox.run(argv, timeout=config.install_timeout_s, limit="build.install_timeout_s")
     if result.problem is not None:
         raise TaskError(f"{requirement} cannot be downloaded: {result.problem}")
     try:

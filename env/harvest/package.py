@@ -32,9 +32,11 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
 from gumshoe.storage import write_atomic
 
-__all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_report"]
+__all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_progress", "read_report"]
 
 REPORT = "report.json"
+# Where a package is that is being harvested, or was when the harvest was stopped.
+PROGRESS = "progress.json"
 # The old names and the new ones: for people, and in no sandbox.
 RENAMED = "renamed.json"
 # What pytest imports before any test.
@@ -92,6 +94,18 @@ def read_report(folder: Path) -> PackageReport | None:
         return None
 
 
+def read_progress(folder: Path) -> PackageReport | None:
+    """What is known of a package that is not finished: its report where it was refused before, else its stage."""
+    report = read_report(folder)
+    if report is not None and report.done:
+        return report
+    try:
+        data = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+        return PackageReport(data["name"], data["source"], stage=data["stage"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return report
+
+
 def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
     """Carries one package through the stages and leaves its set in `folder`. A refusal stands in the report.
 
@@ -100,8 +114,15 @@ def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: N
     report = PackageReport(source.name, source.text)
     folder.mkdir(parents=True, exist_ok=True)
     earlier = read_report(folder)
+
+    def progress(stage: str, text: str) -> None:
+        if not text:
+            at = {"name": source.name, "source": source.text, "stage": stage}
+            write_atomic(folder / PROGRESS, json.dumps(at))
+        note(stage, text)
+
     try:
-        _stages(source, config, folder, report, note)
+        _stages(source, config, folder, report, progress)
         report.done = True
     except (TaskError, SandboxError) as error:
         if isinstance(error, SandboxError) and not _others_work(config):
@@ -113,6 +134,7 @@ def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: N
     if earlier is not None:
         keep_times(report, earlier)
     write_atomic(folder / REPORT, json.dumps(asdict(report), indent=1))
+    (folder / PROGRESS).unlink(missing_ok=True)
     return report
 
 
@@ -254,7 +276,8 @@ def _bugs(
     """What became of the candidates, and the baseline without the tests that turned out to be flaky."""
     problem = ""
     for _ in range(FLAKY_ROUNDS):
-        suite = Suite(built.lock.name, baseline.arguments, max(COMMAND_S, COMMAND_FACTOR * baseline.seconds))
+        seconds = max(COMMAND_S, COMMAND_FACTOR * baseline.seconds)
+        suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s")
         if config.runner == "unittest":
             suite = unittest_suite(source.name, project, suite, baseline, config, say)
         try:

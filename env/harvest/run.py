@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -10,7 +11,7 @@ from pathlib import Path
 from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
 from gumshoe.env.harvest.lock import Lock, install_lock
-from gumshoe.env.harvest.package import PackageReport, harvest_package, read_report
+from gumshoe.env.harvest.package import PackageReport, harvest_package, read_progress, read_report
 from gumshoe.env.harvest.sources import Source, parse_sources
 from gumshoe.env.harvest.splits import heldout_packages
 from gumshoe.env.sandboxes.open import close_pools
@@ -18,11 +19,13 @@ from gumshoe.env.synth.rows import write_rows
 from gumshoe.env.tasks.taskset import is_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
-from gumshoe.storage import read_json, read_records
+from gumshoe.storage import read_json, read_records, write_atomic
 
 __all__ = ["PACKAGES", "harvest", "rebuild", "reports_in"]
 
 PACKAGES = "packages"
+# What the last harvest was asked for: package to source.
+SOURCES = "sources.json"
 
 Progress = Callable[[str, str, str], None]
 """Called with a package, its stage and what is being done there."""
@@ -37,6 +40,8 @@ def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, t
     """
     sources = parse_sources(config.sources)
     out = Path(config.out)
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomic(out / SOURCES, json.dumps({source.name: source.text for source in sources}, indent=1))
     lock = threading.Lock()
     reports: dict[str, PackageReport] = {}
 
@@ -61,12 +66,19 @@ def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, t
 
 
 def reports_in(out: Path) -> list[PackageReport]:
-    """The reports of all packages in a set, by name. Raises TaskError where there are none."""
-    found = [read_report(folder) for folder in sorted((out / PACKAGES).glob("*")) if folder.is_dir()]
-    reports = [report for report in found if report is not None]
+    """The reports of all packages in a set and of those that it is still to get, by name.
+
+    Raises TaskError where there are none.
+    """
+    asked: dict[str, str] = read_json(out / SOURCES, error=TaskError) if (out / SOURCES).is_file() else {}
+    reports = {name: PackageReport(name, str(source), stage="") for name, source in asked.items()}
+    for folder in (out / PACKAGES).glob("*"):
+        report = read_progress(folder)
+        if report is not None:
+            reports[report.name] = report
     if not reports:
         raise TaskError(f"{out} contains no harvest: give the folder written by gumshoe harvest --out")
-    return reports
+    return [reports[name] for name in sorted(reports)]
 
 
 def write_whole_set(out: Path, config: HarvestConfig) -> None:

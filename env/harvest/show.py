@@ -54,9 +54,12 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
     if done:
         console.print(_table(done))
     for report in reports:
-        if not report.done:
+        if report.stage and not report.done:
             why = f"{report.stage}: {report.reason}" if report.reason else f"not finished ({report.stage})"
             console.print(f"{_name(report)}: {why}", soft_wrap=True, markup=False, highlight=False)
+    waiting = [report.name for report in reports if not report.stage]
+    if waiting:
+        console.print(f"not begun: {', '.join(waiting)}", soft_wrap=True, markup=False, highlight=False)
     for report in done:
         if report.renamed:
             told = "{renamed} of {found} names exchanged, {lost} of {before} tests lost".format(**report.renamed)
@@ -68,8 +71,10 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
 def _table(reports: Sequence[PackageReport]) -> Table:
     """The figures of packages that gave a set: deselected tests are `left out`, bugs that fail the check `rejected`."""
     numbers = ("tests", "left out", "s", "tried", "bugs", "bugs/min", "rejected")
-    columns = [Column(name, justify="right", no_wrap=True) for name in numbers]
-    table = Table(Column("package", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
+    # Where the terminal is too narrow, names are folded: half a number would be another one.
+    columns = [Column(name, justify="right", no_wrap=True, min_width=len(name)) for name in numbers]
+    package = Column("package", overflow="fold")
+    table = Table(package, *columns, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     for report in reports:
         table.add_row(
             _name(report),

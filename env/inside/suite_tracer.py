@@ -46,7 +46,7 @@ class Tracer:
         self.test = ""
         self.events = 0
         self.spent_s = 0.0
-        self.began = None
+        self.began = 0.0
         if hasattr(sys, "addaudithook"):
             sys.addaudithook(self.audit)
 
@@ -64,7 +64,7 @@ class Tracer:
         self.stop(item.nodeid)
 
     def start(self, nodeid=""):
-        if monitoring is None and self.began is None:
+        if monitoring is None and not self.began:
             self.began = process_time()
         self.test = nodeid
         self.lines = set()

@@ -23,6 +23,7 @@ class Suite:
         arguments: what pytest gets beside the project's own options: files and tests that do not count, plugins off.
         command_timeout_s: the limit that tasks have for one command; None leaves the default.
         command: what runs the tests in the tasks; empty: pytest.
+        limit: the key of the config that limits one run, for messages.
         names: what this command calls the tests, by their names for pytest; others do not count. None: the same names.
     """
 
@@ -31,6 +32,7 @@ class Suite:
     command_timeout_s: float | None = None
     command: tuple[str, ...] = ()
     names: Mapping[str, str] | None = None
+    limit: str = "timeout_s"
 
     @property
     def entrypoint(self) -> tuple[str, ...]:

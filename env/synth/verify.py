@@ -153,7 +153,7 @@ class ProjectVerifier:
         if status == "timeout":
             return (
                 f"its tests take more than {self._timeout_s:g} s, or {TRACE_FACTOR:g} times that while coverage is "
-                "traced: give more with timeout_s"
+                f"traced: give more with {self._suite.limit}"
             )
         return f"its test run ended without a result ({status})"
 

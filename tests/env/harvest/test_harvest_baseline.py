@@ -10,6 +10,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.harvest.baseline import Baseline, find_baseline
 from gumshoe.env.harvest.config import BaselineConfig
 from gumshoe.env.synth.suite import Suite
+from gumshoe.errors import TaskError
 
 TESTS = """\
 import pytest
@@ -84,3 +85,34 @@ def test_a_function_whose_parameters_differ_between_runs_goes_as_a_whole(project
     assert found.deselected == {"tests/test_changing.py::test_at": "parameters differ between runs"}
     assert "tests/test_changing.py::test_beside" in found.passing
     assert len(found.passing) == 47
+
+
+def test_a_test_that_sets_the_clock_is_not_slow(project: Path) -> None:
+    clock = "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_logreport(report):\n"
+    later = "    if 'test_plain' in report.nodeid and report.when == 'teardown':\n        report.duration = 1.7e9\n"
+    (project / "tests" / "conftest.py").write_text(clock + later)
+    assert baseline_of(project).deselected == {}
+
+
+def test_a_test_that_needs_a_host_is_told_from_one_that_fails(project: Path) -> None:
+    online = "import urllib.request\n\n\ndef test_online():\n    urllib.request.urlopen('http://example.com')\n"
+    (project / "tests" / "test_online.py").write_text(f"{online}\n\ndef test_wrong():\n    assert 1 == 2\n")
+    assert baseline_of(project).deselected == {
+        "tests/test_online.py::test_online": "needs a network",
+        "tests/test_online.py::test_wrong": "fails",
+    }
+
+
+def test_where_too_many_tests_of_a_file_fail_the_file_goes_as_a_whole(project: Path) -> None:
+    tests = [f"def test_{number}():\n    assert {number} < 2\n" for number in range(5)]
+    (project / "tests" / "test_wrong.py").write_text("\n\n".join(tests))
+    found = baseline_of(project, max_deselected=2)
+    assert len(found.passing) == 46
+    assert found.arguments[-1] == "--ignore=tests/test_wrong.py"
+    assert found.deselected["tests/test_wrong.py::test_0"] == "beside too many of these (baseline.max_deselected)"
+    assert found.deselected["tests/test_wrong.py::test_4"] == "fails"
+
+
+def test_a_refusal_names_the_limit(project: Path) -> None:
+    with pytest.raises(TaskError, match=r"46 of its 46 tests are usable, 60 are needed \(baseline.min_tests\)"):
+        baseline_of(project, min_tests=60)

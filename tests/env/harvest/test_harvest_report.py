@@ -1,8 +1,16 @@
-"""The report of a package says what its stages took, even when they were finished before."""
+"""The reports of packages: what their stages took, also when they were finished before, and how they are shown."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
 from gumshoe.env.harvest.package import PackageReport, keep_times
+from gumshoe.env.harvest.show import show_reports
 
 
 def a_report(**facts: object) -> PackageReport:
@@ -20,3 +28,37 @@ def test_a_run_with_another_result_has_its_own_times() -> None:
     other = a_report(counts={"kept": 4}, seconds={"bugs": 5.0})
     keep_times(other, a_report(seconds={"bugs": 30.0}))
     assert other.seconds == {"bugs": 5.0}
+
+
+def test_the_status_tells_what_is_done_refused_on_its_way_and_not_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("blinker", "click", "shop", "toolz", "wsproto")
+    (tmp_path / "sources.json").write_text(json.dumps({name: f"{name}==1" for name in names}))
+    done = a_report(done=True, stage="difficulty")
+    refused = PackageReport("click", "click==1", stage="baseline", reason="no test was run")
+    for name, file, report in (
+        ("shop", "report.json", asdict(done)),
+        ("shop", "progress.json", {"name": "shop", "source": "shop==1", "stage": "check"}),
+        ("click", "report.json", asdict(refused)),
+        ("toolz", "progress.json", {"name": "toolz", "source": "toolz==1", "stage": "bugs"}),
+    ):
+        (tmp_path / "packages" / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "packages" / name / file).write_text(json.dumps(report))
+    assert main(["harvest", "--status", "--out", str(tmp_path)]) == 0
+    *table, refusal, unfinished, waiting, total = capsys.readouterr().out.splitlines()
+    assert "shop 1" in "".join(table)
+    assert refusal == "click: baseline: no test was run"
+    assert unfinished == "toolz: not finished (bugs)"
+    assert waiting == "not begun: blinker, wsproto"
+    assert total == "1 of 5 packages gave a set, 3 verified bugs"
+
+
+def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "a-package-with-quite-a-long-name-of-its-own"
+    figures = {"tests": 12345, "candidates": 23456, "verified": 3456, "deselected": {"a": "slow"}}
+    show_reports([PackageReport(name, name, "12.3.4.post5", done=True, seconds={"bugs": 98765.0}, **figures)])  # pyright: ignore[reportArgumentType]
+    table = capsys.readouterr().out
+    assert all(number in table for number in ("12345", "23456", "3456", "98765"))
+    assert "\N{HORIZONTAL ELLIPSIS}" not in table
