@@ -1,47 +1,52 @@
 """Where the bug may be, and how likely: a belief over functions and, where they were viewed, their statements.
 
-The prior comes from the spectrum that `suspects` measured and from the frames of the traceback. Each change that
-`whatif` tried is evidence about the statement it was tried at, by Bayes' rule: that it lets failing tests pass is far
-more likely where the bug is than elsewhere, and that nothing changes a little less likely.
+The prior comes from what `suspects` and `eval` have shown (see `prior`). Each change that `whatif` tried is evidence
+about the statement it was tried at, by Bayes' rule: that it lets all failing tests pass is far more likely where the
+bug is than elsewhere, and that nothing changes a little less likely. That a few of several failing tests pass says
+next to nothing: any change that keeps a test from the place of its failure can do that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gumshoe.collect.evidence import seen_code
 from gumshoe.collect.policies.investigator.changes import changes_at
+from gumshoe.collect.policies.investigator.prior import ELSEWHERE, failing_frames, failing_tests, prior_weight
 from gumshoe.collect.policies.investigator.statements import Statement, statements_in
 from gumshoe.collect.tool_output import ToolOutput
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = ["Belief", "Effect", "Function", "Trial", "failing_frames", "form_belief", "trials"]
+__all__ = ["Belief", "Effect", "Function", "Trial", "form_belief", "trials"]
 
-ELSEWHERE = 0.08
-"""Prior probability that the bug is in none of the functions that were seen."""
-SHARPNESS = 4.0
-"""Power to which a suspect's score is taken."""
-NEARER = 0.6
-"""Each call between a function and the failure makes it so much as likely."""
 RAISED_THERE = 2.0
-"""How much more likely a function is that the exception went through."""
-UNREMARKABLE, HEADER = 0.2, 0.1
-"""How likely a statement is compared to one of the most suspicious of its function; and the line with its `def`."""
+"""How much more likely a statement is that the exception went through."""
+UNREMARKABLE, HEADER, UNREACHED = 0.25, 0.1, 0.05
+"""How likely a statement is compared to one of the most suspicious of its function; the line with its `def`; one that
+no failing test reaches.
+"""
 FALSE_REPAIR = 0.01
-"""How often a change at an innocent statement lets all tests pass."""
+"""How often a change at an innocent statement lets all tests pass where one fails. With more failing tests it falls
+with the square root of their number.
+"""
+RARE = 0.05
+"""How likely a change of an unknown kind repairs a wrong statement."""
 REPAIRABLE = 0.6
 """How many bugs all changes at their statement together would repair."""
+HELPS, HARMS = 3.0, 5.0
+"""How many times likelier than elsewhere, less 1, it is where the bug is that a change lets nearly all failing tests
+pass and breaks none; that it lets all pass and breaks others. It falls with the square of their share.
+"""
+TRACED = 20
+"""Calls that `trace` shows at most: where it shows fewer, it shows all."""
 SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 3.0
 """How many times as likely a function is whose calls in failing tests are all as in passing ones; that is not called
 there; that comes to something else from equal arguments.
 """
 
 Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
-LIKELIER: Mapping[str, float] = {"repairs": 1 / FALSE_REPAIR, "cures": 8.0, "mixed": 2.5, "unreached": 0.05}
-"""How many times likelier an effect is where the bug is than elsewhere; `repairs` by the power of the change."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Trial:
-    """One change that `whatif` tried, what it did to the tests, and where that was shown."""
+    """One change that `whatif` tried, what it did to the tests, of which `failing` failed, and where that was shown."""
 
     step: int
     path: str
@@ -80,6 +85,12 @@ class Trial:
     quote: str
     passes: tuple[str, ...] = ()
     fails: tuple[str, ...] = ()
+    failing: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share of the failing tests that pass with it."""
+        return len(self.passes) / max(1, self.failing, len(self.passes))
 
 
 @dataclass
@@ -121,21 +132,23 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
         return Belief(trials=tried)
     code = seen_code(outputs)
     weights: dict[tuple[Function, Statement | None], float] = {}
-    total = sum(function.weight for function in functions)
+    total = ELSEWHERE + sum(function.weight for function in functions)
+    elsewhere = ELSEWHERE / total
     belief = Belief(dict.fromkeys(functions, 0.0), trials=tried)
     called = _calls(outputs)
+    unreached = _unreached(outputs, tried)
     for function in functions:
-        prior = (1 - ELSEWHERE) * function.weight / total * called.get((function.path, function.start), 1.0)
+        prior = function.weight / total * called.get((function.path, function.start), 1.0)
         known = statements_in(function.path, code.get(function.path, {}), function.start, function.end)
         own = [one for one in known if belief.function_of(one.path, one.line) == function]
-        shares = [_share(statement, function) for statement in own]
+        shares = [_share(statement, function, unreached) for statement in own]
         for statement, share in zip(own, shares, strict=True):
             weights[function, statement] = prior * share / sum(shares)
         if not own:
             weights[function, None] = prior
     _weigh(weights, tried)
-    everything = ELSEWHERE + sum(weights.values())
-    belief.elsewhere = ELSEWHERE / everything
+    everything = elsewhere + sum(weights.values())
+    belief.elsewhere = elsewhere / everything
     for (function, statement), weight in weights.items():
         belief.functions[function] += weight / everything
         if statement is not None:
@@ -144,45 +157,43 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
 
 
 def _functions(outputs: Iterable[ToolOutput]) -> list[Function]:
-    """The suspects that were shown; those that the exception went through count more."""
+    """The suspects that were shown."""
     seen = list(outputs)
-    raised = failing_frames(seen)
+    raised, failed = failing_frames(seen), failing_tests(seen)
     found: dict[tuple[str, int], Function] = {}
     for output in seen:
-        for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
-            distance = 3 if suspect["distance"] is None else suspect["distance"]
-            weight = suspect["score"] ** SHARPNESS * NEARER**distance
-            start, end = suspect["start"], suspect["end"]
-            through = frozenset(line for path, line in raised if path == suspect["path"] and start <= line <= end)
-            if through:
-                weight *= RAISED_THERE
-            if holds_tests(suspect["path"]):
-                weight *= 0.05
-            found[suspect["path"], start] = Function(
-                suspect["path"], suspect["function"], start, end, weight, frozenset(suspect["lines"]), through
-            )
+        ranked = shown_suspects(output.data) if output.tool == "suspects" else ()
+        for rank, suspect in enumerate(ranked, start=1):
+            path, start, end = suspect["path"], suspect["start"], suspect["end"]
+            through = frozenset(line for raising, line in raised if raising == path and start <= line <= end)
+            weight = prior_weight(suspect, rank, failed)
+            lines = frozenset(suspect["lines"])
+            found[path, start] = Function(path, suspect["function"], start, end, weight, lines, through)
     return list(found.values())
 
 
-def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:
-    """Places in the project, tests left out, that an exception of a failing test went through."""
-    return {
-        (frame["path"], frame["line"])
-        for output in outputs
-        if output.tool == "eval"
-        for outcome in output.data.get("outcomes", ())
-        for frame in outcome.get("frames", ())
-        if outcome["outcome"] in ("failed", "error") and not holds_tests(frame["path"])
-    }
-
-
-def _share(statement: Statement, function: Function) -> float:
+def _share(statement: Statement, function: Function, unreached: Collection[tuple[str, int]]) -> float:
     """How likely the bug is in a statement, compared to others of its function."""
     if statement.line == function.start:
         return HEADER
     own = range(statement.line, statement.end + 1)
     share = 1.0 if function.lines.intersection(own) else UNREMARKABLE
-    return share * RAISED_THERE if function.raised.intersection(own) else share
+    if function.raised.intersection(own):
+        share *= RAISED_THERE
+    return share * UNREACHED if all((statement.path, line) in unreached for line in own) else share
+
+
+def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[Trial]) -> set[tuple[str, int]]:
+    """Lines that no failing test runs: where a change was never reached, or that no traced call of its function ran."""
+    found = {(one.path, one.line) for one in tried if one.effect == "unreached"}
+    for output in outputs:
+        calls = output.data.get("failing", ()) if output.tool == "trace" else ()
+        if calls and len(calls) < TRACED and not any(call["skipped"] for call in calls):
+            function = output.data["function"]
+            run = {step[0] for call in calls for step in call["steps"]}
+            lines = range(function["start"] + 1, function["end"] + 1)
+            found |= {(function["path"], line) for line in lines if line not in run}
+    return found
 
 
 def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Sequence[Trial]) -> None:
@@ -192,17 +203,18 @@ def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Seque
             continue
         here = [one for one in tried if one.path == statement.path and statement.line <= one.line <= statement.end]
         power = {change.do: change.power for change in changes_at(statement)} if here else {}
-        best, missed, useless = 1.0, 1.0, 0.0
-        for one in here:
-            if one.effect == "repairs":
-                best = max(best, LIKELIER["repairs"] * power.get(one.do, 0.05) ** 0.5)
-            elif one.effect in LIKELIER:
-                best = max(best, LIKELIER[one.effect])
-            if one.effect == "unreached":
-                missed = min(missed, LIKELIER["unreached"])
-            elif one.effect == "nothing":
-                useless += power.get(one.do, 0.05)
-        weights[function, statement] *= best if best > 1 else missed * (1 - REPAIRABLE * min(1.0, useless))
+        best = max([_likelier(one, power.get(one.do, RARE)) for one in here], default=1.0)
+        useless = sum(power.get(one.do, RARE) for one in here if one.effect == "nothing")
+        weights[function, statement] *= best if best > 1 else 1 - REPAIRABLE * min(1.0, useless)
+
+
+def _likelier(trial: Trial, power: float) -> float:
+    """How many times likelier what a change did is where the bug is than elsewhere."""
+    if trial.effect == "repairs":
+        return power**0.5 / FALSE_REPAIR * max(1, trial.failing) ** 0.5
+    if trial.effect == "cures":
+        return 1 + HELPS * trial.share**2
+    return 1 + HARMS * trial.share**2 if trial.effect == "mixed" else 1.0
 
 
 def _calls(outputs: Iterable[ToolOutput]) -> dict[tuple[str, int], float]:
@@ -243,6 +255,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[Trial]:
                     quote,
                     tuple(result["passes"]),
                     tuple(result["fails"]),
+                    len(result["passes"]) + len(result["still_fails"]),
                 )
             )
     return found

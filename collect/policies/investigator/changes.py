@@ -40,6 +40,8 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.BitAnd: (ast.BitOr,),
     ast.BitOr: (ast.BitAnd,),
 }
+OPPOSED = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
+"""Operators whose other one says the opposite."""
 PAIRS = [
     ("min", "max"),
     ("any", "all"),
@@ -58,6 +60,8 @@ OTHER_NAMES = {**dict(PAIRS), **{second: first for first, second in PAIRS}}
 OPERATOR, NUMBER, PART, FORCED, LEFT_OUT, NAME, COPY = 0.25, 0.15, 0.2, 0.08, 0.05, 0.04, 0.05
 """How likely a change of the kind repairs a statement that is wrong."""
 MOST_NAMES = 3
+LONGEST_LIST = 4
+"""Arguments or elements of which two are changed round."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,8 @@ def changes_at(statement: Statement) -> list[Change]:
 
 def _proposed(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float]]:
     if isinstance(node, (ast.If, ast.While)):
-        yield f"condition not ({ast.unparse(node.test)})", OPERATOR
+        if not _is_turned_round(node.test):
+            yield f"condition not ({ast.unparse(node.test)})", OPERATOR
         for code, power in _altered(node, "test", statement.names):
             yield f"condition {code}", power
         yield "true", FORCED
@@ -103,11 +108,20 @@ def _proposed(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float
         yield "continue", LEFT_OUT / 2
 
 
+def _is_turned_round(condition: ast.expr) -> bool:
+    """Whether another change, an operator swapped or a `not` left out, comes to the opposite of a condition."""
+    if isinstance(condition, ast.Compare):
+        return len(condition.ops) == 1 and isinstance(condition.ops[0], OPPOSED)
+    return isinstance(condition, ast.UnaryOp) and isinstance(condition.op, ast.Not)
+
+
 def _of_simple(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float]]:
     """The changes of a simple statement as a whole."""
     if isinstance(node, ast.Return):
-        if node.value is not None and isinstance(
-            node.value, (ast.Compare, ast.BoolOp, ast.Call, ast.Name, ast.UnaryOp)
+        if (
+            node.value is not None
+            and isinstance(node.value, (ast.Compare, ast.BoolOp, ast.Call, ast.Name, ast.UnaryOp))
+            and not _is_turned_round(node.value)
         ):
             yield f"replace return not ({ast.unparse(node.value)})", NUMBER / 2
         if node.value is not None:
@@ -169,10 +183,10 @@ def _alternatives(node: ast.AST, parent: ast.AST, names: Sequence[str]) -> Itera
         yield ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse), OPERATOR
     elif isinstance(node, ast.Constant):
         yield from ((ast.Constant(value), power) for value, power in _other_values(node.value))
-    elif isinstance(node, ast.Call) and len(node.args) == 2 and not any(isinstance(e, ast.Starred) for e in node.args):
-        yield ast.Call(node.func, node.args[::-1], node.keywords), PART
-    elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
-        yield ast.Tuple(node.elts[::-1], ast.Load()), PART
+    elif isinstance(node, ast.Call):
+        yield from ((ast.Call(node.func, args, node.keywords), power) for args, power in _swapped(node.args))
+    elif isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
+        yield from ((ast.Tuple(elements, ast.Load()), power) for elements, power in _swapped(node.elts))
     elif isinstance(node, ast.Attribute) and node.attr in OTHER_NAMES:
         yield ast.Attribute(node.value, OTHER_NAMES[node.attr], node.ctx), PART
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -183,6 +197,15 @@ def _alternatives(node: ast.AST, parent: ast.AST, names: Sequence[str]) -> Itera
         yield ast.BinOp(node, ast.Sub(), one), NUMBER / 2
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(parent, (ast.Return, ast.Assign)):
         yield ast.parse(f"__import__('copy').copy({ast.unparse(node)})", mode="eval").body, COPY
+
+
+def _swapped(values: Sequence[ast.expr]) -> Iterator[tuple[list[ast.expr], float]]:
+    """The values with two neighbors changed round; of long lists, whose order seldom matters, none."""
+    if len(values) > LONGEST_LIST or any(isinstance(value, ast.Starred) for value in values):
+        return
+    for index in range(len(values) - 1):
+        first, second = values[index : index + 2]
+        yield [*values[:index], second, first, *values[index + 2 :]], PART / (len(values) - 1)
 
 
 def _other_values(value: object) -> Iterator[tuple[int, float]]:

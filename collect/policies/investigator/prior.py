@@ -1,0 +1,89 @@
+"""How likely each suspect is before anything was tried: a few facts about it, weighed.
+
+The weights are those of a conditional logit model (D. McFadden, 1974: the culprit is one of the suspects), fitted by
+penalized maximum likelihood on made bugs of packages that no figure in the documentation is measured on. A spectrum
+alone says too much: a function of which only the failing tests run a line is often where the failure shows, not where
+it comes from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.tools.inside.gumshoe_project import holds_tests
+
+__all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
+
+RANK = -1.0
+"""Power to which the place in the list of suspects is taken, which knows of scores and distances."""
+SCORE = 0.4
+"""Power to which the score is taken."""
+LINES = 0.7
+"""Power to which the number of the most suspicious lines is taken."""
+INNERMOST = 1.1
+"""Logarithm of how much more likely a function is in which all failing tests end, seen from the project's code."""
+NAMED = 1.0
+"""... whose name all failing tests have in their names."""
+ELSEWHERE = 0.5
+"""How likely it is that the bug is in none of those shown, compared to one that is first, has a score of 1, one line,
+and nothing else to be said of it.
+"""
+IN_TESTS = -3.0
+"""... that is part of the tests: a guess."""
+SHORTEST_NAME = 3
+
+
+def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[Mapping[str, Any]]) -> float:
+    """How likely a suspect is compared to others.
+
+    Args:
+        suspect: as `suspects` shows it.
+        rank: its place in the list, from 1.
+        failing: the outcomes of the failing tests, as `eval` shows them.
+    """
+    total = RANK * math.log(rank) + SCORE * math.log(max(suspect["score"], 1e-6))
+    total += LINES * math.log(max(1, len(suspect["lines"])))
+    if failing:
+        total += INNERMOST * sum(_ends_in(suspect, outcome) for outcome in failing) / len(failing)
+        total += NAMED * sum(_names(outcome["id"], suspect["function"]) for outcome in failing) / len(failing)
+    if holds_tests(suspect["path"]):
+        total += IN_TESTS
+    return math.exp(total)
+
+
+def failing_tests(outputs: Iterable[ToolOutput]) -> list[Mapping[str, Any]]:
+    """The outcomes of the failing tests that `eval` has shown."""
+    return [
+        outcome
+        for output in outputs
+        if output.tool == "eval"
+        for outcome in output.data.get("outcomes", ())
+        if outcome["outcome"] in ("failed", "error")
+    ]
+
+
+def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:
+    """Places in the project, tests left out, that an exception of a failing test went through."""
+    return {(frame["path"], frame["line"]) for outcome in failing_tests(outputs) for frame in _own_frames(outcome)}
+
+
+def _own_frames(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [frame for frame in outcome.get("frames", ()) if not holds_tests(frame["path"])]
+
+
+def _ends_in(suspect: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
+    """Whether the innermost frame of a failing test in the project is in a function."""
+    last = next(reversed(_own_frames(outcome)), None)
+    return last is not None and last["path"] == suspect["path"] and suspect["start"] <= last["line"] <= suspect["end"]
+
+
+def _names(test: str, function: str) -> bool:
+    """Whether the name of a test contains that of a function, or for a special method that of its class."""
+    *owners, name = function.split(".")
+    if name.startswith("__") and name.endswith("__") and owners:
+        name = owners[-1]
+    wanted = name.replace("_", "").lower()
+    return len(wanted) >= SHORTEST_NAME and wanted in test.rpartition("::")[2].replace("_", "").lower()
