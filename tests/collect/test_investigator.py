@@ -16,6 +16,7 @@ from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.changes import changes_at
+from gumshoe.collect.policies.investigator.confidence import confidence
 from gumshoe.collect.policies.investigator.looks import information
 from gumshoe.collect.policies.investigator.statements import statements_in
 from gumshoe.collect.rollout import Rollout
@@ -209,6 +210,13 @@ def test_beliefs_are_probabilities(scores: list[float], line: int, passes: str) 
     for function in made.functions:
         own = sum(made.statements[one] for one in made.statements_of(function))
         assert own == pytest.approx(made.functions[function])
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=5))
+def test_stated_confidences_are_probabilities_in_the_order_of_the_beliefs(beliefs: list[float]) -> None:
+    stated = [confidence(belief) for belief in sorted(beliefs)]
+    assert stated == sorted(stated)
+    assert all(0 <= one <= 1 for one in stated)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))

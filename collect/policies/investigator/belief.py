@@ -41,7 +41,7 @@ pass and breaks none; that it lets all pass and breaks others. It falls with the
 """
 TRACED = 20
 """Calls that `trace` shows at most: where it shows fewer, it shows all."""
-SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 3.0
+SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 1.5
 """How many times as likely a function is whose calls in failing tests are all as in passing ones; that is not called
 there; that comes to something else from equal arguments.
 """

@@ -55,8 +55,18 @@ PAIRS = [
     ("add", "update"),
     ("split", "rsplit"),
     ("partition", "rpartition"),
+    ("ljust", "rjust"),
+    ("index", "rindex"),
+    ("list", "set"),
+    ("sorted", "reversed"),
+    ("popleft", "pop"),
+    ("appendleft", "append"),
+    ("isinstance", "issubclass"),
+    ("getattr", "hasattr"),
+    ("int", "float"),
+    ("str", "repr"),
 ]
-OTHER_NAMES = {**dict(PAIRS), **{second: first for first, second in PAIRS}}
+OTHER_NAMES = {**{second: first for first, second in reversed(PAIRS)}, **dict(PAIRS)}
 OPERATOR, NUMBER, PART, FORCED, LEFT_OUT, NAME, COPY = 0.25, 0.15, 0.2, 0.08, 0.05, 0.04, 0.05
 """How likely a change of the kind repairs a statement that is wrong."""
 MOST_NAMES = 3

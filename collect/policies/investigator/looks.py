@@ -33,7 +33,7 @@ USEFUL_CODE = 0.15
 """How often the code of the function with the bug leads to it."""
 OPENING = 5.0
 """Bits that the first run of the tests and the first suspects are worth: nothing can be told without them."""
-DIFFERS_IF_THERE, DIFFERS_ELSEWHERE = 0.7, 0.35
+DIFFERS_IF_THERE, DIFFERS_ELSEWHERE = 0.6, 0.35
 """How often calls with equal arguments come to something else in failing tests: where the bug is, and elsewhere."""
 SHOWS_IF_THERE, SHOWS_ELSEWHERE = 0.45, 0.3
 """How often the values at a place look wrong where the bug is, and where it is not."""

@@ -19,15 +19,15 @@ __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
 
 RANK = -1.0
 """Power to which the place in the list of suspects is taken, which knows of scores and distances."""
-SCORE = 0.4
+SCORE = 0.5
 """Power to which the score is taken."""
-LINES = 0.7
+LINES = 0.8
 """Power to which the number of the most suspicious lines is taken."""
-INNERMOST = 1.1
+INNERMOST = 0.9
 """Logarithm of how much more likely a function is in which all failing tests end, seen from the project's code."""
-NAMED = 1.0
+NAMED = 0.5
 """... whose name all failing tests have in their names."""
-ELSEWHERE = 0.5
+ELSEWHERE = 0.4
 """How likely it is that the bug is in none of those shown, compared to one that is first, has a score of 1, one line,
 and nothing else to be said of it.
 """

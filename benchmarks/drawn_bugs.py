@@ -1,0 +1,79 @@
+"""A task source: some bugs of each package of a harvested set, most of them hard, for `tasks.source` of a config.
+
+    gumshoe eval configs/eval/investigator.yaml -p tasks.options.path=tasks/packages     from the folder above this one
+    python benchmarks/drawn_bugs.py tasks/packages                       how many bugs of each package that would be
+
+A bug is hard where the changed function is not alone in the first place among the suspects: its tag `suspect` is
+`tied`, `below` or `none`. Which bugs are drawn depends on their ids alone, so more packages change nothing for those
+that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from gumshoe.env.tasks.taskset import load_taskset
+from gumshoe.records import Oracle, Task
+
+HARD = ("tied", "below", "none")
+SHARE = 0.75
+"""The share of hard bugs."""
+
+Pairs = list[tuple[Task, Oracle]]
+
+
+def draw(path: str, leave_out: Sequence[str] = (), per_package: int = 12, suite_s: float = 5.0) -> Pairs:
+    """The bugs of an evaluation.
+
+    Args:
+        path: a set that `gumshoe harvest` made.
+        leave_out: packages that were looked at before.
+        per_package: bugs of one package at most, three in four of them hard; where it has fewer hard ones, fewer.
+        suite_s: packages whose tests take longer, in seconds, are left out.
+    """
+    return [
+        pair
+        for folder in sorted((Path(path) / "packages").iterdir())
+        if folder.name not in leave_out and _is_ready(folder, suite_s)
+        for pair in _of_package(load_taskset(folder), per_package)
+    ]
+
+
+def _is_ready(folder: Path, suite_s: float) -> bool:
+    """Whether the set of a package is complete, and its tests are quick."""
+    report = folder / "report.json"
+    if not report.is_file():
+        return False
+    facts = json.loads(report.read_text())
+    return bool(facts["done"] and facts["verified"]) and facts["suite_s"] <= suite_s
+
+
+def _of_package(pairs: Pairs, most: int) -> Pairs:
+    hard = _drawn(pairs, HARD, round(most * SHARE))
+    return hard + _drawn(pairs, ("first",), round(len(hard) * (1 - SHARE) / SHARE))
+
+
+def _drawn(pairs: Pairs, suspect: Collection[str], most: int) -> Pairs:
+    found = [pair for pair in pairs if pair[0].tags.get("suspect") in suspect]
+    return sorted(found, key=lambda pair: hashlib.sha256(pair[0].id.encode()).digest())[:most]
+
+
+def main() -> None:
+    """Prints the packages with their bugs, hard and all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path")
+    parser.add_argument("--leave-out", nargs="*", default=[], metavar="PACKAGE")
+    options = parser.parse_args()
+    drawn = draw(options.path, options.leave_out)
+    for project in dict.fromkeys(task.tags["project"] for task, _ in drawn):
+        of_project = [task for task, _ in drawn if task.tags["project"] == project]
+        print(project, sum(task.tags["suspect"] in HARD for task in of_project), len(of_project))
+    print("all", sum(task.tags["suspect"] in HARD for task, _ in drawn), len(drawn))
+
+
+if __name__ == "__main__":
+    main()
