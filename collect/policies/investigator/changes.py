@@ -113,7 +113,7 @@ def _proposed(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float
                 for code, power in _altered(node, field, statement.names, whole=True):
                     yield f"replace {code}", power
         yield from _of_simple(statement, node)
-    if statement.in_loop and not isinstance(node, (ast.Break, ast.Continue)):
+    if statement.in_loop and not isinstance(node, (ast.Break, ast.Continue, ast.Pass)):
         yield "break", LEFT_OUT / 2
         yield "continue", LEFT_OUT / 2
 
@@ -143,10 +143,14 @@ def _of_simple(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, floa
     elif isinstance(node, (ast.Break, ast.Continue)):
         yield "replace continue" if isinstance(node, ast.Break) else "replace break", OPERATOR
         yield "skip", NUMBER
+    elif isinstance(node, ast.Pass):
+        if statement.in_loop:
+            yield "replace break", OPERATOR
+            yield "replace continue", NUMBER
     elif isinstance(node, ast.AugAssign):
         yield f"replace {ast.unparse(node.target)} = {ast.unparse(node.value)}", LEFT_OUT
         yield "skip", LEFT_OUT
-    elif not isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal)):
+    elif not isinstance(node, (ast.Global, ast.Nonlocal)):
         yield "skip", LEFT_OUT
 
 

@@ -15,7 +15,6 @@ from pydantic import JsonValue
 from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import failures, pack_arguments
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
-from gumshoe.collect.policies.investigator.confidence import confidence
 from gumshoe.collect.policies.investigator.handover import conclusion, pack_of
 from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words
@@ -59,19 +58,18 @@ class InvestigatorPolicy:
         outputs = tool_outputs(messages)
         turn = sum(message.role == "assistant" for message in messages)
         belief = form_belief(outputs)
-        stated = confidence(conclusion(belief).probability)
         rng = random.Random(f"{self._seed} {turn}")
         words = Words(rng, belief, outputs)
         look = self._next(looks(belief, outputs, offered), belief, turn, rng)
         if look is not None:
-            text = format_decision(Decision.SEEK, stated, words.before(look))
+            text = format_decision(Decision.SEEK, conclusion(belief).probability, words.before(look))
             return _turn(turn, text, look.kind, look.arguments)
         sent_back = any(output.tool == "report" for output in outputs)
         pack = pack_of(belief, outputs, words, values=not sent_back)
         if pack is None:
             hidden = "reproduce" in offered and not failures(outputs)
             return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST if hidden else NOTHING))
-        text = format_decision(Decision.REPORT, stated, words.at_the_end(pack))
+        text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
         return _turn(turn, text, "report", pack_arguments(pack))
 
     def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:

@@ -19,15 +19,17 @@ __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
 
 RANK = -1.0
 """Power to which the place in the list of suspects is taken, which knows of scores and distances."""
-SCORE = 0.5
+SCORE = 0.55
 """Power to which the score is taken."""
-LINES = 0.8
+LINES = 0.85
 """Power to which the number of the most suspicious lines is taken."""
-INNERMOST = 0.9
-"""Logarithm of how much more likely a function is in which all failing tests end, seen from the project's code."""
-NAMED = 0.5
+CRASHES = 1.4
+"""Logarithm of how much more likely a function is in which all failing tests end, seen from the project's code; not by
+a `raise` or an `assert`, for to find something wrong is no sign of being wrong.
+"""
+NAMED = 1.2
 """... whose name all failing tests have in their names."""
-ELSEWHERE = 0.4
+ELSEWHERE = 0.5
 """How likely it is that the bug is in none of those shown, compared to one that is first, has a score of 1, one line,
 and nothing else to be said of it.
 """
@@ -47,7 +49,7 @@ def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[Mappin
     total = RANK * math.log(rank) + SCORE * math.log(max(suspect["score"], 1e-6))
     total += LINES * math.log(max(1, len(suspect["lines"])))
     if failing:
-        total += INNERMOST * sum(_ends_in(suspect, outcome) for outcome in failing) / len(failing)
+        total += CRASHES * sum(_crashes_in(suspect, outcome) for outcome in failing) / len(failing)
         total += NAMED * sum(_names(outcome["id"], suspect["function"]) for outcome in failing) / len(failing)
     if holds_tests(suspect["path"]):
         total += IN_TESTS
@@ -74,10 +76,12 @@ def _own_frames(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [frame for frame in outcome.get("frames", ()) if not holds_tests(frame["path"])]
 
 
-def _ends_in(suspect: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
-    """Whether the innermost frame of a failing test in the project is in a function."""
+def _crashes_in(suspect: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
+    """Whether the innermost frame of a failing test in the project is in a function that does not complain itself."""
     last = next(reversed(_own_frames(outcome)), None)
-    return last is not None and last["path"] == suspect["path"] and suspect["start"] <= last["line"] <= suspect["end"]
+    if last is None or (last.get("code") or "").startswith(("raise", "assert")):
+        return False
+    return last["path"] == suspect["path"] and suspect["start"] <= last["line"] <= suspect["end"]
 
 
 def _names(test: str, function: str) -> bool:
