@@ -16,7 +16,7 @@ from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.changes import changes_at
-from gumshoe.collect.policies.investigator.looks import information
+from gumshoe.collect.policies.investigator.looks import information, looks
 from gumshoe.collect.policies.investigator.statements import statements_in
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
@@ -188,7 +188,17 @@ def test_the_more_of_the_failing_tests_pass_the_more_a_change_says() -> None:
     shares = [of(1), of(3), of(4, "u"), of(4)]
     assert shares == sorted(shares)
     assert of(1) < 1.2 * named(form_belief([suspects(0.9, 0.6), view(2)]))["f1"]
-    assert of(4) > 2 * of(4, "u")
+    precise = trial(11, "condition not (left)", passes=["t"], still_fails=[])
+    blunt = trial(11, "false", passes=["t"], still_fails=[])
+    seen = [suspects(0.9, 0.6), view(2)]
+    assert named(form_belief([*seen, precise]))["f1"] > named(form_belief([*seen, blunt]))["f1"]
+
+
+def test_a_statement_that_is_repaired_is_left_alone_and_its_rivals_are_tested() -> None:
+    seen = [failure("t"), suspects(0.9, 0.6), view(2), trial(11, "condition not (left)", passes=["t"], still_fails=[])]
+    found = [look for look in looks(form_belief(seen), seen, ["whatif"]) if look.kind == "whatif"]
+    assert found
+    assert all(change.line != 11 for look in found for change in look.changes)
 
 
 def test_the_prior_heeds_where_it_fails_and_what_the_failing_tests_are_called() -> None:

@@ -27,7 +27,7 @@ UNREMARKABLE, HEADER, UNREACHED = 0.25, 0.1, 0.05
 """How likely a statement is compared to one of the most suspicious of its function; the line with its `def`; one that
 no failing test reaches.
 """
-FALSE_REPAIR = 0.01
+FALSE_REPAIR = 0.005
 """How often a change at an innocent statement lets all tests pass where one fails. With more failing tests it falls
 with the square root of their number.
 """
@@ -35,9 +35,10 @@ RARE = 0.05
 """How likely a change of an unknown kind repairs a wrong statement."""
 REPAIRABLE = 0.6
 """How many bugs all changes at their statement together would repair."""
-HELPS, HARMS = 3.0, 5.0
-"""How many times likelier than elsewhere, less 1, it is where the bug is that a change lets nearly all failing tests
-pass and breaks none; that it lets all pass and breaks others. It falls with the square of their share.
+AVOIDS, HARMS = 0.3, 5.0
+"""How many times as likely it is where the bug is than elsewhere that a change lets very few of the failing tests pass,
+which any change does that keeps a test from the place where it fails; how much more if it lets all pass and breaks
+others. That falls with the square of their share.
 """
 TRACED = 20
 """Calls that `trace` shows at most: where it shows fewer, it shows all."""
@@ -203,18 +204,17 @@ def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Seque
             continue
         here = [one for one in tried if one.path == statement.path and statement.line <= one.line <= statement.end]
         power = {change.do: change.power for change in changes_at(statement)} if here else {}
-        best = max([_likelier(one, power.get(one.do, RARE)) for one in here], default=1.0)
         useless = sum(power.get(one.do, RARE) for one in here if one.effect == "nothing")
-        weights[function, statement] *= best if best > 1 else 1 - REPAIRABLE * min(1.0, useless)
+        without = 1 - REPAIRABLE * min(1.0, useless)
+        matters = [_likelier(one, power.get(one.do, RARE)) for one in here if one.passes or one.effect == "repairs"]
+        weights[function, statement] *= max(matters, default=without)
 
 
 def _likelier(trial: Trial, power: float) -> float:
     """How many times likelier what a change did is where the bug is than elsewhere."""
     if trial.effect == "repairs":
-        return power**0.5 / FALSE_REPAIR * max(1, trial.failing) ** 0.5
-    if trial.effect == "cures":
-        return 1 + HELPS * trial.share**2
-    return 1 + HARMS * trial.share**2 if trial.effect == "mixed" else 1.0
+        return max(1.0, power / FALSE_REPAIR * max(1, trial.failing) ** 0.5)
+    return AVOIDS + (trial.share if trial.effect == "cures" else HARMS * trial.share**2)
 
 
 def _calls(outputs: Iterable[ToolOutput]) -> dict[tuple[str, int], float]:

@@ -132,13 +132,17 @@ def window_of(function: Function, *lines: int) -> tuple[int, int]:
 
 
 def _experiments(belief: Belief) -> list[Look]:
-    """The best changes that were not tried yet: at all places, and at those of the likeliest function alone."""
+    """The best changes that were not tried yet: at all places, and at those of the likeliest function alone.
+
+    Where one has repaired it, another would tell nothing more: then rivals are what is left to be tested.
+    """
     tried = {(trial.path, trial.line, trial.do) for trial in belief.trials}
+    repaired = {(trial.path, trial.line) for trial in belief.trials if trial.effect == "repairs"}
     valued: list[tuple[float, Change, Function | None]] = []
     for statement in belief.ranked_statements()[:60]:
         function = belief.function_of(statement.path, statement.line)
         left = belief.statements[statement]
-        for change in changes_at(statement):
+        for change in changes_at(statement) if (statement.path, statement.line) not in repaired else ():
             if (change.path, change.line, change.do) not in tried:
                 bits = information(left, change.power, FALSE_REPAIR)
                 valued.append((bits, change, function))
