@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation
 from micro_config import make_config
+from training_rows import TOOLS, conversation
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.live import LiveSection, Request, Turn, open_arena, play, reward
