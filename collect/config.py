@@ -139,7 +139,7 @@ class InvestigatorConfig(Config):
     kind: Literal["investigator"] = "investigator"
     sure: float = Field(default=0.9, gt=0, le=1, description="probability of its first location at which it reports")
     patience: float = Field(
-        default=0.03, ge=0, description="bits for each run of the tests below which another look is not taken"
+        default=0.05, ge=0, description="bits for each run of the tests below which another look is not taken"
     )
     turns: int = Field(default=16, ge=1, description="looks that it takes at most")
 

@@ -1,9 +1,9 @@
 """How likely each suspect is before anything was tried: a few facts about it, weighed.
 
 The weights are those of a conditional logit model (D. McFadden, 1974: the culprit is one of the suspects), fitted by
-penalized maximum likelihood on made bugs of packages that no figure in the documentation is measured on. A spectrum
-alone says too much: a function of which only the failing tests run a line is often where the failure shows, not where
-it comes from.
+maximum likelihood with an L2 penalty of 0.5 on 87 made bugs of toolz, itsdangerous, h11 and boltons, and rounded. No
+figure should be measured on these packages. A score alone says too much: a function of which only the failing tests run
+a line is often where the failure shows, not where it comes from.
 """
 
 from __future__ import annotations
