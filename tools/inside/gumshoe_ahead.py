@@ -6,28 +6,32 @@ plugin that it is told to load. A process that has loaded pytest and waits for i
 Where pytest is not as we know it, or a run differs from what was prepared for, pytest does all of it itself.
 """
 
-import abc
 import os
 import sys
 import types
 import warnings
 
-OURS = "gumshoe_"
+OURS, PYTESTS = "gumshoe_", "_pytest."
 UNREAD = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_VERSION", "TERM", "NO_COLOR")
 """Variables that pytest does not read while it registers its own plugins."""
-_KNOWN_NAMES = {"Config", "InvocationParams", "Path", "PytestPluginManager", "args", "consider_preparse", "cwd"}
-_KNOWN_NAMES |= {"default_plugins", "import_plugin", "invocation_params", "pathlib", "resolve"}
+_KNOWN_NAMES = {
+    *("Config", "InvocationParams", "Path", "PytestPluginManager", "args", "consider_preparse", "cwd"),
+    *("default_plugins", "import_plugin", "invocation_params", "pathlib", "resolve"),
+}
 """All that pytest's `get_config` of any version that we know refers to."""
 _FIXTURE_SIGNS = ("_pytestfixturefunction", "__pytest_wrapped__", "__wrapped__")
-_PLAIN = (str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset, types.ModuleType)
+_PLAIN = {
+    *(str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset, types.ModuleType),
+    *(type(object.__init__), type(str.join), type(dict.fromkeys), types.BuiltinFunctionType),
+}
 # Held from here on, whatever stands in their places later.
-_dir, _id, _map, _tuple, _vars = dir, id, map, tuple, vars
+_dir, _vars = dir, vars
 
 
 def prepare(arguments, command):
     """Does it. `arguments` are those that pytest will get, `command` is how it calls itself in its usage."""
     _keep_config(arguments, command)
-    _keep_names()
+    _pass_over_names()
 
 
 def _keep_config(arguments, command):
@@ -35,7 +39,12 @@ def _keep_config(arguments, command):
     config = sys.modules.get("_pytest.config")
     original = getattr(config, "get_config", None)
     code = getattr(original, "__code__", None)
-    if code is None or code.co_varnames[:2] != ("args", "plugins") or not _KNOWN_NAMES.issuperset(code.co_names):
+    if (
+        original is None
+        or code is None
+        or code.co_varnames[:2] != ("args", "plugins")
+        or not _KNOWN_NAMES.issuperset(code.co_names)
+    ):
         return
     named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     if code.co_argcount != 2 or named not in ((), ("prog",)) or not hasattr(config.Config, "InvocationParams"):
@@ -79,70 +88,37 @@ def _environment():
     return {name: value for name, value in os.environ.items() if name not in UNREAD and not name.startswith("GUMSHOE_")}
 
 
-def _keep_names():
-    """Has pytest look for fixtures only where there may be some in its own modules, as long as these are unchanged."""
+def _pass_over_names():
+    """Has pytest look for fixtures, in its own modules and objects, only among the attributes that may be some."""
     fixtures = sys.modules.get("_pytest.fixtures")
     if fixtures is None or "dir" in vars(fixtures):
         return
-    kept = {}
 
     def names_in(value):
-        known = kept.get(_id(value)) if type(value) is types.ModuleType else kept.get(_id(type(value)))
-        return _dir(value) if known is None else known.names_of(value)
+        names = _dir(value)
+        if type(value) is types.ModuleType:
+            ours, own, spaces = value.__name__.startswith(PYTESTS), {}, [_vars(value)]
+        else:
+            ours = type(value).__module__.startswith(PYTESTS)
+            own, spaces = getattr(value, "__dict__", {}), [_vars(each) for each in reversed(type(value).__mro__)]
+        if not ours:
+            return names
+        known = {}
+        for space in spaces:
+            known.update(space)
+        return [name for name in names if name in own or name not in known or _may_be_fixture(known[name])]
 
     vars(fixtures)["dir"] = names_in
-    modules = {name: each for name, each in list(sys.modules.items()) if name.startswith("_pytest.")}
-    for module in modules.values():
-        if type(module) is types.ModuleType:
-            kept[id(module)] = _Names(module, [module])
-            for kind in [each for each in vars(module).values() if isinstance(each, type)]:
-                ours = [each for each in kind.__mro__ if each.__module__ in modules]
-                if {type(kind).__dir__, kind.__dir__} == {type.__dir__, object.__dir__} and _is_whole(kind, ours):
-                    kept[id(kind)] = _Names(kind, ours)
-
-
-def _is_whole(kind, owners):
-    """Whether no other class adds to this one."""
-    return set(kind.__mro__) <= {*owners, object, abc.ABC}
-
-
-class _Names:
-    """The names in a module, or in the objects of a class, that pytest has to look at.
-
-    Args:
-        owner: the module or the class.
-        owners: whose attributes these are.
-    """
-
-    def __init__(self, owner, owners):
-        self._owner = owner
-        self._spaces = [(each, dict(vars(each)), _ids(vars(each))) for each in owners]
-        self._names = {name for _, space, _ in self._spaces for name, value in space.items() if _may_be_fixture(value)}
-
-    def names_of(self, value):
-        """What `dir` says of the owner or of one of its objects, without what was no fixture and is unchanged."""
-        found = set(self._names)
-        changed = [(_vars(owner), space) for owner, space, ids in self._spaces if _ids(_vars(owner)) != ids]
-        for now, before in changed:
-            found.update(name for name, each in now.items() if before.get(name, before) is not each)
-        if value is not self._owner and hasattr(value, "__dict__"):
-            found.update(_vars(value))
-        return sorted(found.intersection(_dir(value)) if changed else found)
-
-
-def _ids(space):
-    return _tuple(_map(_id, space.values()))
 
 
 def _may_be_fixture(value):
     """Whether pytest may see a fixture in a value, or one that is wrapped."""
-    if isinstance(value, _PLAIN):
+    kind = type(value)
+    if kind in _PLAIN:
         return False
-    if isinstance(value, types.FunctionType):
-        return bool(vars(value))
-    if isinstance(value, (type, types.BuiltinFunctionType)):
-        return any(hasattr(value, sign) for sign in _FIXTURE_SIGNS)
-    return True
+    if kind is types.FunctionType:
+        return bool(value.__dict__)
+    return kind is not type or any(hasattr(value, sign) for sign in _FIXTURE_SIGNS)
 
 
 def pass_over_ours():
