@@ -41,6 +41,7 @@ LONGEST = (
     "test_synth_make.py",
     "test_provider_junk.py",
     "test_harvest_package.py",
+    "test_harvest_elsewhere.py",
     "test_sandbox_hostile.py",
     "test_debug_env.py",
     "test_sandbox_conformance.py",

@@ -35,7 +35,20 @@ class SynthConfig(Config):
         description="share of bugs that are in two places, made of two proven bugs in different functions",
     )
     exclude: tuple[str, ...] = Field(
-        default=("tests/", "test/", "test_*.py", "*_test.py", "conftest.py", "setup.py", "docs/", ".*/", "venv/"),
+        default=(
+            "tests/",
+            "test/",
+            "test.py",
+            "tests.py",
+            "test_*.py",
+            "*_test.py",
+            "*_tests.py",
+            "conftest.py",
+            "setup.py",
+            "docs/",
+            ".*/",
+            "venv/",
+        ),
         description="gitignore patterns of files that get no bugs",
     )
     readonly: tuple[str, ...] = Field(default=("tests/",), description="gitignore patterns the agent cannot write")

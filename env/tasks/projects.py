@@ -13,6 +13,7 @@ __all__ = ["CASEBOOK", "casebook_projects", "resolve_project", "test_files"]
 
 CASEBOOK = Path(__file__).resolve().parent.parent / "casebook"
 SCHEME = "casebook:"
+TEST_FILES = ("test_*.py", "*_test.py", "*_tests.py", "test.py", "tests.py")
 
 
 def casebook_projects() -> dict[str, Path]:
@@ -38,5 +39,5 @@ def resolve_project(stored: str, folder: Path) -> Path:
 
 
 def test_files(project: Path) -> list[Path]:
-    """The files that pytest would collect by its default names, sorted."""
-    return sorted(path for pattern in ("test_*.py", "*_test.py") for path in project.rglob(pattern) if path.is_file())
+    """The files with names that pytest collects by default, or that projects commonly tell it to, sorted."""
+    return sorted(path for pattern in TEST_FILES for path in project.rglob(pattern) if path.is_file())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from gumshoe.env.environments import environment_folder
 from gumshoe.env.harvest.archives import copy_tree, unpack
-from gumshoe.env.harvest.config import HarvestConfig
+from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
 from gumshoe.env.harvest.environment import quiet_arguments
+from gumshoe.env.harvest.get import get_source
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.metadata import read_package
 from gumshoe.env.harvest.missing import missing_packages, plugins_used, reason_of
@@ -51,6 +54,35 @@ def test_what_is_no_source_is_refused(text: str) -> None:
 def test_two_sources_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="two sources are called toolz"):
         parse_sources(["toolz==1.2", "toolz==1.1"])
+
+
+@pytest.mark.parametrize("kind", ["folder", "git", "sdist"])
+def test_the_code_of_a_source_is_fetched_and_not_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "thing-1.2"
+    place.mkdir()
+    (place / "setup.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    (place / "thing.py").write_text("x = 1\n")
+    if kind == "git":
+        git = ("git", "-C", str(place), "-c", "user.name=a", "-c", "user.email=a@b")
+        for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "first")):
+            subprocess.run([*git, *words], check=True)
+        hook = place / ".git" / "hooks" / "post-checkout"
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+        hook.chmod(0o755)
+    elif kind == "sdist":
+        with tarfile.open(tmp_path / "thing-1.2.tar.gz", "w:gz") as packed:
+            packed.add(place, "thing-1.2")
+        place = tmp_path / "thing-1.2.tar.gz"
+    (source,) = parse_sources([str(place)])
+    assert source.kind == kind
+    got = get_source(source, BuildConfig())
+    assert sorted(path.name for path in got.folder.iterdir()) == ["setup.py", "thing.py"]
+    assert (got.repository is not None) == (kind == "git")
+    assert get_source(source, BuildConfig()).digest == got.digest
+    assert not (tmp_path / "ran").exists()
 
 
 def test_an_archive_writes_nothing_outside(tmp_path: Path) -> None:
@@ -175,6 +207,20 @@ def test_the_python_is_one_that_the_package_allows() -> None:
     assert choose_python("") == own
     with pytest.raises(TaskError, match=r"no Python for requires-python >=4\.0: there are 3\."):
         choose_python(">=4.0")
+
+
+def test_of_the_pythons_that_are_there_the_own_one_is_taken_else_the_newest_that_is_allowed() -> None:
+    own, *others = interpreters()
+    assert own.version[:2] == sys.version_info[:2]
+    assert [other.version for other in others] == sorted((other.version for other in others), reverse=True)
+    for other in others:
+        assert (
+            choose_python(
+                f">={own.text}, !={own.text}, <={other.text}" if other.version > own.version else f"<={other.text}"
+            )
+            == other
+        )
+        assert choose_python("", ".".join(map(str, other.version[:2]))) == other
 
 
 def test_a_lock_is_named_by_all_that_it_holds() -> None:
