@@ -145,9 +145,9 @@ def test_a_set_made_in_docker_passes_its_check_in_bubblewrap_and_the_other_way_r
         pytest.skip("the image's Python is 3.11")
     out = tmp_path / "set"
     assert main(["harvest", str(package), "--out", str(out), *OPTIONS, "-p", "sandbox.kind=docker"]) == 0
-    for made, kind in ((out, "bubblewrap"), (harvested, "docker")):
+    for made, sandbox in ((out, SandboxConfig(kind="bubblewrap")), (harvested, SandboxConfig(kind="docker"))):
         ((task, oracle),) = load_tasks(str(made), limit=1)
-        assert check_task(task, oracle, SandboxConfig(kind=kind)).problems == ()
+        assert check_task(task, oracle, sandbox).problems == ()
 
 
 def test_debug_runs_the_tests_in_the_environment_of_a_set(

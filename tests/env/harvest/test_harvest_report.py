@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.env.harvest.config import HarvestConfig
 from gumshoe.env.harvest.package import PackageReport, keep_times
 from gumshoe.env.harvest.show import show_reports
 
@@ -62,3 +64,13 @@ def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, capsy
     table = capsys.readouterr().out
     assert all(number in table for number in ("12345", "23456", "3456", "98765"))
     assert "\N{HORIZONTAL ELLIPSIS}" not in table
+
+
+def test_the_documentation_names_the_limits_with_their_defaults(root: Path) -> None:
+    config = HarvestConfig().model_dump()
+    text = (root / "docs" / "harvest.md").read_text(encoding="utf-8").partition("## Limits")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| ([\d.]+) \|", text, re.MULTILINE)
+    assert len(rows) > 10
+    for name, default in rows:
+        section, _, key = name.rpartition(".")
+        assert (config[section] if section else config)[key] == float(default), name
