@@ -15,7 +15,7 @@ from gumshoe import __version__
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
-from gumshoe.tools.mcp_links import HostLink, Link, SandboxLink, ServerEnded
+from gumshoe.tools.mcp_links import HostLink, McpLink, SandboxLink, ServerEnded
 
 if TYPE_CHECKING:
     from mcp import types
@@ -55,7 +55,7 @@ class ToolServer:
             raise ConfigError(f"tools: {entry!r} names no command")
         if find_spec("mcp") is None:
             raise ConfigError(f"tools: {entry!r} needs another package: pip install 'gumshoe[mcp]'")
-        self._link: Link | None = None
+        self._link: McpLink | None = None
         self._ids = itertools.count(1)
 
     def start(self, workspace: Workspace) -> list[ServerTool]:
@@ -107,7 +107,7 @@ class ToolServer:
         if link is not None:
             link.close()
 
-    def _open(self, workspace: Workspace) -> Link:
+    def _open(self, workspace: Workspace) -> McpLink:
         """Starts the server and shakes hands."""
         link = HostLink(self._argv) if self._host else SandboxLink(workspace.sandbox, self._argv)
         try:
@@ -118,7 +118,7 @@ class ToolServer:
         self._link = link
         return link
 
-    def _shake_hands(self, link: Link) -> None:
+    def _shake_hands(self, link: McpLink) -> None:
         from mcp import types
         from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 
@@ -133,7 +133,7 @@ class ToolServer:
             raise ServerEnded("it speaks no version of the protocol that is known here")
         link.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def _list(self, link: Link) -> Sequence[types.Tool]:
+    def _list(self, link: McpLink) -> Sequence[types.Tool]:
         from mcp import types
 
         tools: list[types.Tool] = []
@@ -149,7 +149,7 @@ class ToolServer:
             params = {"cursor": page.nextCursor}
         return tools
 
-    def _ask(self, link: Link, method: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+    def _ask(self, link: McpLink, method: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """The result of a request. Raises ToolFailure where the server refuses it, and as `Link.receive`."""
         deadline = time.monotonic() + timeout
         number = next(self._ids)
@@ -193,7 +193,7 @@ class ServerTool:
         """The server is closed by the toolbox."""
 
 
-def _answer(link: Link, message: Mapping[str, Any]) -> None:
+def _answer(link: McpLink, message: Mapping[str, Any]) -> None:
     """Answers what a server asks of us, which offer nothing; notifications need no answer."""
     if "id" not in message:
         return

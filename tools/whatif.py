@@ -14,7 +14,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.forked_runs import Answer, ForkedRuns, KnownRun, Variant, run_forked
+from gumshoe.tools.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.text import plural
 
@@ -110,10 +110,10 @@ def _outcomes(outcomes: Mapping[str, TestOutcome]) -> dict[str, JsonValue]:
 
 def _result(
     variant: Variant,
-    answer: Answer,
+    answer: ForkOutcome,
     before: Mapping[str, JsonValue],
     after: Mapping[str, JsonValue],
-    unchanged: Answer,
+    unchanged: ForkOutcome,
 ) -> dict[str, JsonValue]:
     over = answer.exit_code is not None
     return {
@@ -136,7 +136,7 @@ def _result(
     }
 
 
-def _describe_unchanged(answer: Answer, outcomes: Mapping[str, JsonValue]) -> str:
+def _describe_unchanged(answer: ForkOutcome, outcomes: Mapping[str, JsonValue]) -> str:
     if not outcomes:
         code = answer.exit_code
         return "unchanged: " + ("timed out" if code is None else f"exit code {code}")

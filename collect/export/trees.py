@@ -52,7 +52,7 @@ SCORED_COLUMNS: dict[str, str] = {
 }
 """Columns of the labelled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
 
-Place = tuple[str, int]
+TreePosition = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TreeRows:
 
     def __init__(self, read: Callable[[], Iterable[Trajectory]]) -> None:
         self._trees = Trees(node_of(trajectory) for trajectory in read())
-        self._tried: dict[Place, _Tried] = {}
+        self._tried: dict[TreePosition, _Tried] = {}
         for trajectory in read():
             self._tried |= {(trajectory.id, step.index): _tried(step) for step in self._compared(trajectory)}
 
@@ -149,7 +149,7 @@ class TreeRows:
                 "rejected_count": bads,
             }
 
-    def _better(self, left: Place, right: Place) -> Place | None:
+    def _better(self, left: TreePosition, right: TreePosition) -> TreePosition | None:
         """The better of two decisions; None where none is, or both call the same."""
         one, other = self._tried[left], self._tried[right]
         worth, others = self._trees.value(*left)[0], self._trees.value(*right)[0]

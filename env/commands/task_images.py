@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Builds the images that are not here. Raises GumshoeError."""
     from gumshoe.env.images import ImageBuilder
     from gumshoe.env.sandboxes.engine import DOCKER, connect, image_digest
-    from gumshoe.env.tasks.rows import read_rows
+    from gumshoe.env.tasks.benchmark_rows import read_rows
     from gumshoe.env.tasks.swebench import SETS, load_swebench
 
     if not arguments.repositories.is_dir():

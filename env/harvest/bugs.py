@@ -16,7 +16,7 @@ from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.journal import VerdictJournal
-from gumshoe.env.synth.make import Result, make_bugs
+from gumshoe.env.synth.make import SynthResult, make_bugs
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.projects import Project, copy_into_taskset, sources_of
 from gumshoe.env.synth.suite import Suite
@@ -118,7 +118,7 @@ def _test_files(baseline: Baseline) -> list[str]:
     return [f"/{path}" for path in dict.fromkeys(test.partition("::")[0] for test in tests)]
 
 
-def _require_some(result: Result, name: str) -> None:
+def _require_some(result: SynthResult, name: str) -> None:
     counts = result.counts[name]
     if counts["kept"]:
         return

@@ -23,7 +23,7 @@ from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.rename.stage import rename_project
 from gumshoe.env.harvest.runner import unittest_suite
-from gumshoe.env.harvest.sources import Source
+from gumshoe.env.harvest.sources import RequestedPackage
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.synth.suite import Suite
@@ -92,7 +92,7 @@ def read_report(folder: Path) -> PackageReport | None:
         return None
 
 
-def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
+def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
     """Carries one package through the stages and leaves its set in `folder`. A refusal stands in the report.
 
     Raises GumshoeError for what is no fault of the package, such as a sandbox that does not work for others either.
@@ -134,7 +134,7 @@ def keep_times(report: PackageReport, earlier: PackageReport) -> None:
         report.seconds = {**report.seconds, **longest}
 
 
-def _stages(source: Source, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
+def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
     with _Stage("get", report, note):
         if source.name in OF_THE_RUNNER:
             raise TaskError("pytest itself runs on it: with a bug in it, no outcome of a test could be trusted")
@@ -202,7 +202,7 @@ def sandbox_of(config: HarvestConfig) -> SandboxConfig:
 
 
 def _environment(
-    source: Source, got: Got, config: HarvestConfig, say: Callable[[str], None]
+    source: RequestedPackage, got: Got, config: HarvestConfig, say: Callable[[str], None]
 ) -> tuple[Built, Path, str]:
     """The environment, the project that tasks ship, and the stage's key."""
     key = key_of(source.name, got.digest, config.build.model_dump())
@@ -228,7 +228,7 @@ def _built_from(made: dict[str, Any]) -> Built:
 
 
 def _baseline(
-    source: Source, project: Path, built: Built, key: str, config: HarvestConfig, say: Callable[[str], None]
+    source: RequestedPackage, project: Path, built: Built, key: str, config: HarvestConfig, say: Callable[[str], None]
 ) -> Baseline:
     suite = Suite(built.lock.name, built.arguments)
     key = key_of(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
@@ -242,7 +242,7 @@ def _baseline(
 
 
 def _bugs(
-    source: Source,
+    source: RequestedPackage,
     got: Got,
     project: Path,
     built: Built,

@@ -81,10 +81,10 @@ def dated_index(until: datetime, upstream: Upstream, undated: Iterable[str] = ()
     """
     facts = _Server(upstream, until, frozenset(undated))
 
-    class Handler(_Handler):
+    class IndexHandler(_Handler):
         server_facts = facts
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), IndexHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Progress as Report
-from gumshoe.env.synth.make import Result
+from gumshoe.env.synth.make import SynthResult
 from gumshoe.env.synth.projects import find_projects
 
 __all__ = ["progress_bar", "summary"]
@@ -55,7 +55,7 @@ def progress_bar(config: SynthConfig) -> Generator[Report]:
             bar.stop()
 
 
-def summary(result: Result, folder: Path) -> None:
+def summary(result: SynthResult, folder: Path) -> None:
     """What was kept of each project and why the rest was dropped."""
     total: Counter[str] = sum(result.counts.values(), Counter())
     console = Console()
@@ -67,7 +67,7 @@ def summary(result: Result, folder: Path) -> None:
     console.print(f"{len(result.tasks)} tasks in {folder}", soft_wrap=True)
 
 
-def _table(result: Result, total: Counter[str]) -> Table:
+def _table(result: SynthResult, total: Counter[str]) -> Table:
     reasons = [reason for reason in REASONS if total[reason]]
     table = Table(Column("project", no_wrap=True), Column("split", no_wrap=True), "kept", *reasons)
     for project, counts in result.counts.items():

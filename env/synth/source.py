@@ -10,7 +10,7 @@ from typing import TypeVar
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-__all__ = ["Source"]
+__all__ = ["ParsedFile"]
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 FUNCTIONS = (cst.FunctionDef, cst.Lambda)
@@ -18,7 +18,7 @@ FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 SKIPPED = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.BaseParenthesizableWhitespace)
 
 
-class Source:
+class ParsedFile:
     """A parsed file. Raises libcst.ParserSyntaxError when `text` is not Python."""
 
     def __init__(self, text: str) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.env.tasks.columns import Row, json_value, required, row_name
 from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.tasks.testbed import ROOT, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec

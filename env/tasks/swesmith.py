@@ -14,11 +14,11 @@ from pathlib import Path
 
 from gumshoe.env.diff import apply_patch, reverse_patch
 from gumshoe.env.diff.apply import source_paths
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
 from gumshoe.env.tasks.content import workspace_from_folder
 from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.projects import resolve_project
-from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec

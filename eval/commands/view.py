@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves, or writes files. Raises ConfigError, DatasetError and TaskError."""
-    from gumshoe.eval.view.gold import GoldPatches
+    from gumshoe.eval.view.gold_patches import GoldPatches
     from gumshoe.eval.view.index import cache_folder
     from gumshoe.eval.view.opening import open_library
 

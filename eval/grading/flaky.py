@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier.verifier import Verifier
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.results.records import FlakyTask
 from gumshoe.records import Oracle, Task
 

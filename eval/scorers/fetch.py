@@ -7,12 +7,12 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.repositories import Repositories
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.scorers.localisation import clean_path
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory

@@ -10,7 +10,7 @@ from typing import Any
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view import episode, query
 from gumshoe.eval.view.evaluations import evaluation_of, task_of
-from gumshoe.eval.view.gold import GoldPatches
+from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.outcomes import label_of, shown_rows

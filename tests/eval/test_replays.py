@@ -11,11 +11,11 @@ from made import make_pack, make_step, make_trajectory
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.grading.replays import Recorded, Replays
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Task, Trajectory
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)

@@ -25,8 +25,8 @@ from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.policies import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import evaluate
+from gumshoe.eval.preflight.task_choice import choose_tasks
 from gumshoe.eval.results.records import Result
-from gumshoe.eval.task_choice import choose_tasks
 
 HEURISTICS = [
     {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},

@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe[train]'")
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe[train]'")
 
-from training_rows import row, write_dataset
 from micro_config import make_config
 from tiny_model import tiny_model
+from training_rows import row, write_dataset
 
 from gumshoe.train.config import TrainConfig
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation
 from micro_config import make_config
+from training_rows import TOOLS, conversation
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.live import LiveSection, Request, Turn, open_arena, play, reward
+from gumshoe.train.live import GeneratedTurn, LiveSection, Request, open_arena, play, reward
 from gumshoe.train.sft import train
 
 HERE = "test_train_best:make_arena"
@@ -154,7 +154,7 @@ def test_an_unknown_score_is_named() -> None:
 def test_an_episode_is_closed_also_when_the_writer_fails() -> None:
     episode = Scripted([1.0])
 
-    def fail(request: Request) -> Turn:
+    def fail(request: Request) -> GeneratedTurn:
         raise KeyError("no")
 
     with pytest.raises(KeyError):

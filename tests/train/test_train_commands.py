@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from training_rows import conversation, row, write_dataset
 from tiny_model import tiny_model
+from training_rows import conversation, row, write_dataset
 
 from gumshoe.cli import main
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import datasets
 import pytest
-from training_rows import TOOLS, conversation
 from tiny_model import tiny_model
+from training_rows import TOOLS, conversation
 
 from gumshoe.cli import main
 from gumshoe.config import dump_config

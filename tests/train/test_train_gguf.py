@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation, row
 from micro_config import make_config
 from tiny_model import make_tiny_tokenizer
+from training_rows import TOOLS, conversation, row
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, ServeError

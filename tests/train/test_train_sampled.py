@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import conversation, row, write_dataset
 from micro_config import make_config
+from training_rows import conversation, row, write_dataset
 
 from gumshoe.cli import main
 from gumshoe.train.model import load_tokenizer

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation, row, write_dataset
 from micro_config import make_config
+from training_rows import TOOLS, conversation, row, write_dataset
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.card import Outcome

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation, row
 from hypothesis import given
 from hypothesis import strategies as st
+from training_rows import TOOLS, conversation, row
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.model import load_tokenizer

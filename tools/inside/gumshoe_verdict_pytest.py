@@ -9,7 +9,7 @@ import time
 
 import pytest
 from _pytest.assertion import rewrite
-from gumshoe_integrity import Definitions, Watch
+from gumshoe_integrity import Definitions, RunnerState
 from gumshoe_originals import Originals
 from gumshoe_outcomes import Outcomes, plain_message
 
@@ -30,7 +30,7 @@ def load():
             importlib.import_module("_pytest.{}".format(name))
         except ImportError:  # Pytest says so itself when it needs it.
             continue
-    return Watch(RUNNER)
+    return RunnerState(RUNNER)
 
 
 class Reporter(Outcomes):

@@ -19,7 +19,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 
 if TYPE_CHECKING:
-    from gumshoe.train.pairs import Pair
+    from gumshoe.train.pairs import PreferencePair
     from gumshoe.train.preflight import Preflight
     from gumshoe.train.sampled import Drift
 
@@ -114,7 +114,7 @@ def _pairs(config: DpoConfig, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs_summary(pairs: Sequence[Pair], max_length: int) -> Table:
+def _pairs_summary(pairs: Sequence[PreferencePair], max_length: int) -> Table:
     table = Table("tokens", "all", "shortest", "median", "longest", title=f"{len(pairs)} pairs")
     for name in ("prompt", "chosen", "rejected"):
         counts = [len(getattr(pair, name)) for pair in pairs]

@@ -18,7 +18,7 @@ from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = ["Belief", "Effect", "Function", "Trial", "failing_frames", "form_belief", "trials"]
+__all__ = ["Belief", "Effect", "SuspectFunction", "TriedChange", "failing_frames", "form_belief", "trials"]
 
 ELSEWHERE = 0.08
 """Prior probability that the bug is in none of the functions that were seen."""
@@ -45,7 +45,7 @@ LIKELIER: Mapping[str, float] = {"repairs": 1 / FALSE_REPAIR, "cures": 8.0, "mix
 
 
 @dataclass(frozen=True)
-class Function:
+class SuspectFunction:
     """A function that failing tests run: a hypothesis.
 
     `lines` are its most suspicious ones, `raised` those that the exception went through.
@@ -69,7 +69,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedChange:
     """One change that `whatif` tried, what it did to the tests, and where that was shown."""
 
     step: int
@@ -86,12 +86,12 @@ class Trial:
 class Belief:
     """Probabilities that add up to 1 with `elsewhere`. `statements` holds those of the functions that were viewed."""
 
-    functions: dict[Function, float] = field(default_factory=dict)
+    functions: dict[SuspectFunction, float] = field(default_factory=dict)
     statements: dict[Statement, float] = field(default_factory=dict)
     elsewhere: float = 1.0
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[TriedChange] = field(default_factory=list)
 
-    def ranked(self) -> list[Function]:
+    def ranked(self) -> list[SuspectFunction]:
         """The functions, likeliest first."""
         return sorted(self.functions, key=lambda function: -self.functions[function])
 
@@ -99,15 +99,15 @@ class Belief:
         """The statements, likeliest first."""
         return sorted(self.statements, key=lambda statement: -self.statements[statement])
 
-    def is_viewed(self, function: Function) -> bool:
+    def is_viewed(self, function: SuspectFunction) -> bool:
         """Whether its statements are known."""
         return any(function.holds(statement.path, statement.line) for statement in self.statements)
 
-    def statements_of(self, function: Function) -> list[Statement]:
+    def statements_of(self, function: SuspectFunction) -> list[Statement]:
         """The statements of a function that was viewed, likeliest first."""
         return [each for each in self.ranked_statements() if self.function_of(each.path, each.line) == function]
 
-    def function_of(self, path: str, line: int) -> Function | None:
+    def function_of(self, path: str, line: int) -> SuspectFunction | None:
         """The innermost function that holds a line."""
         around = [function for function in self.functions if function.holds(path, line)]
         return min(around, key=lambda function: function.end - function.start, default=None)
@@ -120,7 +120,7 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
     if not functions:
         return Belief(trials=tried)
     code = seen_code(outputs)
-    weights: dict[tuple[Function, Statement | None], float] = {}
+    weights: dict[tuple[SuspectFunction, Statement | None], float] = {}
     total = sum(function.weight for function in functions)
     belief = Belief(dict.fromkeys(functions, 0.0), trials=tried)
     called = _calls(outputs)
@@ -143,11 +143,11 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
     return belief
 
 
-def _functions(outputs: Iterable[ToolOutput]) -> list[Function]:
+def _functions(outputs: Iterable[ToolOutput]) -> list[SuspectFunction]:
     """The suspects that were shown; those that the exception went through count more."""
     seen = list(outputs)
     raised = failing_frames(seen)
-    found: dict[tuple[str, int], Function] = {}
+    found: dict[tuple[str, int], SuspectFunction] = {}
     for output in seen:
         for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
             distance = 3 if suspect["distance"] is None else suspect["distance"]
@@ -158,7 +158,7 @@ def _functions(outputs: Iterable[ToolOutput]) -> list[Function]:
                 weight *= RAISED_THERE
             if holds_tests(suspect["path"]):
                 weight *= 0.05
-            found[suspect["path"], start] = Function(
+            found[suspect["path"], start] = SuspectFunction(
                 suspect["path"], suspect["function"], start, end, weight, frozenset(suspect["lines"]), through
             )
     return list(found.values())
@@ -176,7 +176,7 @@ def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:
     }
 
 
-def _share(statement: Statement, function: Function) -> float:
+def _share(statement: Statement, function: SuspectFunction) -> float:
     """How likely the bug is in a statement, compared to others of its function."""
     if statement.line == function.start:
         return HEADER
@@ -185,7 +185,7 @@ def _share(statement: Statement, function: Function) -> float:
     return share * RAISED_THERE if function.raised.intersection(own) else share
 
 
-def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Sequence[Trial]) -> None:
+def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried: Sequence[TriedChange]) -> None:
     """Bayes' rule: each statement's weight times the likelihood of what was seen at it, over that elsewhere."""
     for function, statement in list(weights):
         if statement is None:
@@ -224,9 +224,9 @@ def _of_calls(data: Mapping[str, Any]) -> float:
     return OTHER_OUTCOME if any(not one["arguments"] and one["result"] for one in compared) else 1.0
 
 
-def trials(outputs: Iterable[ToolOutput]) -> list[Trial]:
+def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     """Every change that `whatif` has tried so far."""
-    found: list[Trial] = []
+    found: list[TriedChange] = []
     for output in outputs:
         if output.tool != "whatif" or "variants" not in output.data:
             continue
@@ -234,7 +234,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[Trial]:
         for number, result in enumerate(output.data["variants"], start=1):
             quote = lines[number] if number < len(lines) else ""
             found.append(
-                Trial(
+                TriedChange(
                     output.step,
                     result["path"],
                     result["line"],

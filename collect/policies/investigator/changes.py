@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 from gumshoe.collect.policies.investigator.statements import Statement
 
-__all__ = ["Change", "changes_at"]
+__all__ = ["WhatifChange", "changes_at"]
 
 SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -61,7 +61,7 @@ MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
-class Change:
+class WhatifChange:
     """What `whatif` does at a statement. `power`: how likely it repairs the statement if that is wrong, 0 to 1."""
 
     path: str
@@ -70,7 +70,7 @@ class Change:
     power: float
 
 
-def changes_at(statement: Statement) -> list[Change]:
+def changes_at(statement: Statement) -> list[WhatifChange]:
     """The changes worth a try, best first; none where the statement cannot be changed in memory."""
     node = statement.node
     if node is None or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import)):
@@ -78,7 +78,7 @@ def changes_at(statement: Statement) -> list[Change]:
     found: dict[str, float] = {}
     for do, power in _proposed(statement, copy.deepcopy(node)):
         found.setdefault(do, power)
-    made = [Change(statement.path, statement.line, do, power) for do, power in found.items()]
+    made = [WhatifChange(statement.path, statement.line, do, power) for do, power in found.items()]
     return sorted(made, key=lambda change: -change.power)
 
 
