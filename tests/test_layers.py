@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +72,38 @@ def test_a_forbidden_import_is_noticed_through_the_links(skeleton: Path, importe
     checked = check_layers(skeleton)
     assert checked.returncode == 1, checked.stdout
     assert f"gumshoe.{importer}.stray" in checked.stdout
+
+
+def test_an_import_circle_is_noticed_even_inside_of_functions(skeleton: Path):
+    (skeleton / "env" / "one.py").write_text("from gumshoe.env import two\n", encoding="utf-8")
+    (skeleton / "env" / "two.py").write_text("def late():\n    import gumshoe.env.one\n", encoding="utf-8")
+    checked = check_layers(skeleton)
+    assert checked.returncode == 1
+    assert "side by side BROKEN" in checked.stdout
+
+
+def imported(path: Path) -> Iterator[str]:
+    """What a module imports when it is loaded; what it imports for type checkers or inside functions does not count."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_eval_has_at_most_six_floors(root: Path):
+    """The longest chain of imports within `eval`, where each module and folder directly in it is one floor."""
+    below: dict[str, set[str]] = {}
+    for path in (root / "eval").rglob("*.py"):
+        unit = path.relative_to(root / "eval").parts[0].removesuffix(".py")
+        found = {name.split(".")[2] for name in imported(path) if name.startswith("gumshoe.eval.")}
+        below.setdefault(unit, set()).update(found - {unit})
+
+    @cache
+    def floors(unit: str) -> int:
+        return 1 + max(map(floors, below.get(unit, ())), default=0)
+
+    assert max(map(floors, below)) <= 6
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
