@@ -49,7 +49,7 @@ def goals(backends: Mapping[str, Any]) -> list[Goal]:
         found.append(Goal(f"snapshot and restore, paused, ms, {name}", median["snapshot and restore, paused"], 30))
         if VERDICT in median:
             extra = median[VERDICT] - median[BARE_BESIDE]
-            found.append(Goal(f"verdict less the bare test command, ms, {name}", extra, 30))
+            found.append(Goal(f"verdict minus the bare test command, ms, {name}", extra, 30))
         found.append(Goal(f"host MB, 16 open, {name}", part["memory_mb_16_open"], 120))
     return found
 
