@@ -66,7 +66,7 @@ class LLMEntry(Config):
     syntax: str = Field(default="native", description="native or text")
     max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
     thinking: dict[str, JsonValue] | None = Field(default=None, description="how the model may think (anthropic)")
-    max_tokens_name: str = Field(default="max_tokens", description="the server's name for that limit")
+    max_tokens_name: str = Field(default="max_tokens", description="the server's name for the token limit")
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")

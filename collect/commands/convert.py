@@ -19,8 +19,8 @@ __all__ = ["configure", "run"]
 
 EPILOG = """\
 examples:
-  gumshoe convert runs/a --to atif --out atif/          one JSON file a trajectory
-  gumshoe convert runs/a --to atif --out all.jsonl      one line a trajectory
+  gumshoe convert runs/a --to atif --out atif/          one JSON file per trajectory
+  gumshoe convert runs/a --to atif --out all.jsonl      one line per trajectory
   gumshoe convert runs/a --to session --out sessions/   for the trace viewer of the Hugging Face hub
   gumshoe convert runs/a --to otel --out spans.jsonl    OpenTelemetry spans, as OTLP/JSON
   gumshoe convert runs/a --to otel --endpoint http://127.0.0.1:4318/v1/traces

@@ -12,7 +12,7 @@ __all__ = ["configure", "run"]
 
 EPILOG = """\
 examples:
-  gumshoe push datasets/demo --repo me/traces                 shows what would go, sends nothing
+  gumshoe push datasets/demo --repo me/traces                 lists the files, uploads nothing
   gumshoe push datasets/demo --repo me/traces --private --yes
 
 The token is the one of `hf auth login`, or HF_TOKEN.

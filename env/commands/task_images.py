@@ -14,7 +14,7 @@ from gumshoe.errors import ConfigError, TaskError
 __all__ = ["configure", "run"]
 
 BASE = "gumshoe-python:latest"
-SUMMARY = "build the images of SWE-bench's rows from git histories and a package index; exit code 1 if one fails"
+SUMMARY = "build the images of SWE-bench rows from git histories and a package index; exit code 1 if one fails"
 
 
 def configure(actions: Any) -> None:
@@ -29,8 +29,8 @@ def configure(actions: Any) -> None:
         help="bare git repositories: FOLDER/owner/name.git, FOLDER/owner__name.git or FOLDER/name.git",
     )
     action.add_argument("--only", nargs="+", default=[], metavar="ID", help="only these rows")
-    action.add_argument("--split", default="test", help="split of the dataset, where ROWS is one (default: test)")
-    action.add_argument("--base", default=BASE, metavar="IMAGE", help=f"image to begin with (default: {BASE})")
+    action.add_argument("--split", default="test", help="split of the dataset, if ROWS is a dataset (default:  test)")
+    action.add_argument("--base", default=BASE, metavar="IMAGE", help=f"base image (default:  {BASE})")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -37,8 +37,8 @@ SOURCE is one of
   swesmith:ROWS     likewise, rows of SWE-smith
   r2egym:ROWS       likewise, rows of R2E-Gym
 
-A broken row or folder is reported on standard error and skipped; `check` counts it as not proven. A task set
-is one thing: where a line of its files is torn, it is refused whole.
+A broken row or folder is reported on standard error and skipped; `check` counts it as not proven. A task set is all or
+nothing: if a line of its files is damaged, the whole set is refused.
 """
 
 
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(dest="action", metavar="list|show|check|export|images", required=True)
     for name, summary in (
-        ("list", "one line a task"),
+        ("list", "one line per task"),
         ("show", "one task as the agent knows it"),
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
         ("export", "write the tasks for another runner: Harbor, verifiers, the SWE-bench harness"),

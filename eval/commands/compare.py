@@ -21,7 +21,7 @@ __all__ = ["configure", "run"]
 
 EXAMPLES = """\
 examples:
-  gumshoe compare runs/eval/monday runs/eval/friday              arms of the same name, the second against the first
+  gumshoe compare runs/eval/monday runs/eval/friday              arms of the same name, second minus first
   gumshoe compare runs/eval/a:finetuned runs/eval/b:teacher      one arm of each
   gumshoe compare RUN RUN --metric solved --json
 

@@ -36,11 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks", action="append", default=[], metavar="SOURCE", help="task source with the gold patches (repeatable)"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: only this machine)")
     parser.add_argument("--port", type=int, help=f"port (default {PORT}, or a free one if it is in use)")
     parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
-    parser.add_argument("--name", action="append", default=[], help="further name of this server (repeatable)")
-    parser.add_argument("--open", action="store_true", help="open it in a browser")
+    parser.add_argument("--name", action="append", default=[], help="additional host name of this server (repeatable)")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where the index is kept (default: ~/.cache)")
 
 

@@ -1,4 +1,4 @@
-"""`gumshoe preflight`: show which tokens of a dataset would be trained, and check it."""
+"""`gumshoe preflight`: show which tokens of a dataset would be trained on, and check it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", type=Path, help="YAML file of the training run (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
     parser.add_argument("--row", type=int, default=0, help="row whose mask is shown on the terminal (0)")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write masks to a page")
-    parser.add_argument("--rows", type=int, default=8, help="how many rows the page shows, from the first on (8)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the masks to an HTML page")
+    parser.add_argument("--rows", type=int, default=8, help="number of rows on the page (8)")
 
 
 def run(arguments: argparse.Namespace) -> int:

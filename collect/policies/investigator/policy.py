@@ -37,7 +37,7 @@ class InvestigatorPolicy:
         seed: of the small choices: wording, which of several good looks comes first.
         sure: the probability of the first location at which it reports.
         patience: the worth, in bits for each run of the tests, below which another look is not taken.
-        turns: looks that it takes at most.
+        turns: maximum number of looks.
     """
 
     kind = "investigator"
