@@ -346,5 +346,5 @@ class CollectConfig(Config):
     def _money_needs_prices(self) -> Self:
         priced = isinstance(self.policy, ModelConfig) and self.policy.prices is not None
         if not priced and (self.limits.cost_usd is not None or self.budget.cost_usd is not None):
-            raise ValueError("a limit on cost_usd needs policy.prices")
+            raise ValueError("a limit on cost_usd requires policy.prices")
         return self

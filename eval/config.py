@@ -260,7 +260,7 @@ class EvalConfig(Config):
             raise ValueError(f"two arms are called {twice!r}")
         taken = next((name for name in names if self.solver and name in references_of(self.solver)), None)
         if taken is not None:
-            raise ValueError(f"an arm cannot be called {taken!r}: that is one of the solver's own")
+            raise ValueError(f"an arm cannot be called {taken!r}: that name belongs to one of the solver's own arms")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
         if self.main_arm is not None and self.main_arm not in names:

@@ -89,13 +89,13 @@ class ToolServer:
             result = types.CallToolResult.model_validate(answer)
         except ServerEnded as error:
             self.close()
-            raise ToolFailure("server_ended", f"the tool's server failed: {error}; the next call starts it") from None
+            raise ToolFailure("server_ended", f"the tool's server failed: {error}; the next call restarts it") from None
         except TimeoutError:
             self.close()
-            message = f"timed out after {timeout:g} s: the tool's server was ended; the next call starts it"
+            message = f"timed out after {timeout:g} s: the tool's server was ended; the next call restarts it"
             raise ToolFailure("timed_out", message) from None
         except ValidationError:
-            raise ToolFailure("bad_answer", "the tool's server gave an answer that is no result") from None
+            raise ToolFailure("bad_answer", "the tool's server gave an invalid result") from None
         text = "\n".join(map(_text, result.content))
         if result.isError:
             raise ToolFailure("tool_error", text or "the tool failed")
@@ -130,7 +130,7 @@ class ToolServer:
         fields = hello.model_dump(mode="json", by_alias=True, exclude_none=True)
         answer = self._ask(link, "initialize", fields, _START_TIMEOUT_S)
         if answer.get("protocolVersion") not in SUPPORTED_PROTOCOL_VERSIONS:
-            raise ServerEnded("it speaks no version of the protocol that is known here")
+            raise ServerEnded("it does not support any known version of the protocol")
         link.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def _list(self, link: McpLink) -> Sequence[types.Tool]:

@@ -114,7 +114,9 @@ class Report(SendsBackOnce):
         )
         tokens = pack_tokens(pack)
         if tokens > PACK_TOKENS:
-            raise ToolFailure("too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the best of it")
+            raise ToolFailure(
+                "too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the most important parts"
+            )
         pack = self._checked(workspace, pack)
         pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}

@@ -70,7 +70,7 @@ class SourceFile:
 def read_source(text: str) -> SourceFile:
     """Reads what `Workspace.read_text` gave. Raises ToolFailure for a binary file."""
     if "\0" in text:
-        raise ToolFailure("binary_file", "this is a binary file, which can be neither shown nor edited")
+        raise ToolFailure("binary_file", "this is a binary file, which cannot be shown or edited")
     bom = text.startswith(_BOM)
     text = text[1:] if bom else text
     encoding = _encoding(text)

@@ -64,7 +64,7 @@ class WhatIf(BaseTool):
         for variant in variants:
             workspace.read_text(variant.path)
             if holds_tests(variant.path):
-                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes the code that is tested")
+                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes only the code under test")
         runs = run_forked(workspace, variants, known=self._known if quick else None)
         results = changes(runs, variants)
         before = _outcomes(runs.outcomes[0])

@@ -97,14 +97,18 @@ class TrainConfig(Config):
     def _best_is_measured(self) -> Self:
         if self.best == "last":
             if self.patience is not None:
-                raise ValueError("patience needs best: eval_loss or best: seeker, which say what better means")
+                raise ValueError("patience needs best: eval_loss or best: seeker, which define what is better")
             return self
         if self.eval_split is None:
-            raise ValueError(f"best: {self.best} needs an eval_split, at whose evaluations checkpoints are compared")
+            raise ValueError(
+                f"best: {self.best} needs an eval_split, because checkpoints are compared at its evaluations"
+            )
         if self.eval_every != self.save_every:
-            raise ValueError("best needs a checkpoint at every evaluation: set save_every and eval_every alike")
+            raise ValueError(
+                "best needs a checkpoint at every evaluation: set save_every and eval_every to the same value"
+            )
         if (self.best == "seeker") != (self.episodes is not None):
-            raise ValueError("best: seeker and a section episodes go together")
+            raise ValueError("best: seeker requires a section episodes, and vice versa")
         return self
 
     @property

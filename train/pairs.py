@@ -106,6 +106,6 @@ def _rendered(row: Mapping[str, Any], column: str, renderer: Renderer) -> tuple[
     labels = sample.rendered.labels
     places = [place for place, label in enumerate(labels) if label != UNTRAINED]
     if not places:
-        raise DatasetError(f"{row.get('id') or 'a row'}: {column} holds nothing that an assistant wrote")
+        raise DatasetError(f"{row.get('id') or 'a row'}: {column} contains nothing written by an assistant")
     start, end = places[0], places[-1] + 1
     return sample.rendered.input_ids[:start], sample.rendered.input_ids[start:end]

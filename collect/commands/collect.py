@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
     branches = f" with {result.branches} branches" if config.branch is not None else ""
     where = f"{result.finished} of {result.planned} episodes{branches} in {config.out}"
     if result.stopped == "interrupted":
-        print(f"{where}: stopped; the same command goes on")
+        print(f"{where}: stopped; run the same command again to resume")
         return 130
     if result.stopped is not None:
-        print(f"{where}: {result.stopped}; the same command with a larger budget goes on")
+        print(f"{where}: {result.stopped}; run the same command with a larger budget to continue")
         return 0
     if result.gave_up:
         print(f"{where}; {result.gave_up} given up, see {Path(config.out) / 'failures.jsonl'}")

@@ -68,7 +68,7 @@ def _write(sources: Sequence[Path], target: str, out: Path) -> int:
         with new_folder(out) as fresh:
             return kind.write(trajectories, fresh)
     if out.suffix not in kind.single:
-        raise ConfigError(f"{target} is not written to a {out.suffix} file: give a folder for --out")
+        raise ConfigError(f"{target} cannot be written to a {out.suffix} file: give a folder for --out")
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
         fresh = Path(scratch) / out.name

@@ -66,7 +66,7 @@ def _debug(arguments: argparse.Namespace, out: Path) -> int:
             return 0
     result = collect(config, verbose=arguments.verbose, step=arguments.step)
     if result.stopped == "interrupted":
-        print("stopped" if arguments.out is None else "stopped; the same command goes on", file=sys.stderr)
+        print("stopped" if arguments.out is None else "stopped; run the same command again to resume", file=sys.stderr)
         return 130
     trajectory = next(iter(read_trajectories(out)), None)
     if trajectory is None:
@@ -87,8 +87,8 @@ def _passing_tests(config: CollectConfig) -> str | None:
         run = Workspace(task, sandbox).run_tests(limit)
     if run.result.timed_out:
         raise ConfigError(
-            f"the tests did not end within {limit:g} s, the time limit of one command: "
-            "give more with -p limits.command_timeout_s=SECONDS, or run fewer with --entrypoint"
+            f"the tests did not finish within {limit:g} s, the time limit for one command: "
+            "raise it with -p limits.command_timeout_s=SECONDS, or run fewer tests with --entrypoint"
         )
     if not run.passed:
         return None

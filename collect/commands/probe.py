@@ -64,9 +64,9 @@ def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Ta
 
     if not arguments.pack.is_dir():
         if arguments.id is not None:
-            raise ConfigError("--id is for the episodes of a run folder")
+            raise ConfigError("--id applies only to the episodes of a run folder")
         if arguments.task is None:
-            raise ConfigError(f"{arguments.pack} does not say which task it is about: add --task SOURCE:ID")
+            raise ConfigError(f"{arguments.pack} does not say which task it belongs to: add --task SOURCE:ID")
         pack = _read_pack(arguments.pack)
         yield arguments.pack.name, pack, choose_task(arguments.task), (), ""
         return
@@ -113,7 +113,7 @@ def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
         known: Any = read_yaml(folder / "config.yaml").get("tasks") or {}
         source, options = known.get("source"), known.get("options") or {}
         if source is None:
-            raise ConfigError(f"{folder}/config.yaml names no source of tasks: add --task SOURCE")
+            raise ConfigError(f"{folder}/config.yaml names no task source: add --task SOURCE")
     return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
 
 

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  {path.stat().st_size:>12,}  {path.relative_to(arguments.dataset)}")
     total = sum(path.stat().st_size for path in files)
     if not arguments.yes:
-        print(f"{len(files)} files, {total:,} bytes would go to datasets/{arguments.repo}; --yes sends them")
+        print(f"{len(files)} files, {total:,} bytes would be uploaded to datasets/{arguments.repo}; --yes uploads them")
         return 0
     print(f"sent: {_send(arguments.dataset, arguments.repo, private=arguments.private)}")
     return 0

@@ -79,7 +79,7 @@ class SeekerView:
             raise Dropped("the edited code was never seen")
         texts = observation_texts(steps)
         if not pack.findings or not all(is_quoted(finding, texts) for finding in pack.findings):
-            raise Dropped("no finding that was shown")
+            raise Dropped("no finding with evidence")
         shown = [(output.step, output.observation) for output in outputs]
         found = {"findings": with_probes(pack.findings, shown), "reproduction": reproduction_of(steps)}
         return pack.model_copy(update=found)
@@ -104,7 +104,7 @@ def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
             raise Dropped("a tool that the seeker lacks")
         steps.append(step)
     if not steps:
-        raise Dropped("no information step before the first edit")
+        raise Dropped("no information-seeking step before the first edit")
     return steps
 
 

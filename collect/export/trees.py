@@ -89,10 +89,10 @@ class TreeRows:
         """
         places = sorted({child.start for child in self._trees.branches(trajectory.id)})
         if not places:
-            raise Dropped("no decision of its own branches")
+            raise Dropped("none of its decisions branches")
         rows = [row for step in places for row in self._pairs(trajectory, step)]
         if not rows:
-            raise Dropped("no decision was worth more than another")
+            raise Dropped("no decision has a higher value than another")
         yield from rows
 
     def scored(self, trajectory: Trajectory) -> dict[str, Any]:

@@ -157,7 +157,9 @@ def from_atif(data: Mapping[str, Any]) -> Trajectory:
     """The trajectory in an ATIF object. Raises DatasetError for what is none."""
     version = data.get("schema_version")
     if version not in VERSIONS:
-        raise DatasetError(f"this is no ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}")
+        raise DatasetError(
+            f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}"
+        )
     try:
         return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
     except ValidationError as error:

@@ -49,7 +49,7 @@ def read_gold(oracle: Oracle) -> Gold:
     files = PatchSet(oracle.gold_patch)
     changes = [change for file in files for change in _changes(file, oracle.task_id)]
     if not changes:
-        raise TaskError(f"task {oracle.task_id} has an empty gold patch: the teacher has nothing to teach")
+        raise TaskError(f"task {oracle.task_id} has an empty gold patch: there is nothing to teach")
     texts = {
         file.path: {
             line.source_line_no: line.value for hunk in file for line in hunk if line.source_line_no is not None

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 done = f"built {name} in {time.monotonic() - started:.0f} s" if name else "is here"
                 _say(f"[{number}/{len(chosen)}] {task.id}: {done}")
-    print(f"{len(chosen) + (0 if arguments.only else len(broken)) - failed} images are here, {failed} are not")
+    print(f"{len(chosen) + (0 if arguments.only else len(broken)) - failed} images are available, {failed} are not")
     return 1 if failed else 0
 
 

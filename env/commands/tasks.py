@@ -110,7 +110,7 @@ def _tasks(arguments: argparse.Namespace) -> tuple[list[tuple[Task, Oracle]], li
     broken: list[str] = []
 
     def pass_over(error: TaskError) -> None:
-        print(f"passed over: {error}", file=sys.stderr)
+        print(f"skipped: {error}", file=sys.stderr)
         broken.append(str(error))
 
     tags = dict(_pair("--tag", text) for text in arguments.tag)

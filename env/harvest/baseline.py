@@ -155,7 +155,7 @@ class Tester:
             dropped = {**dropped, **broken}
             if len(_arguments(dropped, runs)) > MAX_DESELECTED:
                 raise TaskError(f"more than {MAX_DESELECTED} tests would have to be deselected")
-        raise TaskError(f"its tests do not become stable: {reason_of(output)}")
+        raise TaskError(f"its tests do not stabilize: {reason_of(output)}")
 
     def _why_unfit(self, runs: Sequence[TestRun], passing: int) -> str:
         """Why runs in which no test fails are no baseline."""
@@ -244,7 +244,7 @@ def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> Non
         test for test, reason in dropped.items() if reason in ("fails", "not collected") and test in runs.messages
     ]
     if not first:
-        raise TaskError(f"no test was run: {reason_of(runs.output)}")
+        raise TaskError(f"no tests were run: {reason_of(runs.output)}")
     because = f"; {failed[0]}: {runs.messages[failed[0]].splitlines()[0]}" if failed else ""
     raise TaskError(f"{len(left)} of its {len(first)} tests are usable, {config.min_tests} are needed{because}")
 

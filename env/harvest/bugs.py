@@ -124,11 +124,9 @@ def _require_some(result: SynthResult, name: str) -> None:
         return
     tried = counts.total()
     if tried and counts["uncovered"] == tried:
-        raise TaskError(
-            f"no test runs a line of it that could be changed ({tried} candidates): are its sources excluded?"
-        )
+        raise TaskError(f"no test runs any line that could be changed ({tried} candidates): are its sources excluded?")
     found = ", ".join(f"{count} {status}" for status, count in counts.most_common()) or "no candidates"
-    raise TaskError(f"no bug that its tests detect: {found}")
+    raise TaskError(f"none of the bugs is detected by its tests: {found}")
 
 
 def _kept(folder: Path) -> list[tuple[Task, Oracle]]:

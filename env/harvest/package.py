@@ -137,7 +137,7 @@ def keep_times(report: PackageReport, earlier: PackageReport) -> None:
 def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
     with _Stage("get", report, note):
         if source.name in OF_THE_RUNNER:
-            raise TaskError("pytest itself runs on it: with a bug in it, no outcome of a test could be trusted")
+            raise TaskError("pytest itself depends on it: with a bug in it, no test outcome could be trusted")
         got = get_source(source, config.build)
         report.version = got.version
     with _Stage("environment", report, note) as say:
@@ -166,7 +166,7 @@ def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, repor
     with _Stage("check", report, note) as say:
         report.verified, report.rejected = check_package(folder, sandbox_of(config), say)
         if not report.verified:
-            raise TaskError(f"none of its {made['kept']} bugs passes the check: {_first(report.rejected)}")
+            raise TaskError(f"none of its {made['kept']} bugs pass the check: {_first(report.rejected)}")
     if config.difficulty:
         with _Stage("difficulty", report, note) as say:
             rate_package(folder, sandbox_of(config), say)
@@ -263,7 +263,7 @@ def _bugs(
             problem = str(unfit)
             say(f"without {len(unfit.tests)} flaky tests")
             baseline = baseline.without(unfit.tests, "flaky")
-    raise TaskError(f"its tests do not become stable: {problem}")
+    raise TaskError(f"its tests do not stabilize: {problem}")
 
 
 def _write_lock(lock: Lock, folder: Path) -> None:

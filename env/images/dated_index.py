@@ -148,7 +148,7 @@ def page_of(files: Iterable[Mapping[str, Any]], url: str, until: datetime | None
         until: later uploads are left out; None: nothing is.
 
     Raises:
-        ValueError: the index does not tell when files were uploaded.
+        ValueError: the index does not say when files were uploaded.
     """
     lines, places = [], {}
     for file in files:
@@ -156,7 +156,7 @@ def page_of(files: Iterable[Mapping[str, Any]], url: str, until: datetime | None
         if until is not None:
             uploaded = file.get("upload-time")
             if not uploaded:
-                raise ValueError(f"the index does not tell when {name} was uploaded")
+                raise ValueError(f"the index does not say when {name} was uploaded")
             if datetime.fromisoformat(uploaded) > until:
                 continue
         places[name] = urljoin(url, file["url"])

@@ -123,7 +123,7 @@ class ProjectVerifier:
         if self._baseline is None:
             self._baseline = self._accepted(clean)
         if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
-            raise SandboxError(f"project {self.name}: the verifier died before it had judged every candidate")
+            raise SandboxError(f"project {self.name}: the verifier died before it had judged all candidates")
         return [self._verdict(answer, self._baseline) for answer in answers]
 
     def close(self) -> None:

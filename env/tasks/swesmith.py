@@ -82,7 +82,7 @@ def _instance(row: Row, number: int, debug: bool, folder: Path) -> tuple[Task, O
         raise TaskError(f"{where}: {error}") from None
     in_image = workspace.image is not None
     if not debug and not in_image:
-        raise TaskError(f"{where}: its project is a folder, which is for the regime debug only")
+        raise TaskError(f"{where}: its project is a folder, which works only in the regime debug")
     bug = (script(apply_command(row["patch"]), *COMMIT),) if in_image else ()
     hide = (script(f"rm -rf -- {shlex.join(tests)}", f"{GIT} add -A", AMEND),)
     task = Task(

@@ -119,7 +119,7 @@ class _Events:
                 self.code = code
                 self._end()
             case _:
-                self.problems.append("a report has no known form")
+                self.problems.append("a report has an unknown format")
 
     def _result(self, name: str, outcome: str, message: str, title: str) -> None:
         if not self._open.get(name):

@@ -163,7 +163,7 @@ class Watcher:
         file = source.path / TRAJECTORIES
         if file.exists():
             if not inside(file, source.root):
-                raise DatasetError(f"{TRAJECTORIES} is a link that leads out of the folder: it is not served")
+                raise DatasetError(f"{TRAJECTORIES} is a link that leads out of the folder, so it is not served")
             self._take_lines(source, progress, file)
         self._take_live(source, progress)
 

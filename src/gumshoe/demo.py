@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
         _run_stage(number, stage, short=arguments.short)
-    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Everything it made:")
+    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Its results:")
     for label, path in products(out):
         print(f"  {label:<22}{path}")
     return 0
@@ -138,7 +138,7 @@ def _check_model(model: str) -> None:
     except HFValidationError:
         found = False
     if not found:
-        raise ConfigError(f"--model {model}: there is no such file or folder, nor such a model in the cache")
+        raise ConfigError(f"--model {model}: there is no such file or folder, and no such model in the cache")
 
 
 def _check_isolation(sandbox: str) -> None:

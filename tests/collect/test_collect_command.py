@@ -158,7 +158,7 @@ def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path
     gate.open()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    assert "the same command goes on" in out
+    assert "run the same command again to resume" in out
     assert 1 <= lines(run / "trajectories.jsonl") < 30
     assert list((run / "journal").iterdir()) == []
 

@@ -151,7 +151,7 @@ def test_what_gives_no_seeker_sample_says_why(tmp_path: Path, config: Make) -> N
     seeker = whole.policy.model_copy(update={"agent": "seeker"})
     reasons = {
         "not resolved": lost,
-        "no information step before the first edit": blind,
+        "no information-seeking step before the first edit": blind,
         "a tool that the seeker lacks": whole.model_copy(update={"steps": (shell, *whole.steps[1:])}),
         "a turn without a call before the first edit": whole.model_copy(update={"steps": (silent, *whole.steps[1:])}),
         "the edited code was never seen": unseen,
@@ -187,7 +187,7 @@ def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: 
         )
         for step in whole.steps
     )
-    with pytest.raises(Dropped, match="no finding that was shown"):
+    with pytest.raises(Dropped, match="no finding with evidence"):
         SeekerView().row(whole.model_copy(update={"steps": steps}))
 
 

@@ -79,7 +79,7 @@ def test_without_a_statement_the_failing_tests_are_told(tmp_path: Path) -> None:
     ("source", "row", "change", "message"),
     [
         ("swesmith", SMITH, {"patch": None}, "task owner__calc.1234abcd.func__x1: column patch is missing"),
-        ("swesmith", SMITH, {"patch": 3}, "column patch is not a text"),
+        ("swesmith", SMITH, {"patch": 3}, "column patch is not a string"),
         ("swesmith", SMITH, {"patch": "words"}, "task owner__calc.1234abcd.func__x1: the patch is not a unified diff"),
         ("swesmith", SMITH, {"FAIL_TO_PASS": []}, "column FAIL_TO_PASS names no test"),
         ("swesmith", SMITH, {"image_name": None}, "column image_name is missing"),

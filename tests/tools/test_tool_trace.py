@@ -194,7 +194,7 @@ def test_functions_that_cannot_be_traced(open_bench: Open, shop: Path) -> None:
     bench = open_bench(tools=TOOLS)
     assert "no function missing in the workspace" in bench.text("trace", function="missing")
     assert "no_such.py" in bench.text("trace", function="no_such.py:total")
-    assert "__init__ is in several places: cart.py:5 (Cart.__init__), shop.py:6" in bench.text(
+    assert "__init__ exists in several places: cart.py:5 (Cart.__init__), shop.py:6" in bench.text(
         "trace", function="__init__"
     )
     assert "name a function" in bench.text("trace", function="shop.py:")

@@ -122,7 +122,10 @@ def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_p
     [
         ({"patience": 2}, "patience needs best"),
         ({"best": "eval_loss"}, "needs an eval_split"),
-        ({"best": "eval_loss", "eval_split": "test", "eval_every": 2}, "set save_every and eval_every alike"),
+        (
+            {"best": "eval_loss", "eval_split": "test", "eval_every": 2},
+            "set save_every and eval_every to the same value",
+        ),
         ({"best": "seeker", "eval_split": "test"}, "a section episodes go together"),
     ],
 )

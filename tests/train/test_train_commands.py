@@ -45,7 +45,7 @@ def test_train_twice_says_that_it_is_done(
 ) -> None:
     assert main(["train", str(config_file)]) == 0
     assert main(["train", str(tmp_path / "run" / "config.yaml")]) == 0
-    assert "is trained already" in capsys.readouterr().out
+    assert "has already been trained" in capsys.readouterr().out
 
 
 def test_resume_from_a_named_checkpoint(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(config, DpoConfig):
         return _pairs(config, arguments)
     if not isinstance(config, TrainConfig):
-        raise ConfigError(f"preflight looks at a dataset, and method: {config.method} has none")
+        raise ConfigError(f"preflight checks a dataset, and method:  {config.method} has none")
     return _rows(config, arguments)
 
 

@@ -134,7 +134,7 @@ def _prefer(config: DpoConfig, resume: Path | None) -> int:
 
 def _done_already(model: Path, out: str) -> int:
     if _is_main_process():
-        print(f"{model} is trained already: give another out, or delete {out}")
+        print(f"{model} has already been trained: choose another out, or delete {out}")
     return 0
 
 

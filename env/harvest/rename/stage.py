@@ -220,7 +220,7 @@ class _Stage:
                 settled = (*arguments, *(f"--deselect={test}" for test in left_out))
                 return Baseline(settled, tuple(seen), {**gone, **left_out, **lost}, self._baseline.seconds), tests
             left_out.update(dict.fromkeys(bad, "renamed"))
-        raise TaskError("its tests do not become stable under other names")
+        raise TaskError("its tests do not stabilize under other names")
 
     def _doubtful(self) -> list[str]:
         """The names that stand in strings, or that others have too."""

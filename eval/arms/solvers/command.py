@@ -137,10 +137,12 @@ class CommandSolver:
     def _check(self, ran: Ran, endpoint: RelayTarget) -> None:
         """Raises PolicyError for what says nothing about the task: a program or a server that does not work."""
         if endpoint.failure and not endpoint.answered:
-            raise PolicyError(f"{self.name}: its endpoint answered nothing: {endpoint.failure}")
+            raise PolicyError(f"{self.name}: its endpoint did not respond: {endpoint.failure}")
         if ran.exit_code not in (0, None) and not endpoint.answered:
             last = (ran.output.strip().splitlines() or ["no output"])[-1]
-            raise PolicyError(f"{self.name} ended with exit code {ran.exit_code} before it asked a model: {last[:200]}")
+            raise PolicyError(
+                f"{self.name} ended with exit code {ran.exit_code} before it queried a model: {last[:200]}"
+            )
 
     def _trajectory(self, sandbox: WardenSandbox, path: str, attempt: Attempt, patch: str) -> Trajectory | None:
         """The program's own record, as a trajectory of the task; None where it has left none that can be read."""

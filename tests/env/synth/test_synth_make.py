@@ -115,7 +115,7 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: SynthResult, tmp
         assert row.tags["operator"] == task.tags["operator"]
         assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
     assert [result.problems for result in check_tasks(by_rows[:1], LOCAL)] == [()]
-    with pytest.raises(TaskError, match="for the regime debug only"):
+    with pytest.raises(TaskError, match="only in the regime debug"):
         load_tasks("swesmith", path=folder / "rows.jsonl", regime="issue")
 
 
