@@ -143,7 +143,7 @@ class CommandConfig(Config):
 
 
 class SolverConfig(Config):
-    """Who repairs the bugs from what the seekers hand over.
+    """Who fixes the bugs, given the seekers' reports.
 
     `scripted` tries small changes on the lines that it was pointed to; `policy` asks a model; `command` runs a program.
     """

@@ -25,7 +25,7 @@ MEANINGS = {
     "tools": "the tools that were offered, as JSON schemas",
     "steps": "one entry a call: decision, confidence, rationale, tool, arguments, observation, reward",
     "sampled": "of turns whose server gave them: the token ids and log probabilities as they were sampled",
-    "context_pack": "what was handed over: locations, findings with quotes, hypothesis",
+    "context_pack": "the report: locations, findings with quotes, hypothesis",
     "resolved": "whether the tests pass with the patch; null where that was not measured",
     "project": "the repository; splits are by project",
 }

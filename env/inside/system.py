@@ -7,7 +7,6 @@ import termios
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
 
 
 def _load_prctl():
@@ -63,11 +62,6 @@ def become(uid, gid):
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     hide_memory()
-
-
-def forbid_new_privileges():
-    """Takes their power from set-uid programs, for this process and all that it starts."""
-    return prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def offer_to_oom_killer():

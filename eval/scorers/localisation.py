@@ -137,5 +137,5 @@ def _touched(found: tuple[Span, ...], location: Location) -> set[str]:
 
 def _explain(found: Overlap, level: Level, trajectory: Trajectory) -> str:
     if trajectory.context_pack is None:
-        return "nothing was handed over"
+        return "nothing was reported"
     return f"{found.shared} of {found.gold} {level}s, {found.named} named"

@@ -116,7 +116,7 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
         pack = ContextPack.model_validate(row["context_pack"])
         texts = _shown(row["messages"])
         assert quoted_share(pack, texts) == 1.0
-        assert row["messages"][-1]["content"].startswith("[report 0.9] ")
+        assert row["messages"][-1]["content"].startswith("[report] ")
         assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
         assert 7 in pack.locations[0].lines
 
