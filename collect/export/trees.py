@@ -21,7 +21,7 @@ __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
 
 TREE_VIEWS = ("preferences", "steps_scored")
 SUCCEEDS = 0.5
-"""A step is labelled as good where what followed it came to this much on average, or more."""
+"""A step is labeled as good where what followed it came to this much on average, or more."""
 
 _SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "task_tags", "provenance")
 _COMMON = {name: COLUMNS[name] for name in _SHARED} | {"episode": "string"}
@@ -50,7 +50,7 @@ SCORED_COLUMNS: dict[str, str] = {
     "advantages": "list of float",
     "contradicted": "list of bool",
 }
-"""Columns of the labelled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
+"""Columns of the labeled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
 
 TreePosition = tuple[str, int]
 

@@ -1,4 +1,4 @@
-"""Trying again: exponential backoff with full jitter, a server's `Retry-After` honoured."""
+"""Trying again: exponential backoff with full jitter, a server's `Retry-After` honored."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["ParsedFile"]
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 FUNCTIONS = (cst.FunctionDef, cst.Lambda)
-# Where a change would be noise: it alters no behaviour, or stops the file from loading.
+# Where a change would be noise: it alters no behavior, or stops the file from loading.
 SKIPPED = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.BaseParenthesizableWhitespace)
 
 

@@ -13,7 +13,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.repositories import Repositories
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
 

@@ -195,7 +195,7 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> N
     with RunFolder(tmp_path / "run", config()) as folder:
         for number in range(4):
             folder.add(episode(f"e{number}", f"p{number}"))
-    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], licence="cc-by-4.0")
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], license="cc-by-4.0")
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     header = yaml.safe_load(text.split("---")[1])
     assert header["license"] == "cc-by-4.0"

@@ -17,7 +17,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.arms.solvers.trials import Passing, try_orders
 from gumshoe.eval.grading.describe import describe_run
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.records import ContextPack, Location
 
 __all__ = ["Repair", "repair", "repair_each"]

@@ -17,7 +17,7 @@ __all__ = [
     "FirstRank",
     "Gold",
     "Level",
-    "Localisation",
+    "Localization",
     "Measure",
     "Overlap",
     "ReciprocalRank",
@@ -34,7 +34,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
-class Localisation:
+class Localization:
     """Precision, recall or F1 of a pack's locations against the gold patch, in files, functions or lines.
 
     An episode that ended without a pack handed over nothing: recall and F1 are 0, precision is None. A task whose
