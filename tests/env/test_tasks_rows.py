@@ -116,7 +116,7 @@ def test_the_command_goes_on_behind_a_broken_row(tmp_path: Path, capsys: pytest.
     assert main(["tasks", "list", f"swebench:{path}", "--json", "-o", "regime=debug"]) == 0
     shown = capsys.readouterr()
     assert [row["id"] for row in json.loads(shown.out)] == ["good"]
-    assert "passed over: task owner__calc-7: column patch is missing" in shown.err
+    assert "skipped: task owner__calc-7: column patch is missing" in shown.err
     assert main(["tasks", "show", f"swebench:{path}", "good", "-o", "regime=debug"]) == 0
     assert "regime      debug" in capsys.readouterr().out
     path = written(tmp_path, {**BENCH, "patch": None})
