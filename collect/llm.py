@@ -1,4 +1,4 @@
-"""llm.yaml: the models a person uses, with their servers, prices and keys, apart from any run.
+"""llm.yaml: a user's models, with their servers, prices and keys, independent of any run.
 
 Found at `--path`, else `GUMSHOE_LLM_CONFIG`, else in the user's config folder. A run names one of its entries as
 `policy.model`; what the run's own config says goes before it. Keys are looked up when a policy is made and are in

@@ -1,4 +1,4 @@
-"""`reproduce`: a small test of the agent's own, written from the issue, which the other tools then run."""
+"""`reproduce`: the agent's own small test, written from the issue, which the other tools then run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text file as lines, with what must survive an edit: encoding, byte order mark and newline style.
+"""A text file as lines, with what an edit must preserve: encoding, byte order mark and newline style.
 
 `Workspace.read_text` gives UTF-8 with undecodable bytes escaped. A Python file may declare another encoding; its
 bytes are then read and written in that one.

@@ -1,4 +1,4 @@
-"""The folder of a training run: what lies where, and whose it is."""
+"""The folder of a training run: its layout, and which run it belongs to."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Trajectory
+from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]
 
@@ -122,7 +123,7 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     resolved = next((score.value for score in trajectory.scores if score.name == "resolved"), None) == 1.0
     verdict = "the tests pass" if resolved else "the tests do not pass"
-    print(f"{verdict} after {len(trajectory.steps)} steps ({trajectory.stop})", file=sys.stderr)
+    print(f"{verdict} after {plural(len(trajectory.steps), 'step')} ({trajectory.stop})", file=sys.stderr)
     if not patch:
         print("nothing was changed", file=sys.stderr)
     elif arguments.apply:

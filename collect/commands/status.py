@@ -1,4 +1,4 @@
-"""`gumshoe status`: how far a run is."""
+"""`gumshoe status`: the progress of a run."""
 
 from __future__ import annotations
 

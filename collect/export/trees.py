@@ -1,4 +1,4 @@
-"""Rows that say what decisions were worth: pairs of decisions tried in one place, and episodes with a label a step.
+"""Rows that say what decisions were worth: pairs of decisions tried at one point, and episodes with one label per step.
 
 Both are made of episodes that failed as well as of those that did not.
 """

@@ -1,4 +1,4 @@
-"""Files and folders of each format: what `gumshoe convert` reads and writes."""
+"""The files and folders of each format that `gumshoe convert` reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees: observations in color, nothing in them that could drive the terminal."""
+"""What a person sees: colored observations without anything that could control the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripted teacher: it knows the answer, and lets that choose only among looks that anyone might take next.
+"""The scripted teacher: it knows the answer, but uses it only to choose among looks that anyone might take next.
 
 It makes its turns as the investigator does, from a belief and from what was seen. The answer decides which of several
 sensible looks comes next: a place is visited once an observation has named it. Now and then it takes a wrong turn, and

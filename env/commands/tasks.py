@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gumshoe.env.commands import task_images
 from gumshoe.errors import ConfigError, TaskError
+from gumshoe.tools.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.env.verifier.check import CheckResult
@@ -140,7 +141,7 @@ def _list(arguments: argparse.Namespace) -> int:
         tests = (str(len(oracle.fail_to_pass)), str(len(oracle.pass_to_pass)))
         table.add_row(task.id, *(task.tags.get(key, "") for key in keys), *tests)
     Console().print(table)
-    print(f"{len(tasks)} tasks")
+    print(plural(len(tasks), "task"))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The bugs stage: candidates in a package's own code, and those that its tests notice."""
+"""The bugs stage: candidates in a package's own code, and those that its tests detect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs that a project has had: the fixes in its history, taken back from the code as it is today.
+"""Bugs that a project once had: the fixes in its history, reverted in the current code.
 
 A fix is a commit that changes code and tests alike. Its change to the code is reversed where it still applies; whether
 today's tests notice is for the verifier to say.

@@ -1,4 +1,4 @@
-"""`gumshoe harvest`: many packages at a time, each with a set of its own, and one set over all of them."""
+"""`gumshoe harvest`: many packages at a time, each with its own set, and one set that combines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package index as it was on a day: a server on loopback that shows pip what had been uploaded by then.
+"""A package index as of a given day: a server on loopback that shows pip what had been uploaded by then.
 
 It asks the index that pip is configured with on this machine, so that the environments of old commits get the packages
 of their time, with any version of pip. Credentials stay here: whoever installs sees only addresses of this server.

@@ -1,4 +1,4 @@
-"""Runs a suite in forks, each with its limits; a run that hangs or dies costs nothing but itself.
+"""Runs a suite in forks, each with its limits; a run that hangs or dies affects only itself.
 
 Standard library and pytest only, Python 3.6 and later.
 """

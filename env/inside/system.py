@@ -1,4 +1,4 @@
-"""The few calls to the kernel that Python does not offer, each a best effort: False where it cannot be done."""
+"""The few system calls that Python does not offer, each on a best-effort basis: False if it cannot be done."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Sandboxes of projects, opened when they are needed and used again."""
+"""Sandboxes of projects, opened when needed and reused."""
 
 from __future__ import annotations
 

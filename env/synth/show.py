@@ -15,6 +15,7 @@ from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Progress as Report
 from gumshoe.env.synth.make import SynthResult
 from gumshoe.env.synth.projects import find_projects
+from gumshoe.tools.text import plural
 
 __all__ = ["progress_bar", "summary"]
 
@@ -64,7 +65,7 @@ def summary(result: SynthResult, folder: Path) -> None:
     console.print(f"{total.total()} candidates tried, {total['kept']} kept; dropped: {', '.join(dropped) or 'none'}")
     splits = Counter(task.tags["split"] for task, _ in result.tasks)
     console.print(", ".join(f"{count} {split}" for split, count in sorted(splits.items())))
-    console.print(f"{len(result.tasks)} tasks in {folder}", soft_wrap=True)
+    console.print(f"{plural(len(result.tasks), 'task')} in {folder}", soft_wrap=True)
 
 
 def _table(result: SynthResult, total: Counter[str]) -> Table:

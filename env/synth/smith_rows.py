@@ -1,4 +1,4 @@
-"""Made bugs as rows of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
+"""Synthetic bugs as rows of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
 
 `gumshoe tasks ... swesmith:FOLDER/rows.jsonl` reads them again; so does whatever reads SWE-smith's rows. In place of an
 image, `project` names the clean project as a task set does.

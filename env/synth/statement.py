@@ -1,4 +1,4 @@
-"""The problem statement of a made bug: what fails and how, as a test run shows it, and nothing of the cause."""
+"""The problem statement of a synthetic bug: what fails and how, as a test run shows it, and nothing about the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SWE-smith: rows whose patch puts a bug into a working repository; the repair is the way back.
+"""SWE-smith: rows whose patch puts a bug into a working repository; the fix is its reverse.
 
 The image holds the working repository in /testbed. The bug is put in and becomes the repository's only commit, so
 that its history does not tell the answer. In the regime `debug` the failing tests are there and read-only; in `issue`

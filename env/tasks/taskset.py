@@ -1,4 +1,4 @@
-"""A task set on disk: a folder with `tasks.jsonl` and, apart from it, `oracles.jsonl`, one record a line.
+"""A task set on disk: a folder with `tasks.jsonl` and, separately, `oracles.jsonl`, one record per line.
 
 Two files, so that handing someone the tasks does not hand them the answers. Workspaces are named in a way that
 another machine can resolve (see `projects`).

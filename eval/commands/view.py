@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError
+from gumshoe.tools.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.eval.view.library import Library
@@ -62,7 +63,7 @@ def _write(library: Library, out: Path) -> int:
 
     library.watcher.look()
     count = write_static(library, out)
-    print(f"{count} episodes: open {out / 'index.html'}")
+    print(f"{plural(count, 'episode')}: open {out / 'index.html'}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Tasks whose own answer does not repair them every time: whatever an agent does there, luck decides."""
+"""Flaky tasks: those that their own gold patch does not fix every time."""
 
 from __future__ import annotations
 

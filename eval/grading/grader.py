@@ -1,4 +1,4 @@
-"""Our own grader on many patches, each graded once."""
+"""Gumshoe's own grader on many patches, each graded once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the findings seen again? The steps of an episode, run again in a fresh sandbox."""
+"""Replays the steps of an episode in a fresh sandbox, to see whether its findings appear again."""
 
 from __future__ import annotations
 

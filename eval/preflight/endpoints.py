@@ -1,4 +1,4 @@
-"""Whether the model servers that an evaluation asks answer, and take its keys."""
+"""Whether the model servers of an evaluation respond, and accept its keys."""
 
 from __future__ import annotations
 

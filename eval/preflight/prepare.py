@@ -1,4 +1,4 @@
-"""Everything that an evaluation needs, made and checked before it plays anything. All faults are reported together."""
+"""Everything that an evaluation needs, made and checked before it runs anything. All problems are reported together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured on a finished trajectory, one file a scorer. A value that could not be measured is None, never 0."""
+"""The metrics of a finished trajectory, one file per scorer. A value that could not be measured is None, never 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a policy went about it: what it took, which tools it used, and whether and when it handed something over."""
+"""How a policy behaved: what it used, which tools it called, and whether and when it reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well the handed-over locations cover the lines that the gold patch touches."""
+"""How well the reported locations cover the lines that the gold patch touches."""
 
 from __future__ import annotations
 

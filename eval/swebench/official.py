@@ -1,4 +1,4 @@
-"""Predictions for the official SWE-bench harness, and what it says to them."""
+"""Predictions for the official SWE-bench harness, and its verdicts on them."""
 
 from __future__ import annotations
 

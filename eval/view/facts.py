@@ -1,4 +1,4 @@
-"""What the list knows of an episode: a row of plain values, and the words to search in.
+"""An episode in the list: a row of plain values, and the words to search in.
 
 Read from the raw JSON with care rather than as records: a row is shown for what other versions and other programs
 have written, too. Where a value has another type than it should, it counts as missing.

@@ -1,4 +1,4 @@
-"""The index: an SQLite file in a cache folder, with a row an episode and the words of each.
+"""The index: an SQLite file in a cache folder, with one row per episode and the words of each.
 
 It can always be made again from what it was made from, so it is thrown away when its form changes. One process
 writes to it; readers have connections of their own and are never in its way.

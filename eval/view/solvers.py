@@ -1,4 +1,4 @@
-"""What the evaluation says of one episode, and what the solver made of its pack and of the others of the task."""
+"""What the evaluation says about one episode: what the solver did with its pack and with the task's other packs."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ Run `gumshoe COMMAND --help` for details.
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (default: the process's own) and returns its exit code.
 
-    0 is success, 1 a failure of ours or of the infrastructure, 2 a mistake that the user can mend, 130 Ctrl-C.
+    0 is success, 1 a failure of Gumshoe or the infrastructure, 2 a mistake that the user can fix, 130 Ctrl-C.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((argument for argument in arguments if argument in COMMANDS), None)

@@ -1,4 +1,4 @@
-"""What `whatif` may try at a statement: small changes, each with how likely it is to repair one that is wrong.
+"""What `whatif` may try at a statement: small changes, each with the probability that it repairs a wrong one.
 
 Force a branch, turn a condition round, move a bound by one, take another operator or another name, leave something
 out. (Y. Jia, M. Harman: An Analysis and Survey of the Development of Mutation Testing, TSE 2011, has the usual ones.)

@@ -1,4 +1,4 @@
-"""What the investigator hands over: the likeliest places, what was seen of them, and who was ruled out and why."""
+"""The investigator's report: the likeliest places, what was seen there, and which suspects were ruled out and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be looked at next, and which look is expected to tell most for what it costs.
+"""What may be looked at next, and which look has the most expected information for its cost.
 
 What a look tells is the mutual information, in bits, between its answer and the question where the bug is: with
 probability p that the bug is at a place, an answer that comes with probability d if it is there and e if it is not

@@ -1,4 +1,4 @@
-"""The investigator: looks where it is expected to learn most, and reports when it is sure enough.
+"""The investigator: it looks where it expects to learn most, and reports when it is sure enough.
 
 It keeps a belief about where the bug is, which is worked out anew from all that was observed, so that a replayed
 episode comes to the same one. It knows no answer and asks no language model. Spectrum-based localization gives the

@@ -1,4 +1,4 @@
-"""The rename stage: a project, its tests and its environment under other names, proven by its own tests."""
+"""The rename stage: a project, its tests and its environment under new names, proven by its own tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that is not there: statements, branches, returns, arguments, awaits."""
+"""Missing code: statements, branches, returns, arguments, awaits."""
 
 from __future__ import annotations
 

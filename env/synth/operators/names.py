@@ -1,4 +1,4 @@
-"""The right kind of thing, the wrong one: variables, attributes and functions that are taken for each other."""
+"""The right kind of thing, but the wrong one: variables, attributes and functions that are confused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Care that was not taken: of special cases, of untidy input, of errors."""
+"""Missing care: for special cases, untidy input, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solver without a mind of its own: it tries small changes on the lines it was pointed to, and runs the tests.
+"""The scripted solver's search: it tries small changes on the lines it was pointed to, and runs the tests.
 
 What it can repair depends on where it looks and on nothing else, so that the difference between two packs is the
 difference in what they say. It repairs nothing that takes more than one of the changes that it knows.

@@ -1,4 +1,4 @@
-"""Whether a server does over the wire what Gumshoe needs of it."""
+"""Checks over HTTP whether a server does what Gumshoe needs."""
 
 from gumshoe.eval.serve.check.run import check_server
 from gumshoe.eval.serve.check.verdict import CheckItem

@@ -1,4 +1,4 @@
-"""Requests as bytes over HTTP: nothing between the check and the server smooths anything over."""
+"""Raw HTTP requests, so that no client library hides a server's mistakes."""
 
 from __future__ import annotations
 
