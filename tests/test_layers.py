@@ -14,6 +14,14 @@ from pathlib import Path
 import pytest
 
 FOLDERS = ("collect", "env", "eval", "tools", "train")
+MAY_IMPORT = {
+    "tools": ("tools", "env", "collect", "eval"),
+    "env": ("env", "collect", "eval"),
+    "collect": ("collect", "eval"),
+    "eval": ("eval",),
+    "train": ("train",),
+}
+"""Who may import a folder."""
 IMPORT_LINTER = Path(sys.executable).with_name("lint-imports")
 RUFF = Path(sys.executable).with_name("ruff")
 
@@ -80,6 +88,31 @@ def test_an_import_circle_is_noticed_even_inside_of_functions(skeleton: Path):
     checked = check_layers(skeleton)
     assert checked.returncode == 1
     assert "side by side BROKEN" in checked.stdout
+
+
+def test_strings_that_name_modules_of_other_layers_are_known(root: Path):
+    """What import-linter cannot see: two programs that run in separate processes, so that nothing else loads torch, and
+    the default of a config key, through which training gets its episodes.
+    """
+    found = set[tuple[str, str]]()
+    for path in (path for folder in FOLDERS for path in (root / folder).rglob("*.py")):
+        parts = path.relative_to(root).parts
+        if "casebook" in parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = (
+                node.value.partition(":")[0] if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            )
+            _, _, module = name.partition("gumshoe.")
+            folder = module.partition(".")[0]
+            is_module = (root / f"{module.replace('.', '/')}.py").exists() and name == f"gumshoe.{module}"
+            if is_module and parts[0] not in MAY_IMPORT.get(folder, ()):
+                found.add(("/".join(parts), name))
+    assert found == {
+        ("eval/serve/check/trained.py", "gumshoe.train.rendering"),
+        ("eval/view/masks.py", "gumshoe.train.mask_service"),
+        ("train/live.py", "gumshoe.eval.live"),
+    }
 
 
 def imported(path: Path) -> Iterator[str]:
