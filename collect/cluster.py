@@ -139,7 +139,7 @@ class Host:
         self._current().restore(snapshot)
 
     def give_up(self) -> None:
-        """Ends the call that is under way; called beside it."""
+        """Ends the call in progress; called from another thread."""
         if self._environment is not None:
             self._environment.give_up()
 

@@ -216,7 +216,7 @@ def _duplicates(text: str, setting: str) -> Rule:
 
 
 def _gist(patch: str) -> str:
-    """The lines that a patch takes away and puts in, white space collapsed, without where that is."""
+    """The lines that a patch removes and adds, with whitespace collapsed and without their positions."""
     changed = (line for line in patch.splitlines() if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"})
     return "\n".join(sorted(f"{line[0]}{' '.join(line[1:].split())}" for line in changed))
 

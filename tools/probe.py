@@ -78,7 +78,7 @@ class ProbeTool(BaseTool):
     name = "probe"
 
     def run(self, workspace: Workspace, probes: _Probes) -> Observation:
-        """Show what expressions are at places in the code, in failing and passing tests, or check probes of a report.
+        """Show values of expressions at places in the code, in failing and passing tests, or check probes of a report.
 
         Args:
             probes: up to 16: path, line, expression; time: only the n-th time in a test; test: only this one; value:

@@ -94,13 +94,13 @@ class Report(SendsBackOnce):
         ruled_out: _RuledOut | None = None,
         failing_frame: _Frame | None = None,
     ) -> Observation:
-        """Hand over what you found. Ends the search.
+        """Report what you found. Ends the search.
 
         Args:
             locations: where the bug is, best first
             findings: facts, each with the step that showed it and words quoted from it
             hypothesis: what is wrong
-            ruled_out: innocent suspects
+            ruled_out: suspects that turned out innocent
             failing_frame: frame that fails
         """
         if not locations:

@@ -33,7 +33,7 @@ class Reproduce(BaseTool):
         self._plan: Reproduction | None = None
 
     def run(self, workspace: Workspace, code: str) -> Observation:
-        """Write a small test of the issue and run it. From then on all tools run this test; no patch holds it.
+        """Write a small test of the issue and run it. From then on all tools run it. It is not part of the patch.
 
         Args:
             code: whole Python file with functions test_...: one that fails as the issue says, perhaps one like it that

@@ -45,7 +45,7 @@ class TraceFunction(BaseTool):
     name = "trace"
 
     def run(self, workspace: Workspace, function: str) -> Observation:
-        """Show each call of a function in the failing tests, with the values its lines set, beside passing tests.
+        """Show each call of a function in the failing tests, with the values set, and how passing tests differ.
 
         Args:
             function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE

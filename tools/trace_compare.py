@@ -40,7 +40,7 @@ class Branch(BaseModel):
 
 
 class CallComparison(BaseModel):
-    """A failing call beside the passing one that is nearest: equal arguments, then the longest equal beginning."""
+    """A failing call compared with the nearest passing one: equal arguments, then the longest equal beginning."""
 
     passing: int
     """Index of the passing call."""

@@ -51,13 +51,13 @@ class WhatIf(BaseTool):
         self._known: KnownRun | None = None
 
     def run(self, workspace: Workspace, variants: _Variants, quick: bool = False) -> Observation:
-        """Run the tests with lines changed in memory, and show which tests pass or fail then.
+        """Run the tests with lines changed in memory, and show which tests then pass or fail.
 
         Args:
             variants: up to 16 changes, each run on its own: path, line, and what to do there: code to run before the
                 line (x = 3), skip, true or false (force an if or while), condition EXPR (for an if or while), iterate
                 EXPR (for a for), return EXPR, replace CODE; time: only the n-th time; when: only under this condition
-            quick: with what `eval` has shown, run only the tests that failed; all if one of them passes then
+            quick: after `eval`, run only the tests that failed; all tests if one of them then passes
         """
         if not 1 <= len(variants) <= MOST_VARIANTS:
             raise ToolFailure("bad_arguments", f"give 1 to {MOST_VARIANTS} variants, not {len(variants)}")

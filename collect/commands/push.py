@@ -49,7 +49,7 @@ def files_to_send(dataset: Path) -> list[Path]:
     """The card with its pictures and the shards, and nothing else that may lie in the folder.
 
     Raises:
-        DatasetError: it is no dataset of ours, its card does not say what it holds, or it holds what looks like a key.
+        DatasetError: it is not a Gumshoe dataset, its card does not list its content, or it seems to contain a key.
     """
     card = dataset / "README.md"
     shards = sorted(dataset.glob("*/*.parquet"))

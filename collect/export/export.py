@@ -56,7 +56,7 @@ def export_runs(
     """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
 
     Reads each run twice, and twice more for the views of trees, a trajectory at a time: memory does not grow with the
-    runs, but for what is kept of each decision that was tried beside others.
+    runs, but for what is kept of each decision that was tried along with others.
 
     Args:
         runs: run folders.

@@ -57,7 +57,7 @@ TreePosition = tuple[str, int]
 
 @dataclass(frozen=True)
 class _Tried:
-    """A decision that was tried beside others, as it was written."""
+    """A decision that was tried along with others, as it was written."""
 
     message: dict[str, Any]
     calls: tuple[str, ...]
@@ -85,7 +85,7 @@ class TreeRows:
         contradicts the other's.
 
         Raises:
-            Dropped: nothing was tried beside it, or nothing that differs.
+            Dropped: no alternative was tried, or none that differs.
         """
         places = sorted({child.start for child in self._trees.branches(trajectory.id)})
         if not places:
@@ -118,7 +118,7 @@ class TreeRows:
         }
 
     def _compared(self, trajectory: Trajectory) -> list[Step]:
-        """The steps of a trajectory beside which others were tried."""
+        """The steps of a trajectory for which alternatives were tried."""
         places = {child.start for child in self._trees.branches(trajectory.id)}
         own = {trajectory.branch.step} if trajectory.branch is not None else set[int]()
         return [step for step in trajectory.steps if step.index in places | own]

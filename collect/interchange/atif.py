@@ -1,7 +1,7 @@
 """ATIF, the Agent Trajectory Interchange Format: version 1.8 out, 1.0 to 1.8 in.
 
 What ATIF has no place for (decisions, rewards, structured observations, provenance) stands under `gumshoe` in its
-`extra` objects, so that a trajectory of ours comes back as it was. One from elsewhere is read from the common fields.
+`extra` objects, so that a Gumshoe trajectory comes back unchanged. One from elsewhere is read from the common fields.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class VerdictJournal:
         path: the file, a JSON object a line; read if it is there.
 
     Raises:
-        DatasetError: the file holds a line that is none of ours.
+        DatasetError: the file has a line that Gumshoe did not write.
     """
 
     def __init__(self, path: Path) -> None:

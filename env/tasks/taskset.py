@@ -51,7 +51,7 @@ def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[
 
 
 def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
-    """Writes both files beside and renames them, so that a reader sees the old set or the new one.
+    """Replaces both files atomically, so that a reader sees the old set or the new one.
 
     Workspaces are written as they are given: name them relocatably. Equal tasks give equal bytes.
     """

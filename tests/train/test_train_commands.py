@@ -118,7 +118,7 @@ def test_preflight_of_a_row_that_is_not_there(config_file: Path, capsys: pytest.
 
 
 def test_a_ten_line_trl_script_trains_on_the_dataset(dataset: Path, start: Path, tmp_path: Path) -> None:
-    """Nothing of ours is imported: the dataset and the model folder are enough."""
+    """Nothing from Gumshoe is imported: the dataset and the model folder are enough."""
     script = f"""
 import datasets, trl
 from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -166,7 +166,7 @@ def _experiment(batch: Sequence[tuple[float, WhatifChange, SuspectFunction | Non
 
 
 def _traces(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
-    """The calls of the likeliest functions, beside those in passing tests."""
+    """The calls of the likeliest functions, compared with those in passing tests."""
     known = {
         (output.data["function"]["path"], output.data["function"]["start"])
         for output in outputs
