@@ -28,17 +28,17 @@ def find_flaky(
 
     What is known is kept in the file `path`. Raises SandboxError; TaskError where a gold patch does not apply.
     """
-    memo = JsonlCache(path)
+    cache = JsonlCache(path)
 
     def key(task: Task, oracle: Oracle) -> str:
         return digest(task.hash, oracle.gold_patch, runs)
 
     def work(pair: tuple[Task, Oracle]) -> None:
         passed, why = _gold_runs(*pair, runs, sandbox)
-        memo.keep(key(*pair), {"task_id": pair[0].id, "passed": passed, "runs": runs, "why": why})
+        cache.keep(key(*pair), {"task_id": pair[0].id, "passed": passed, "runs": runs, "why": why})
 
-    run_parallel([pair for pair in tasks if memo.get(key(*pair)) is None], work, workers=workers, control=control)
-    known = [memo.get(key(task, oracle)) for task, oracle in tasks]
+    run_parallel([pair for pair in tasks if cache.get(key(*pair)) is None], work, workers=workers, control=control)
+    known = [cache.get(key(task, oracle)) for task, oracle in tasks]
     return tuple(FlakyTask.model_validate(facts) for facts in known if facts is not None and facts["passed"] < runs)
 
 

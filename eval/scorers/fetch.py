@@ -43,7 +43,7 @@ def fetch_sources(
         pack = trajectory.context_pack
         if pack is not None and trajectory.task.id in wanted:
             wanted[trajectory.task.id] |= {clean_path(place.path) for place in pack.locations}
-    memo = JsonlCache(path)
+    cache = JsonlCache(path)
     keys = {name: digest(name, sorted(paths)) for name, paths in wanted.items()}
 
     def read(task: Task) -> None:
@@ -52,11 +52,11 @@ def fetch_sources(
             files = repositories.read(task, names)
         else:
             files = _from_image(task, sandbox, names)
-        memo.keep(keys[task.id], {"task_id": task.id, "files": files})
+        cache.keep(keys[task.id], {"task_id": task.id, "files": files})
 
-    todo = [task for task, _ in tasks if task.id in wanted and memo.get(keys[task.id]) is None]
+    todo = [task for task, _ in tasks if task.id in wanted and cache.get(keys[task.id]) is None]
     run_parallel(todo, read, workers=workers, control=control)
-    known = {name: memo.get(key) for name, key in keys.items()}
+    known = {name: cache.get(key) for name, key in keys.items()}
     return {name: facts["files"] for name, facts in known.items() if facts is not None}
 
 
