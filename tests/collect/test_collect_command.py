@@ -164,7 +164,7 @@ def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_twice_or_the_terminator_stops_at_once_though_the_server_is_silent(
+def test_ctrl_c_twice_or_sigterm_stops_at_once_though_the_server_is_silent(
     number: int, gate: Gate, gated: Make, tmp_path: Path
 ) -> None:
     config = gated(3)
