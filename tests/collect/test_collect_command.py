@@ -245,7 +245,7 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
         (["-p", "tasks.source=nowhere"], "no task source 'nowhere'"),
         (["-p", "tasks.tags.split=test"], "no task of"),
         (["-p", "agent.prompt=missing.jinja"], "missing.jinja cannot be read"),
-        (["-p", "budget.cost_usd=1"], "needs policy.prices"),
+        (["-p", "budget.cost_usd=1"], "requires policy.prices"),
         (["-p", "policy={kind: openai, model: m}"], "set OPENAI_API_KEY"),
         (["-p", "policy={kind: scripted, script: none.jsonl}"], "none.jsonl cannot be read"),
         (["-p", "policy={kind: replay, run: none}"], "none is not a run folder"),

@@ -126,7 +126,7 @@ def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_p
             {"best": "eval_loss", "eval_split": "test", "eval_every": 2},
             "set save_every and eval_every to the same value",
         ),
-        ({"best": "seeker", "eval_split": "test"}, "a section episodes go together"),
+        ({"best": "seeker", "eval_split": "test"}, "a section episodes"),
     ],
 )
 def test_what_does_not_go_together_is_said(dataset: Path, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
