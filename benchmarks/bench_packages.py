@@ -1,10 +1,10 @@
-"""How fast several checkouts of this repository make bugs in real packages, beside each other, in one run, in turns.
+"""How fast several checkouts of this repository make bugs in real packages, compared in one run, in turns.
 
     git worktree add ../before COMMIT
     python benchmarks/bench_packages.py ../before . --projects tasks/packages/packages/*/projects/* --bugs 40
 
-A project is a folder with pytest tests, whose package lies beside them or in `src`; a set made by `gumshoe harvest` has
-such folders. What its tests need beside pytest has to be installed here and be named by `--packages`. Each turn is a
+A project is a folder with pytest tests, whose package is next to them or in `src`; a set made by `gumshoe harvest` has
+such folders. What its tests need besides pytest has to be installed here and be named by `--packages`. Each turn is a
 process of its own that makes so many verified bugs with the checkout's own `make_bugs`, one worker, bubblewrap. The run
 of the clean tests is part of it.
 """

@@ -126,7 +126,7 @@ def factor_of(figure: Figure, figures: list[Figure]) -> float | None:
 
 
 def show(figures: list[Figure]) -> None:
-    """The figures as a table, each beside the plain way with as many workers."""
+    """The figures as a table, each compared with the plain way with as many workers."""
     table = Table("way", "workers", "candidates", "verified", "s", "candidates/min", "verified/min", "times as fast")
     for figure in figures:
         factor = factor_of(figure, figures)

@@ -1,4 +1,4 @@
-"""Tokens a second of `gumshoe train` beside a bare TRL script, on the same rows and the same model, in one run.
+"""Tokens a second of `gumshoe train` compared with a bare TRL script, on the same rows and the same model, in one run.
 
     python benchmarks/bench_train.py MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
 

@@ -11,10 +11,10 @@ from rich.table import Table
 
 __all__ = ["BARE_BESIDE", "QUICK", "VERDICT", "WARM", "goals", "show"]
 
-VERDICT, BARE_BESIDE = "verdict", "bare test command, beside the verdict"
+VERDICT, BARE_BESIDE = "verdict", "bare test command, compared with the verdict"
 QUICK = ("view", "listdir", "grep", "bash true", "pdb p")
 WARM = {"eval": 0.5, "pdb restart, b, c": 0.5}
-"""Tools that the test server forks, and how long they may take beside the bare test command."""
+"""Tools that the test server forks, and how long they may take compared with the bare test command."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def goals(backends: Mapping[str, Any]) -> list[Goal]:
         found.append(Goal(f"snapshot and restore, paused, ms, {name}", median["snapshot and restore, paused"], 30))
         if VERDICT in median:
             extra = median[VERDICT] - median[BARE_BESIDE]
-            found.append(Goal(f"verdict less the bare test command, ms, {name}", extra, 30))
+            found.append(Goal(f"verdict minus the bare test command, ms, {name}", extra, 30))
         found.append(Goal(f"host MB, 16 open, {name}", part["memory_mb_16_open"], 120))
     return found
 

@@ -19,7 +19,7 @@ from gumshoe.records import Task, ToolCall, WorkspaceSpec
 __all__ = ["image_figures", "timed"]
 
 PREPARING_S = 4.0
-"""How long an episode lasts beside what is measured: in that time the next sandbox is prepared."""
+"""How long an episode lasts besides what is measured: in that time the next sandbox is prepared."""
 
 
 def image_figures(task: Task, config: SandboxConfig, repeats: int) -> tuple[dict[str, list[float]], float]:

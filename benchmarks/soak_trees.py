@@ -28,7 +28,7 @@ import yaml
 from leftovers import adopt_orphans, command, descendants, reap  # pyright: ignore[reportMissingImports]
 from tree_policy import EDIT_TURN, edits_of  # pyright: ignore[reportMissingImports]
 
-from gumshoe.collect.commands.status import summarise
+from gumshoe.collect.commands.status import summarize
 from gumshoe.collect.journal import comparable
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.collect.tree import Trees, node_of
@@ -147,7 +147,7 @@ def collect_and_kill(folder: Path, out: Path, kills: int, total: int, moments: r
             raise SystemExit(f"the run ended by itself with {process.returncode}: see {folder / out.name}.txt")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        status = summarise(out)
+        status = summarize(out)
         seen.append([finished(out), status["whole_trees"], status["in_flight"]])
     start(folder, out).wait()
     return seen
@@ -162,7 +162,7 @@ def finished(out: Path) -> int:
 def findings(killed: Path, smooth: Path, tasks: int) -> dict[str, Any]:
     """What the killed run holds, and what of it is not as it must be."""
     kept = list(read_trajectories(killed))
-    status = summarise(killed)
+    status = summarize(killed)
     problems = [
         f"{name} is there {count} times" for name, count in Counter(one.id for one in kept).items() if count > 1
     ]

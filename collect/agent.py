@@ -1,4 +1,4 @@
-"""The agents: one loop, told apart by configuration only.
+"""The agents: one loop that differs only in configuration.
 
 | kind    | tools                                        | ends with |
 |---------|----------------------------------------------|-----------|

@@ -79,7 +79,7 @@ def _join(config: RayConfig) -> None:
         )
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"no Ray cluster answers at ray.address {config.address}: {reason}") from None
+        raise ConfigError(f"no Ray cluster responds at ray.address {config.address}: {reason}") from None
 
 
 def _check_reachable(address: str | None) -> None:
@@ -90,7 +90,7 @@ def _check_reachable(address: str | None) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except OSError as error:
-        raise ConfigError(f"no Ray cluster answers at ray.address {address}: {error}") from None
+        raise ConfigError(f"no Ray cluster responds at ray.address {address}: {error}") from None
 
 
 class Host:
@@ -139,7 +139,7 @@ class Host:
         self._current().restore(snapshot)
 
     def give_up(self) -> None:
-        """Ends the call that is under way; called beside it."""
+        """Ends the call in progress; called from another thread."""
         if self._environment is not None:
             self._environment.give_up()
 

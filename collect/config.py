@@ -58,8 +58,8 @@ class LimitsConfig(Config):
         default=None, ge=1, description="turns of the agent, regardless of the number of calls in each"
     )
     calls: int | None = Field(default=None, ge=1, description="tool calls of the whole episode")
-    command_timeout_s: float | None = Field(default=None, gt=0, description="seconds one tool call may take")
-    wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
+    command_timeout_s: float | None = Field(default=None, gt=0, description="time limit for one tool call, in seconds")
+    wall_s: float | None = Field(default=None, gt=0, description="time limit for the whole episode, in seconds")
     tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
     cost_usd: float | None = Field(default=None, gt=0, description="maximum cost of the policy; needs policy.prices")
 
@@ -75,7 +75,7 @@ class BudgetConfig(Config):
     steps: int | None = Field(default=None, ge=1, description="turns of all episodes")
     tokens: int | None = Field(default=None, ge=1, description="tokens of all episodes, prompt and completion")
     cost_usd: float | None = Field(default=None, gt=0, description="cost of all episodes; needs policy.prices")
-    wall_s: float | None = Field(default=None, gt=0, description="seconds since this process started")
+    wall_s: float | None = Field(default=None, gt=0, description="time limit since this process started, in seconds")
 
 
 class BranchConfig(Config):
@@ -84,8 +84,8 @@ class BranchConfig(Config):
     at: Literal["seek", "edit", "verify", "report", "submit", "any"] = Field(
         default="seek", description="kind of the decisions at which an episode branches; any: every turn"
     )
-    width: int = Field(default=4, ge=2, le=64, description="decisions tried at each of them, the first one included")
-    depth: int = Field(default=1, ge=1, le=8, description="how many decisions on the way to an end branch")
+    width: int = Field(default=4, ge=2, le=64, description="decisions tried at each of them, including the first one")
+    depth: int = Field(default=1, ge=1, le=8, description="how many decisions on a path may branch")
     skip: int = Field(default=0, ge=0, description="turns at the beginning that do not branch")
 
 
@@ -112,12 +112,13 @@ class AgentConfig(Config):
 
 
 class TeacherConfig(Config):
-    """The scripted teacher: knows the answer, works through the real environment."""
+    """The scripted teacher: knows the answer, but works in the real environment."""
 
     kind: Literal["teacher"] = "teacher"
     explore: float = Field(default=0.25, ge=0, le=1, description="probability of a step that is not strictly needed")
     locations: Literal["lines", "functions"] = Field(
-        default="lines", description="what it reports: the lines that matter, or the whole functions that contain them"
+        default="lines",
+        description="what it reports: only the lines that matter, or the whole functions that contain them",
     )
 
 
@@ -137,11 +138,13 @@ class InvestigatorConfig(Config):
     """Finds the bug by experiments, without a model and without the answer."""
 
     kind: Literal["investigator"] = "investigator"
-    sure: float = Field(default=0.9, gt=0, le=1, description="probability of its first location at which it reports")
-    patience: float = Field(
-        default=0.05, ge=0, description="bits for each run of the tests below which another look is not taken"
+    sure: float = Field(
+        default=0.9, gt=0, le=1, description="probability of its first location from which on it reports"
     )
-    turns: int = Field(default=16, ge=1, description="looks that it takes at most")
+    patience: float = Field(
+        default=0.05, ge=0, description="expected information, in bits per test run, below which it stops looking"
+    )
+    turns: int = Field(default=16, ge=1, description="maximum number of looks")
 
 
 class ScriptedConfig(Config):
@@ -152,14 +155,14 @@ class ScriptedConfig(Config):
 
 
 class ReplayConfig(Config):
-    """What another run's agent did on the same tasks, done again."""
+    """Repeats what another run's agent did on the same tasks."""
 
     kind: Literal["replay"] = "replay"
     run: str = Field(description="run folder whose trajectories are replayed")
 
 
 class CustomConfig(Config):
-    """A policy of one's own."""
+    """Your own policy."""
 
     kind: Literal["custom"] = "custom"
     path: str = Field(description="package.module:attribute of its factory, called with task=, seed= and the options")
@@ -237,7 +240,7 @@ class OpenAIConfig(Config):
         default=None, ge=1, description="tokens of one completion; null: the server's default"
     )
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = Field(
-        default="max_tokens", description="the server's name for that limit"
+        default="max_tokens", description="the server's name for the token limit"
     )
     send_seed: bool = Field(default=False, description="send the episode's seed for sampling")
     token_ids: bool = Field(
@@ -313,12 +316,12 @@ class CollectConfig(Config):
     limits: LimitsConfig = Field(default=LimitsConfig(), description="how much one episode may use")
     budget: BudgetConfig = Field(default=BudgetConfig(), description="how much the whole run may use")
     branch: BranchConfig | None = Field(
-        default=None, description="try several decisions at some turns and play each on to its end; null: no branching"
+        default=None, description="try several decisions at some turns and play each to its end; null: no branching"
     )
     eval_on_submit: bool = Field(
         default=True, description="verify each final patch in a fresh sandbox; false: resolved stays unknown"
     )
-    workers: int = Field(default=2, ge=1, description="episodes at the same time")
+    workers: int = Field(default=2, ge=1, description="episodes run in parallel")
     runner: Literal["threads", "ray"] = Field(
         default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"
     )
@@ -343,5 +346,5 @@ class CollectConfig(Config):
     def _money_needs_prices(self) -> Self:
         priced = isinstance(self.policy, ModelConfig) and self.policy.prices is not None
         if not priced and (self.limits.cost_usd is not None or self.budget.cost_usd is not None):
-            raise ValueError("a limit on cost_usd needs policy.prices")
+            raise ValueError("a limit on cost_usd requires policy.prices")
         return self

@@ -1,24 +1,24 @@
 """Named rules that decide which trajectories become data, each with a count of what it dropped.
 
-| rule           | drops                                                                            |
-|----------------|----------------------------------------------------------------------------------|
-| resolved       | what did not make the tests pass; of agents that cannot edit, what did not report |
-| steps=N        | more than N turns                                                                |
-| budget=N       | more than N tokens, as used, or at four characters a token where unknown         |
-| loops=N        | the same call with the same answer N times (default 3)                           |
-| seek_first     | no look for information before the first edit                                    |
-| grounded=X     | a report whose share of grounded findings is below X (default 1): confirmed when |
-|                | they were run again, and telling failing tests from passing ones; and a report   |
-|                | whose findings were never run again                                              |
-| quoted=X       | a report whose share of findings with a quote from the step they cite is below X |
-| leakage        | a call that reaches for git's history, hidden tests or the answer                |
-| unseen         | words about places, names, numbers or strings that nothing before has shown; with |
-|                | `unseen=all` also new code that holds such                                        |
-| honest         | what tampered with the tests' configuration, the test runner or the sandbox      |
-| duplicates=N   | all but the first N episodes that change the same lines in the same way, wherever in |
-|                | the project they stand, white space aside (default 1)                            |
-| pass_rate=A..B | tasks whose share of resolved episodes is not from A to B                        |
-| exclude=PATH   | projects that a task set, or a text file with one name a line, names             |
+| rule           | drops                                                                               |
+|----------------|-------------------------------------------------------------------------------------|
+| resolved       | episodes whose tests do not pass, or, for agents that cannot edit, without a report |
+| steps=N        | more than N turns                                                                   |
+| budget=N       | more than N tokens, as counted, or estimated at four characters per token           |
+| loops=N        | the same call with the same answer N times (default 3)                              |
+| seek_first     | no information seeking before the first edit                                        |
+| grounded=X     | reports whose share of grounded findings is below X (default 1): findings that a    |
+|                | new run confirmed and that distinguish failing tests from passing ones; also        |
+|                | reports whose findings were never run again                                         |
+| quoted=X       | reports whose share of findings with a quote from the step they cite is below X     |
+| leakage        | calls that access git's history, hidden tests or the answer                         |
+| unseen         | mentions of locations, names, numbers or strings that nothing has shown before;     |
+|                | `unseen=all` also checks new code                                                   |
+| honest         | tampering with the tests' configuration, the test runner or the sandbox             |
+| duplicates=N   | all but the first N episodes that change the same lines in the same way, ignoring   |
+|                | their position in the project and whitespace (default 1)                            |
+| pass_rate=A..B | tasks whose share of resolved episodes is not between A and B                       |
+| exclude=PATH   | projects named in a task set, or in a text file with one name per line              |
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _duplicates(text: str, setting: str) -> Rule:
 
 
 def _gist(patch: str) -> str:
-    """The lines that a patch takes away and puts in, white space collapsed, without where that is."""
+    """The lines that a patch removes and adds, with whitespace collapsed and without their positions."""
     changed = (line for line in patch.splitlines() if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"})
     return "\n".join(sorted(f"{line[0]}{' '.join(line[1:].split())}" for line in changed))
 

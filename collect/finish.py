@@ -1,4 +1,4 @@
-"""What an episode that is over came to: its trajectory, with the final patch and what the tests say of it."""
+"""The result of a finished episode: its trajectory, with the final patch and its verdict."""
 
 from __future__ import annotations
 

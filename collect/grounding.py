@@ -21,8 +21,8 @@ def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
 
 def is_quoted(finding: Finding, observations: Mapping[int, str]) -> bool:
     """Whether the quote is in the cited step's observation. White space counts as one space; an empty quote is not."""
-    quote = _normalised(finding.quote)
-    return bool(quote) and quote in _normalised(observations.get(finding.step, ""))
+    quote = _normalized(finding.quote)
+    return bool(quote) and quote in _normalized(observations.get(finding.step, ""))
 
 
 def quoted_share(pack: ContextPack, observations: Mapping[int, str]) -> float | None:
@@ -39,5 +39,5 @@ def grounded_share(pack: ContextPack) -> float | None:
     return sum(finding.grounded for finding in pack.findings) / len(pack.findings)
 
 
-def _normalised(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(text.split())

@@ -135,7 +135,7 @@ def _read(path: Path, identity: dict[str, Any]) -> list[Turn]:
 
 
 def _rewrite(path: Path, identity: dict[str, Any], turns: list[Turn]) -> None:
-    """Writes what is kept beside and renames it, so that no damaged line stays in the middle."""
+    """Rewrites the file atomically with what is kept, so that no damaged line stays in the middle."""
     lines: list[dict[str, Any]] = [{"episode": identity}]
     for completion, observations in turns:
         lines.append({"completion": completion.model_dump(mode="json")})

@@ -1,4 +1,4 @@
-"""llm.yaml: the models a person uses, with their servers, prices and keys, apart from any run.
+"""llm.yaml: a user's models, with their servers, prices and keys, independent of any run.
 
 Found at `--path`, else `GUMSHOE_LLM_CONFIG`, else in the user's config folder. A run names one of its entries as
 `policy.model`; what the run's own config says goes before it. Keys are looked up when a policy is made and are in
@@ -66,7 +66,7 @@ class LLMEntry(Config):
     syntax: str = Field(default="native", description="native or text")
     max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
     thinking: dict[str, JsonValue] | None = Field(default=None, description="how the model may think (anthropic)")
-    max_tokens_name: str = Field(default="max_tokens", description="the server's name for that limit")
+    max_tokens_name: str = Field(default="max_tokens", description="the server's name for the token limit")
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")

@@ -1,4 +1,4 @@
-"""How the lines that were named agree with those that were to be found."""
+"""How well the named lines match the target lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is, while it runs: a live display on a terminal, plain lines elsewhere."""
+"""The progress of a run: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Setting finished episodes of a run folder aside, so that they are played again."""
+"""Sets finished episodes of a run folder aside, so that they are run again."""
 
 from __future__ import annotations
 

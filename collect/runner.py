@@ -238,7 +238,7 @@ class Runner:
             try:
                 return rollout.run()
             except Diverged as error:
-                log.warning("%s diverged: %s; begun anew", episode.id, error)
+                log.warning("%s diverged: %s; restarted", episode.id, error)
                 self._folder.add_failure(episode.id, "diverged", str(error))
                 journal.set_aside()
             finally:
@@ -313,7 +313,7 @@ def _chosen(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
 
 
 def _pass_over(error: TaskError) -> None:
-    log.warning("passed over: %s", error)
+    log.warning("skipped: %s", error)
 
 
 def _seed(run_seed: int, task_id: str, sample: int) -> int:

@@ -184,7 +184,7 @@ def read_failures(path: Path) -> Iterator[dict[str, Any]]:
             yield entry
     if damaged:
         where = f"{path / FAILURES} line {damaged[0]}"
-        log.warning("%s is damaged and left out; damaged lines in all: %d", where, len(damaged))
+        log.warning("%s is damaged and skipped; damaged lines in total: %d", where, len(damaged))
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
@@ -237,7 +237,7 @@ def _take_lock(path: Path) -> IO[bytes]:
         file.seek(0)
         holder = file.read().decode(errors="replace").strip()
         file.close()
-        raise ConfigError(f"process {holder or '?'} is using the run folder {path}: wait, or stop it") from None
+        raise ConfigError(f"process {holder or '?'} is using the run folder {path}: wait for it, or stop it") from None
     file.truncate(0)
     file.write(f"{os.getpid()}\n".encode())
     file.flush()

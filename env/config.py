@@ -24,32 +24,32 @@ class SandboxConfig(Config):
     image: str = Field(default="gumshoe-python:latest", description="container image for tasks that come as a folder")
     pull: PullPolicy = Field(
         default="missing",
-        description="when images are pulled (docker, podman): `missing` pulls those that are not here, `always` also "
-        "the others, once per process",
+        description="when images are pulled (docker, podman): `missing` pulls missing ones; `always` checks every "
+        "image once per process",
     )
     pulls_at_once: int = Field(default=2, ge=1, description="images that a process pulls at a time")
     pull_stall_s: float = Field(
-        default=900.0, gt=0, description="seconds without any word from the engine after which a pull is given up"
+        default=900.0, gt=0, description="seconds without any message from the engine after which a pull is abandoned"
     )
     mirror: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$",
-        description="registry that images are pulled from, put before their names, such as localhost:5000",
+        description="registry to pull images from, put before their names, such as localhost:5000",
     )
     images_gb: float | None = Field(
         default=None,
         gt=0,
-        description="disk that images pulled by Gumshoe may take: before a pull, those not in use are removed, least "
+        description="maximum disk space for images pulled by Gumshoe: before a pull, unused ones are removed, least "
         "recently used first; None removes none",
     )
     unsafe: bool = Field(
         default=False,
-        description="let models' calls, models' patches and tasks that are not built in use the local sandbox, which "
-        "does not isolate",
+        description="let the local sandbox, which does not isolate, run models' calls, models' patches and tasks that "
+        "are not built in",
     )
     runtime: str | None = Field(
         default=None,
-        description="runtime of the container, such as runsc or kata; None takes the engine's (docker, podman)",
+        description="runtime of the container, such as runsc or kata; None uses the engine's default (docker, podman)",
     )
     userns: str | None = Field(
         default=None,
@@ -64,13 +64,17 @@ class SandboxConfig(Config):
     cpus: float = Field(default=2.0, gt=0, description="processors (docker, podman)")
     disk_mb: int = Field(default=1024, ge=16, description="workspace and temporary files; also the largest single file")
     patch_mb: int = Field(default=32, ge=1, description="contents of all files that an agent has changed, together")
-    output_kb: int = Field(default=256, ge=1, description="output kept of one program, half head and half tail")
-    setup_timeout_s: float = Field(default=600.0, gt=0, description="seconds one of the task's setup commands may take")
+    output_kb: int = Field(
+        default=256, ge=1, description="how much output of one program is kept, half of it head and half tail"
+    )
+    setup_timeout_s: float = Field(
+        default=600.0, gt=0, description="time limit for each of the task's setup commands, in seconds"
+    )
     pool: int = Field(
         default=0,
         ge=0,
         description="sandboxes kept warm for the next tasks, as many for verdicts, and as many prepared for tasks in "
-        "images that are played again (not local); 0 starts each anew",
+        "images that are played again (not local); 0 starts a new one each time",
     )
     test_server: bool = Field(
         default=True,

@@ -1,4 +1,4 @@
-"""tox: the pytest command behind a call of it, and the variables that it has to let through."""
+"""tox: the pytest command that it runs, and the variables that it has to pass on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many sandboxes stepped at once.
+"""Steps many environments in parallel.
 
 A step of `DebugEnv` waits for programs in a sandbox, so threads are enough: `DebugVectorEnv` steps all its
 environments in a thread pool, while `gymnasium.vector.SyncVectorEnv` would wait for one after the other.

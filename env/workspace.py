@@ -79,7 +79,7 @@ class Workspace:
         try:
             data = text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise ToolFailure("bad_text", "The text holds characters that cannot be written as UTF-8.") from None
+            raise ToolFailure("bad_text", "The text contains characters that cannot be encoded as UTF-8.") from None
         before = self._read_if_there(clean)
         with _failures(clean):
             self.sandbox.write_file(clean, data)
@@ -321,7 +321,7 @@ def _damage() -> Generator[None]:
     try:
         yield
     except WorkspaceDamaged as error:
-        raise ToolFailure("workspace_damaged", f"{error}. Remove what you do not need, or put it back.") from None
+        raise ToolFailure("workspace_damaged", f"{error}. Remove what you do not need, or restore it.") from None
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class ServeConfig(Config):
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
-    name: str | None = Field(default=None, description="name under which it is served; null: a path that is shown")
+    name: str | None = Field(default=None, description="name under which it is served; null: a path, which is printed")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where the model runs")
     dtype: str = Field(default="auto", description="type of the weights; auto: as stored, float32 on a CPU")
     max_length: int = Field(
@@ -54,10 +54,10 @@ class ServeConfig(Config):
     threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 1 for a small model, else all")
     prefix_cache: bool = Field(
         default=False,
-        description="transformers: compute what prompts begin with once, and answer requests together; all are sampled "
-        "with the settings of the first (vLLM always does this, with settings of their own)",
+        description="transformers: compute common beginnings of prompts once, and process requests together; all are "
+        "sampled with the settings of the first (vLLM always does this, with separate settings)",
     )
-    arguments: tuple[str, ...] = Field(default=(), description="further arguments for the server, as they are")
+    arguments: tuple[str, ...] = Field(default=(), description="further arguments for the server, passed unchanged")
     startup_s: float = Field(default=600.0, gt=0, description="seconds to wait for /health")
     restarts: int = Field(default=3, ge=0, description="how often a crashed server is restarted")
 
@@ -88,7 +88,9 @@ class AnswersConfig(Config):
 class ArmConfig(Config):
     """One thing that is compared: a policy, a model folder that is served for the run, or answers from elsewhere."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="short name; also that of its run folder")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="short name; also the name of its run folder"
+    )
     label: str = Field(default="", description="name in the report; empty: `name`")
     model: str | None = Field(default=None, description="model folder that is served while the arm runs")
     policy: PolicyConfig | None = Field(default=None, description="policy, if no model folder is given")
@@ -124,7 +126,7 @@ class CommandConfig(Config):
         default=(), description="distributions of this Python that the program needs (bubblewrap)"
     )
     endpoint: str | None = Field(
-        default=None, description="OpenAI-compatible server, all that the program can reach; null: nothing"
+        default=None, description="OpenAI-compatible server, the only address that the program can reach; null: none"
     )
     api_key_env: str = Field(
         default="OPENAI_API_KEY", description="environment variable with the endpoint's key, which stays outside"
@@ -132,7 +134,7 @@ class CommandConfig(Config):
     trajectory: Literal["mini-swe-agent", "swe-agent", "atif", "session"] | None = Field(
         default=None, description="format of the record that the program writes to {trajectory}; null: none"
     )
-    timeout_s: float = Field(default=1800.0, gt=0, description="seconds the program may take on a task")
+    timeout_s: float = Field(default=1800.0, gt=0, description="time limit for the program on one task, in seconds")
 
     @property
     def title(self) -> str:
@@ -141,7 +143,7 @@ class CommandConfig(Config):
 
 
 class SolverConfig(Config):
-    """Who repairs the bugs from what the seekers hand over.
+    """Who fixes the bugs, given the seekers' reports.
 
     `scripted` tries small changes on the lines that it was pointed to; `policy` asks a model; `command` runs a program.
     """
@@ -155,13 +157,13 @@ class SolverConfig(Config):
     model: str | None = Field(default=None, description="policy: model folder that is served for the solver")
     policy: PolicyConfig | None = Field(default=None, description="policy: the policy, if no model folder is given")
     mode: Literal["agent", "one_shot"] = Field(
-        default="agent", description="policy: work with tools, or one answer after seeing the places of the pack"
+        default="agent", description="policy: work with tools, or answer once after seeing the locations in the pack"
     )
     agent: AgentConfig = Field(
         default=AgentConfig(kind="rewrite"), description="policy: the solver's agent, with or without a pack"
     )
     limits: LimitsConfig = Field(
-        default=LimitsConfig(), description="policy: how much it may use on a task, the same in every arm"
+        default=LimitsConfig(), description="policy: limits for each task, the same in every arm"
     )
     references: tuple[ReferenceName, ...] | None = Field(
         default=None,
@@ -198,7 +200,7 @@ class HarnessConfig(Config):
         default=None, description="file with the instances' rows; null: the tasks' own source (tasks.options.path)"
     )
     workers: int = Field(default=4, ge=1, description="instances graded at the same time")
-    timeout_s: int = Field(default=1800, ge=1, description="seconds one instance may take")
+    timeout_s: int = Field(default=1800, ge=1, description="time limit for one instance, in seconds")
 
 
 class EvalConfig(Config):
@@ -207,7 +209,7 @@ class EvalConfig(Config):
     out: str = Field(description="folder of the evaluation; made if missing, resumed if there")
     title: str = Field(default="How much does the seeker see?", description="headline of the report")
     vars: dict[str, str] = Field(default_factory=dict, description="values of {name} in models and in training_log")
-    tasks: TasksConfig = Field(description="which tasks; a limit is shared out evenly between their splits")
+    tasks: TasksConfig = Field(description="which tasks; a limit is divided evenly between their splits")
     agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="agent of every arm")
     arms: tuple[ArmConfig, ...] = Field(min_length=1, description="what is compared, in the order of the report")
     sandbox: SandboxConfig = Field(default=SandboxConfig(), description="where programs run")
@@ -232,12 +234,12 @@ class EvalConfig(Config):
         default=0, ge=0, description="runs of the gold patch; tasks that it does not fix every time are excluded"
     )
     max_flaky: float = Field(
-        default=0.1, ge=0, le=1, description="share of the tasks that may be excluded so; with more, nothing is played"
+        default=0.1, ge=0, le=1, description="maximum share of flaky tasks; with more, the evaluation does not start"
     )
     replay: bool = Field(
         default=False, description="replay each episode's steps in a fresh sandbox to check its findings"
     )
-    workers: int = Field(default=2, ge=1, description="episodes at the same time, in each arm")
+    workers: int = Field(default=2, ge=1, description="episodes run in parallel, in each arm")
     runner: Literal["threads", "ray"] = Field(
         default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"
     )
@@ -258,7 +260,7 @@ class EvalConfig(Config):
             raise ValueError(f"two arms are called {twice!r}")
         taken = next((name for name in names if self.solver and name in references_of(self.solver)), None)
         if taken is not None:
-            raise ValueError(f"an arm cannot be called {taken!r}: that is one of the solver's own")
+            raise ValueError(f"an arm cannot be called {taken!r}: that name belongs to one of the solver's own arms")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
         if self.main_arm is not None and self.main_arm not in names:

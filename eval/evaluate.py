@@ -21,6 +21,7 @@ from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.eval.swebench.official import grade_officially, with_official, write_all_predictions
 from gumshoe.storage import write_atomic, write_jsonl
+from gumshoe.tools.text import plural
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -106,7 +107,7 @@ def _drop_flaky(
     if not config.flaky_runs:
         return tasks, ()
     runs, path = config.flaky_runs, Path(config.out) / "gold.jsonl"
-    say(f"gold patch of {len(tasks)} tasks, {runs} runs each")
+    say(f"gold patch of {plural(len(tasks), 'task')}, {plural(runs, 'run')} each")
     flaky = find_flaky(tasks, runs, config.sandbox, path, control, config.workers)
     for one in flaky:
         say(f"left out: {one.task_id}, fixed by its gold patch in {one.passed} of {runs} runs ({one.why})")

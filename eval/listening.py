@@ -1,4 +1,4 @@
-"""Servers for programs of this machine, or, with a token, of others."""
+"""Servers for programs on this machine, or, with a token, on others."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
-from gumshoe.eval.scorers.localisation import lines_overlap
+from gumshoe.eval.scorers.localization import lines_overlap
 from gumshoe.eval.scorers.valid_calls import is_valid
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools

@@ -116,7 +116,7 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         del timeout_s, options
         live = self._episode
         if live is None or live.next_request() is None:
-            raise ValueError("no episode is going on: reset first")
+            raise ValueError("no episode is in progress: reset first")
         self._state.step_count += 1
         step = live.episode.accept(self._completion(action, live))
         seen = [one.text for one in step.observations] or [one.content for one in live.episode.answers()]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 FOLDERS = ("collect", "env", "eval", "tools", "train")
+MAY_IMPORT = {
+    "tools": ("tools", "env", "collect", "eval"),
+    "env": ("env", "collect", "eval"),
+    "collect": ("collect", "eval"),
+    "eval": ("eval",),
+    "train": ("train",),
+}
+"""Who may import a folder."""
 IMPORT_LINTER = Path(sys.executable).with_name("lint-imports")
 RUFF = Path(sys.executable).with_name("ruff")
 
@@ -69,6 +80,63 @@ def test_a_forbidden_import_is_noticed_through_the_links(skeleton: Path, importe
     checked = check_layers(skeleton)
     assert checked.returncode == 1, checked.stdout
     assert f"gumshoe.{importer}.stray" in checked.stdout
+
+
+def test_an_import_circle_is_noticed_even_inside_of_functions(skeleton: Path):
+    (skeleton / "env" / "one.py").write_text("from gumshoe.env import two\n", encoding="utf-8")
+    (skeleton / "env" / "two.py").write_text("def late():\n    import gumshoe.env.one\n", encoding="utf-8")
+    checked = check_layers(skeleton)
+    assert checked.returncode == 1
+    assert "side by side BROKEN" in checked.stdout
+
+
+def test_strings_that_name_modules_of_other_layers_are_known(root: Path):
+    """What import-linter cannot see: two programs that run in separate processes, so that nothing else loads torch, and
+    the default of a config key, through which training gets its episodes.
+    """
+    found = set[tuple[str, str]]()
+    for path in (path for folder in FOLDERS for path in (root / folder).rglob("*.py")):
+        parts = path.relative_to(root).parts
+        if "casebook" in parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = (
+                node.value.partition(":")[0] if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            )
+            _, _, module = name.partition("gumshoe.")
+            folder = module.partition(".")[0]
+            is_module = (root / f"{module.replace('.', '/')}.py").exists() and name == f"gumshoe.{module}"
+            if is_module and parts[0] not in MAY_IMPORT.get(folder, ()):
+                found.add(("/".join(parts), name))
+    assert found == {
+        ("eval/serve/check/trained.py", "gumshoe.train.rendering"),
+        ("eval/view/masks.py", "gumshoe.train.mask_service"),
+        ("train/live.py", "gumshoe.eval.live"),
+    }
+
+
+def imported(path: Path) -> Iterator[str]:
+    """What a module imports when it is loaded; what it imports for type checkers or inside functions does not count."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_eval_has_at_most_six_floors(root: Path):
+    """The longest chain of imports within `eval`, where each module and folder directly in it is one floor."""
+    below: dict[str, set[str]] = {}
+    for path in (root / "eval").rglob("*.py"):
+        unit = path.relative_to(root / "eval").parts[0].removesuffix(".py")
+        found = {name.split(".")[2] for name in imported(path) if name.startswith("gumshoe.eval.")}
+        below.setdefault(unit, set()).update(found - {unit})
+
+    @cache
+    def floors(unit: str) -> int:
+        return 1 + max(map(floors, below.get(unit, ())), default=0)
+
+    assert max(map(floors, below)) <= 6
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

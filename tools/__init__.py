@@ -1,4 +1,4 @@
-"""What an agent can do: one file a tool, a registry to make them by name, a toolbox to run them."""
+"""What an agent can do: one file per tool, a registry that makes them by name, a toolbox that runs them."""
 
 from __future__ import annotations
 

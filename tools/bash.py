@@ -86,7 +86,7 @@ class Bash(BaseTool):
             command: bash command line or script
         """
         if "\0" in command:
-            raise ToolFailure("bad_arguments", "the command holds a zero byte")
+            raise ToolFailure("bad_arguments", "the command contains a NUL byte")
         self._calls += 1
         sandbox = workspace.sandbox
         folder = _folder(workspace)

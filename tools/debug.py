@@ -52,7 +52,7 @@ class Debug(BaseTool):
         """Debug the tests. Stops at breakpoints and failing tests.
 
         Args:
-            command: pdb commands, one a line: b FILE:LINE[, CONDITION], c, n, s, r, p EXPR, locals, w, u, d, cl,
+            command: pdb commands, one per line: b FILE:LINE[, CONDITION], c, n, s, r, p EXPR, locals, w, u, d, cl,
                 log FILE:LINE, EXPR (notes values, does not stop), watch EXPR (stops when it changes in this function),
                 catch TYPE (stops where it is raised), checkpoint NAME, restore NAME, restart, q
         """

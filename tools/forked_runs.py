@@ -14,7 +14,7 @@ from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.scripts import read_written, run_script, script_folder
 from gumshoe.tools.text import cut_line
 
-__all__ = ["Answer", "ForkedRuns", "KnownRun", "Variant", "read_answers", "run_forked"]
+__all__ = ["ForkOutcome", "ForkedRuns", "KnownRun", "Variant", "read_answers", "run_forked"]
 
 _SEEN_BYTES = 16 << 20
 
@@ -37,7 +37,7 @@ class Variant(BaseModel):
         return cut_line(f"{self.path}:{self.line} {self.do.replace(chr(10), '; ')}{time}{when}", 120)
 
 
-class Answer(BaseModel):
+class ForkOutcome(BaseModel):
     """What became of one run, as its process tells it: the exit code, None for one that was stopped, how often the
     changed line was reached, and whether all tests were run; or why the change cannot be made.
     """
@@ -48,14 +48,14 @@ class Answer(BaseModel):
     error: str | None = None
 
 
-_ANSWERS = TypeAdapter(list[Answer])
+_ANSWERS = TypeAdapter(list[ForkOutcome])
 
 
 @dataclass(frozen=True)
 class ForkedRuns:
     """What became of each run, the unchanged one first; the outcomes of its tests; what the probes wrote."""
 
-    answers: list[Answer]
+    answers: list[ForkOutcome]
     outcomes: list[dict[str, TestOutcome]]
     seen: bytes
 
@@ -110,7 +110,7 @@ def run_forked(
     )
 
 
-def read_answers(data: bytes, count: int) -> list[Answer]:
+def read_answers(data: bytes, count: int) -> list[ForkOutcome]:
     """The answers in the file that the runs' parent wrote. Raises ValueError where it does not hold so many."""
     try:
         answers = _ANSWERS.validate_json(data)

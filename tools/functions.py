@@ -49,7 +49,7 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
     if len(found) > 1:
         places = ", ".join(f"{each.path}:{each.span.start} ({each.span.name})" for each in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        raise ToolFailure("ambiguous", f"{name} is in several places: {places}{more}. Name one as PATH:LINE.")
+        raise ToolFailure("ambiguous", f"{name} exists in several places: {places}{more}. Name one as PATH:LINE.")
     return found[0]
 
 
@@ -78,7 +78,7 @@ def _named(known: tuple[Span, ...], name: str) -> list[Span]:
 def _in_workspace(workspace: Workspace, name: str) -> Iterator[Function]:
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name):
         raise ToolFailure(
-            "bad_arguments", f"{name!r} is no name of a function. Name one as NAME, PATH:NAME or PATH:LINE"
+            "bad_arguments", f"{name!r} is not the name of a function. Name one as NAME, PATH:NAME or PATH:LINE"
         )
     parts = name.split(".")
     matches, _ = workspace.grep(rf"^\s*(async\s+def|def|class)\s+{parts[-1]}\b", limit=_FILES)

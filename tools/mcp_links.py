@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 from gumshoe.protocols import Sandbox
 from gumshoe.tools.text import cut_line, plain_text
 
-__all__ = ["HostLink", "Link", "SandboxLink", "ServerEnded"]
+__all__ = ["HostLink", "McpLink", "SandboxLink", "ServerEnded"]
 
 _ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 _TAIL = 2000
@@ -27,7 +27,7 @@ class ServerEnded(Exception):
     """The server did not start, or runs no more; the message says why in one line."""
 
 
-class Link(Protocol):
+class McpLink(Protocol):
     """A running server."""
 
     def send(self, message: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from gumshoe import __version__
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
-from gumshoe.tools.mcp_links import HostLink, Link, SandboxLink, ServerEnded
+from gumshoe.tools.mcp_links import HostLink, McpLink, SandboxLink, ServerEnded
 
 if TYPE_CHECKING:
     from mcp import types
@@ -55,7 +55,7 @@ class ToolServer:
             raise ConfigError(f"tools: {entry!r} names no command")
         if find_spec("mcp") is None:
             raise ConfigError(f"tools: {entry!r} needs another package: pip install 'gumshoe[mcp]'")
-        self._link: Link | None = None
+        self._link: McpLink | None = None
         self._ids = itertools.count(1)
 
     def start(self, workspace: Workspace) -> list[ServerTool]:
@@ -89,13 +89,13 @@ class ToolServer:
             result = types.CallToolResult.model_validate(answer)
         except ServerEnded as error:
             self.close()
-            raise ToolFailure("server_ended", f"the tool's server failed: {error}; the next call starts it") from None
+            raise ToolFailure("server_ended", f"the tool's server failed: {error}; the next call restarts it") from None
         except TimeoutError:
             self.close()
-            message = f"timed out after {timeout:g} s: the tool's server was ended; the next call starts it"
+            message = f"timed out after {timeout:g} s: the tool's server was ended; the next call restarts it"
             raise ToolFailure("timed_out", message) from None
         except ValidationError:
-            raise ToolFailure("bad_answer", "the tool's server gave an answer that is no result") from None
+            raise ToolFailure("bad_answer", "the tool's server gave an invalid result") from None
         text = "\n".join(map(_text, result.content))
         if result.isError:
             raise ToolFailure("tool_error", text or "the tool failed")
@@ -107,7 +107,7 @@ class ToolServer:
         if link is not None:
             link.close()
 
-    def _open(self, workspace: Workspace) -> Link:
+    def _open(self, workspace: Workspace) -> McpLink:
         """Starts the server and shakes hands."""
         link = HostLink(self._argv) if self._host else SandboxLink(workspace.sandbox, self._argv)
         try:
@@ -118,7 +118,7 @@ class ToolServer:
         self._link = link
         return link
 
-    def _shake_hands(self, link: Link) -> None:
+    def _shake_hands(self, link: McpLink) -> None:
         from mcp import types
         from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 
@@ -130,10 +130,10 @@ class ToolServer:
         fields = hello.model_dump(mode="json", by_alias=True, exclude_none=True)
         answer = self._ask(link, "initialize", fields, _START_TIMEOUT_S)
         if answer.get("protocolVersion") not in SUPPORTED_PROTOCOL_VERSIONS:
-            raise ServerEnded("it speaks no version of the protocol that is known here")
+            raise ServerEnded("it does not support any known version of the protocol")
         link.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def _list(self, link: Link) -> Sequence[types.Tool]:
+    def _list(self, link: McpLink) -> Sequence[types.Tool]:
         from mcp import types
 
         tools: list[types.Tool] = []
@@ -149,7 +149,7 @@ class ToolServer:
             params = {"cursor": page.nextCursor}
         return tools
 
-    def _ask(self, link: Link, method: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+    def _ask(self, link: McpLink, method: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """The result of a request. Raises ToolFailure where the server refuses it, and as `Link.receive`."""
         deadline = time.monotonic() + timeout
         number = next(self._ids)
@@ -193,7 +193,7 @@ class ServerTool:
         """The server is closed by the toolbox."""
 
 
-def _answer(link: Link, message: Mapping[str, Any]) -> None:
+def _answer(link: McpLink, message: Mapping[str, Any]) -> None:
     """Answers what a server asks of us, which offer nothing; notifications need no answer."""
     if "id" not in message:
         return

@@ -11,7 +11,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Observation, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.probe_checks import Look, describe_place, run_probes
+from gumshoe.tools.probe_checks import ProbeReading, describe_place, run_probes
 from gumshoe.tools.text import cut_line
 
 __all__ = ["MOST_AT_ONCE", "ProbeTool"]
@@ -78,7 +78,7 @@ class ProbeTool(BaseTool):
     name = "probe"
 
     def run(self, workspace: Workspace, probes: _Probes) -> Observation:
-        """Show what expressions are at places in the code, in failing and passing tests, or check probes of a report.
+        """Show values of expressions at places in the code, in failing and passing tests, or check probes of a report.
 
         Args:
             probes: up to 16: path, line, expression; time: only the n-th time in a test; test: only this one; value:
@@ -110,7 +110,7 @@ class ProbeTool(BaseTool):
         return self.observe("\n".join(lines), data)
 
 
-def _values(probe: Probe, looks: Sequence[Look], outcomes: Mapping[str, TestOutcome]) -> str:
+def _values(probe: Probe, looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]) -> str:
     """What the expression is, by test: failing ones first, each value of a test once."""
     assert isinstance(probe, StopProbe)
     about = [
@@ -130,12 +130,12 @@ def _values(probe: Probe, looks: Sequence[Look], outcomes: Mapping[str, TestOutc
     return "; ".join([*shown, *more])
 
 
-def _passes(seen: Look, outcomes: Mapping[str, TestOutcome]) -> bool:
+def _passes(seen: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> bool:
     outcome = outcomes.get(seen.test or "")
     return outcome is not None and outcome.outcome not in ("failed", "error")
 
 
-def _named(seen: Look, outcomes: Mapping[str, TestOutcome]) -> str:
+def _named(seen: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> str:
     outcome = outcomes.get(seen.test or "")
     return f"{seen.test or 'the program'}{f' ({outcome.outcome})' if outcome else ''}"
 

@@ -20,7 +20,15 @@ from gumshoe.tools.forked_runs import Variant, run_forked
 from gumshoe.tools.text import cut_line, plural
 from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
 
-__all__ = ["MOST_PROBES", "Look", "check_findings", "check_probes", "describe_place", "read_looks", "run_probes"]
+__all__ = [
+    "MOST_PROBES",
+    "ProbeReading",
+    "check_findings",
+    "check_probes",
+    "describe_place",
+    "read_looks",
+    "run_probes",
+]
 
 MOST_PROBES = 200
 """Probes of one run that stop the program."""
@@ -32,7 +40,7 @@ _NOTE = 160
 Short = Annotated[str, Field(max_length=10_000)]
 
 
-class Look(BaseModel):
+class ProbeReading(BaseModel):
     """What one probe saw at one time; its process is that of the tests, so nothing in it is taken on trust."""
 
     probe: int = Field(ge=0, lt=MOST_PROBES)
@@ -50,7 +58,7 @@ class Probed:
 
     outcomes: Mapping[str, TestOutcome]
     checks: list[Check] = field(default_factory=list[Check])
-    looks: list[list[Look]] = field(default_factory=list[list[Look]])
+    looks: list[list[ProbeReading]] = field(default_factory=list[list[ProbeReading]])
 
 
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -77,7 +85,7 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     results, numbers, looks = iter(changes(runs, variants)), iter(range(len(stops))), read_looks(runs.seen)
     probed = Probed(runs.outcomes[0])
     for probe in probes:
-        seen: list[Look] = []
+        seen: list[ProbeReading] = []
         if probe is None:
             check = _unchecked(_NO_PROBE)
         elif isinstance(probe, WhatIfProbe):
@@ -93,12 +101,12 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     return probed
 
 
-def read_looks(data: bytes) -> list[Look]:
+def read_looks(data: bytes) -> list[ProbeReading]:
     """What the probes wrote; lines that are none of it are passed over, and so is what is too much."""
-    looks: list[Look] = []
+    looks: list[ProbeReading] = []
     for line in data.splitlines()[:MOST_LOOKS]:
         try:
-            looks.append(Look.model_validate_json(line))
+            looks.append(ProbeReading.model_validate_json(line))
         except ValidationError:
             continue
     return looks
@@ -117,7 +125,9 @@ def _begins(text: str, words: str) -> bool:
     return bool(words) and re.match(re.escape(words) + r"(?![\w/.\[-])", text) is not None
 
 
-def _judge_stop(probe: StopProbe, looks: Sequence[Look], outcomes: Mapping[str, TestOutcome], over: bool) -> Check:
+def _judge_stop(
+    probe: StopProbe, looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome], over: bool
+) -> Check:
     problem = next((look.problem for look in looks if look.problem is not None), None)
     if problem is not None:
         return Check(status="contradicted", note=cut_line(problem, _NOTE))
@@ -132,18 +142,18 @@ def _judge_stop(probe: StopProbe, looks: Sequence[Look], outcomes: Mapping[str, 
     return _judge_telling(probe, holds, looks, outcomes)
 
 
-def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[Look]:
+def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
     """What the test runner says of the failures, as looks."""
     for test, outcome in outcomes.items():
         if outcome.outcome in ("failed", "error"):
-            yield Look(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
+            yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
 
 
-def _is_about(probe: StopProbe, look: Look) -> bool:
+def _is_about(probe: StopProbe, look: ProbeReading) -> bool:
     return look.event == probe.event and probe.test in (None, look.test) and probe.time in (None, look.time)
 
 
-def _matches(probe: StopProbe, look: Look) -> bool:
+def _matches(probe: StopProbe, look: ProbeReading) -> bool:
     if look.error is not None:
         return False
     if not probe.expression or (probe.expression == EXCEPTION and not probe.value):
@@ -158,7 +168,7 @@ def _normal(text: str) -> str:
     return " ".join(text.split())
 
 
-def _contradicted(probe: StopProbe, there: Sequence[Look], over: bool) -> Check:
+def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], over: bool) -> Check:
     if there:
         seen = there[0].error or next(iter(there[0].values), "")
         return Check(status="contradicted", note=cut_line(f"it is {_normal(seen)}", _NOTE))
@@ -169,7 +179,7 @@ def _contradicted(probe: StopProbe, there: Sequence[Look], over: bool) -> Check:
 
 
 def _judge_telling(
-    probe: StopProbe, holds: Sequence[Look], looks: Sequence[Look], outcomes: Mapping[str, TestOutcome]
+    probe: StopProbe, holds: Sequence[ProbeReading], looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]
 ) -> Check:
     passed = {test for test, outcome in outcomes.items() if outcome.outcome not in ("failed", "error")}
     if outcomes and all(look.test is None for look in holds):

@@ -70,7 +70,7 @@ def make_toolbox(tools: Iterable[Tool | str]) -> Toolbox:
 
 def _make(name: str) -> Tool:
     if is_tool_server(name):
-        raise ConfigError(f"{name!r} cannot be used here: the tools of a server are known in an episode only")
+        raise ConfigError(f"{name!r} cannot be used here: the tools of a server are known only in an episode")
     # Looking through all installed packages takes a tenth of a second.
     known = BUILTIN if name in BUILTIN else {**announced(TOOLS), **BUILTIN}
     found = load_named(name, "tool", known)
@@ -79,7 +79,9 @@ def _make(name: str) -> Tool:
     elif isinstance(found, FunctionTool):
         found = found.copy()
     if not _is_tool(found):
-        raise ConfigError(f"{name!r} is no tool: decorate a typed function with @gumshoe.tools.tool, or give a class")
+        raise ConfigError(
+            f"{name!r} is not a tool: decorate a typed function with @gumshoe.tools.tool, or give a class"
+        )
     return found
 
 

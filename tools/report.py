@@ -94,13 +94,13 @@ class Report(SendsBackOnce):
         ruled_out: _RuledOut | None = None,
         failing_frame: _Frame | None = None,
     ) -> Observation:
-        """Hand over what you found. Ends the search.
+        """Report what you found. Ends the search.
 
         Args:
             locations: where the bug is, best first
             findings: facts, each with the step that showed it and words quoted from it
             hypothesis: what is wrong
-            ruled_out: innocent suspects
+            ruled_out: suspects that turned out innocent
             failing_frame: frame that fails
         """
         if not locations:
@@ -114,7 +114,9 @@ class Report(SendsBackOnce):
         )
         tokens = pack_tokens(pack)
         if tokens > PACK_TOKENS:
-            raise ToolFailure("too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the best of it")
+            raise ToolFailure(
+                "too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the most important parts"
+            )
         pack = self._checked(workspace, pack)
         pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}

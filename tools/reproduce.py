@@ -1,4 +1,4 @@
-"""`reproduce`: a small test of the agent's own, written from the issue, which the other tools then run."""
+"""`reproduce`: the agent's own small test, written from the issue, which the other tools then run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reproduce(BaseTool):
         self._plan: Reproduction | None = None
 
     def run(self, workspace: Workspace, code: str) -> Observation:
-        """Write a small test of the issue and run it. From then on all tools run this test; no patch holds it.
+        """Write a small test of the issue and run it. From then on all tools run it. It is not part of the patch.
 
         Args:
             code: whole Python file with functions test_...: one that fails as the issue says, perhaps one like it that

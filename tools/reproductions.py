@@ -1,4 +1,4 @@
-"""Where the reproduction of an issue lies, and how it is run: with pytest, Django's `runtests.py` or unittest."""
+"""Where the reproduction of an issue is, and how it is run: with pytest, Django's `runtests.py` or unittest."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Rewrite(BaseTool):
         after = _edited(path, before, code, start, end)
         old_text = before.to_text() if before is not None else None
         if after.to_text() == old_text:
-            raise ToolFailure("no_change", f"{path} already reads so: nothing was changed")
+            raise ToolFailure("no_change", f"{path} already has this content: nothing was changed")
         workspace.write_text(path, after.to_text())
         diff = _diff(before, after)
         error = _syntax_error(workspace, path, after)
@@ -58,7 +58,7 @@ def _read(workspace: Workspace, path: str) -> SourceFile | None:
 def _edited(path: str, before: SourceFile | None, code: str, start: int | None, end: int | None) -> SourceFile:
     if before is None:
         if start not in (None, 0, 1):
-            raise ToolFailure("no_such_file", f"there is no {path}: leave out start and end to make it")
+            raise ToolFailure("no_such_file", f"there is no {path}: leave out start and end to create it")
         return SourceFile(()).replace(1, 0, code)
     total = len(before.lines)
     if start is None:
@@ -67,7 +67,10 @@ def _edited(path: str, before: SourceFile | None, code: str, start: int | None, 
         return before.replace(1, total, code)
     last = start if end is None else end
     if start < 1 or last < start - 1:
-        raise ToolFailure("bad_arguments", f"lines {start} to {last} are no range: start counts from 1, end from start")
+        raise ToolFailure(
+            "bad_arguments",
+            f"lines {start} to {last} are not a range: start must be at least 1, and end at least start",
+        )
     inserting = last == start - 1
     if last > total or start > total + (1 if inserting else 0):
         raise ToolFailure("no_such_line", f"{path} has only {plural(total, 'line')}: view it again")

@@ -1,4 +1,4 @@
-"""A text file as lines, with what must survive an edit: encoding, byte order mark and newline style.
+"""A text file as lines, with what an edit must preserve: encoding, byte order mark and newline style.
 
 `Workspace.read_text` gives UTF-8 with undecodable bytes escaped. A Python file may declare another encoding; its
 bytes are then read and written in that one.
@@ -70,7 +70,7 @@ class SourceFile:
 def read_source(text: str) -> SourceFile:
     """Reads what `Workspace.read_text` gave. Raises ToolFailure for a binary file."""
     if "\0" in text:
-        raise ToolFailure("binary_file", "this is a binary file, which can be neither shown nor edited")
+        raise ToolFailure("binary_file", "this is a binary file, which cannot be shown or edited")
     bom = text.startswith(_BOM)
     text = text[1:] if bom else text
     encoding = _encoding(text)

@@ -35,7 +35,7 @@ class Submit(SendsBackOnce):
         run = run_reproduction(workspace)
         self.events.on_eval(run, workspace)
         if not run.passed:
-            again = "Repair the code or the test, or submit again to hand it in as it is."
+            again = "Repair the code or the test, or submit again to hand it in unchanged."
             self.send_back_once(STILL_FAILS, f"your test does not pass yet: {describe(run)}\n{again}")
         passes = "passes" if run.passed else "does not pass"
         return self.observe(f"submitted; your test {passes}", {**data, "reproduction": as_data(run)})

@@ -1,4 +1,4 @@
-"""Cutting and cleaning of what a model reads."""
+"""Truncating and cleaning text for the model."""
 
 from __future__ import annotations
 

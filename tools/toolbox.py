@@ -35,7 +35,7 @@ class Toolbox:
         self._servers = tuple(servers)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
         if len(self.tools) != len(tools):
-            raise ValueError("two tools of one toolbox have the same name")
+            raise ValueError("two tools in one toolbox have the same name")
         self.text_limit = text_limit
         self.others_used = False
         """Whether a tool without snapshots was called: who brings one of another kind has not said what it keeps."""
@@ -112,7 +112,9 @@ class Toolbox:
         for server in self._servers:
             for tool in server.start(workspace):
                 if tool.name in self.tools:
-                    raise ConfigError(f"tools: {server.entry!r} has a tool {tool.name!r}, which another tool is called")
+                    raise ConfigError(
+                        f"tools: {server.entry!r} has a tool {tool.name!r}, but another tool has that name"
+                    )
                 self.tools[tool.name] = tool
         for tool in self.tools.values():
             tool.on_reset(workspace)

@@ -7,9 +7,9 @@
 - `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
 - `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
   latest; equal ones once. A call is `test, also, number, count, arguments, caller, steps, skipped, outcome, value,
-  yields, yielded` (see `trace_calls.Call`), with `comparison`: None, or how it differs from
-  `passing[comparison["passing"]]` (`trace_compare.Comparison`: `arguments, value, branch, result`), and `like_passing`:
-  whether some passing test has a call that is equal in arguments, lines and result;
+  yields, yielded` (see `trace_calls.TracedCall`), with `comparison`: None, or how it differs from
+  `passing[comparison["passing"]]` (`trace_compare.CallComparison`: `arguments, value, branch, result`), and
+  `like_passing`: whether some passing test has a call that is equal in arguments, lines and result;
 - `passing`: calls in passing tests, those that comparisons name first;
 - `differences`: what only failing and only passing tests have (`trace_compare.Differences`: `arguments, results, lines,
   branches`, each a pair).
@@ -27,8 +27,8 @@ from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.functions import Function, find_function
 from gumshoe.tools.scripts import read_written, run_script, script_folder
-from gumshoe.tools.trace_calls import Call, Trace, merge, read_trace
-from gumshoe.tools.trace_compare import Comparison, compare, summarize
+from gumshoe.tools.trace_calls import Trace, TracedCall, merge, read_trace
+from gumshoe.tools.trace_compare import CallComparison, compare, summarize
 from gumshoe.tools.trace_text import describe_trace
 
 __all__ = ["TraceFunction"]
@@ -45,7 +45,7 @@ class TraceFunction(BaseTool):
     name = "trace"
 
     def run(self, workspace: Workspace, function: str) -> Observation:
-        """Show each call of a function in the failing tests, with the values its lines set, beside passing tests.
+        """Show each call of a function in the failing tests, with the values set, and how passing tests differ.
 
         Args:
             function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE
@@ -74,12 +74,12 @@ def _measure(workspace: Workspace, function: Function) -> Trace:
     return trace
 
 
-def _telling(call: Call, passing: Sequence[Call]) -> tuple[bool, bool, int]:
+def _telling(call: TracedCall, passing: Sequence[TracedCall]) -> tuple[bool, bool, int]:
     """Sorts the calls that tell most to the front."""
     return any(call.is_like(each) for each in passing), call.outcome == "returned", -call.number
 
 
-def _as_data(function: Function, trace: Trace, comparisons: Sequence[Comparison | None]) -> dict[str, JsonValue]:
+def _as_data(function: Function, trace: Trace, comparisons: Sequence[CallComparison | None]) -> dict[str, JsonValue]:
     """The calls within bounds; the passing ones that comparisons name come first, and are renumbered."""
     named = dict.fromkeys(each.passing for each in comparisons if each is not None)
     order = [*named, *(index for index in range(len(trace.passing)) if index not in named)][:_KEPT]
@@ -110,9 +110,9 @@ def _as_data(function: Function, trace: Trace, comparisons: Sequence[Comparison 
     }
 
 
-def _within_bounds(calls: Iterable[Call]) -> list[Call]:
+def _within_bounds(calls: Iterable[TracedCall]) -> list[TracedCall]:
     """The calls, with steps left out of the middle of those for which there is no room."""
-    bounded: list[Call] = []
+    bounded: list[TracedCall] = []
     room = _KEPT_STEPS
     for call in calls:
         allowed = max(10, min(len(call.steps), room))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-__all__ = ["Call", "Caller", "Trace", "is_hidden", "merge", "read_trace"]
+__all__ = ["Caller", "Trace", "TracedCall", "is_hidden", "merge", "read_trace"]
 
 FILE_BYTES = 8 << 20
 MOST_CALLS = 2000
@@ -40,7 +40,7 @@ class Caller(BaseModel):
     function: Text
 
 
-class Call(BaseModel):
+class TracedCall(BaseModel):
     """One call, and how many of its test were equal to it: in arguments, lines and outcome.
 
     `steps` are the lines in the order in which they ran, each with the variables that it changed and the exception
@@ -79,7 +79,7 @@ class Call(BaseModel):
         """Whether all that the call came to was put into words."""
         return not any(map(is_hidden, (self.value, *self.yields)))
 
-    def is_like(self, other: Call) -> bool:
+    def is_like(self, other: TracedCall) -> bool:
         """Whether arguments, lines and result are the same."""
         return (self.arguments, self.lines, self.result) == (other.arguments, other.lines, other.result)
 
@@ -89,7 +89,7 @@ class _Test(BaseModel):
     failed: bool
     unfinished: bool
     calls: Count
-    kept: list[Call] = Field(max_length=500)
+    kept: list[TracedCall] = Field(max_length=500)
 
 
 class _Tests(BaseModel):
@@ -114,13 +114,13 @@ class Trace(BaseModel):
     passing_calls: int = 0
     failing_tests: list[str] = Field(default_factory=list[str])
     passing_tests: int = 0
-    failing: list[Call] = Field(default_factory=list[Call])
-    passing: list[Call] = Field(default_factory=list[Call])
+    failing: list[TracedCall] = Field(default_factory=list[TracedCall])
+    passing: list[TracedCall] = Field(default_factory=list[TracedCall])
 
 
-def merge(calls: Sequence[Call]) -> list[Call]:
+def merge(calls: Sequence[TracedCall]) -> list[TracedCall]:
     """One call for all that are equal, the first, with the other tests that it is in."""
-    merged: dict[tuple[object, ...], Call] = {}
+    merged: dict[tuple[object, ...], TracedCall] = {}
     for call in calls:
         key = (tuple(sorted(call.arguments.items())), tuple(call.lines), call.result)
         known = merged.setdefault(key, call)

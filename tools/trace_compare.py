@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gumshoe.tools.trace_calls import Call, is_hidden
+from gumshoe.tools.trace_calls import TracedCall, is_hidden
 
-__all__ = ["Branch", "Comparison", "Differences", "ValueDifference", "compare", "summarize"]
+__all__ = ["Branch", "CallComparison", "Differences", "ValueDifference", "compare", "summarize"]
 
 _NAMED = 6
 _VALUES = 6
@@ -39,8 +39,8 @@ class Branch(BaseModel):
     """Name to value in the failing and in the passing call, those that the line names first."""
 
 
-class Comparison(BaseModel):
-    """A failing call beside the passing one that is nearest: equal arguments, then the longest equal beginning."""
+class CallComparison(BaseModel):
+    """A failing call compared with the nearest passing one: equal arguments, then the longest equal beginning."""
 
     passing: int
     """Index of the passing call."""
@@ -62,7 +62,7 @@ class Differences(BaseModel):
     branches: tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
 
-def compare(call: Call, passing: Sequence[Call], source: Sequence[str]) -> Comparison | None:
+def compare(call: TracedCall, passing: Sequence[TracedCall], source: Sequence[str]) -> CallComparison | None:
     """A failing call beside the nearest passing one; None where there is no passing one, or one like it."""
     candidates = passing[:_COMPARED]
     if not candidates or any(call.is_like(each) for each in candidates):
@@ -70,7 +70,7 @@ def compare(call: Call, passing: Sequence[Call], source: Sequence[str]) -> Compa
     index = max(range(len(candidates)), key=lambda number: (*_nearness(call, candidates[number]), -number))
     other = candidates[index]
     known = call.is_result_known and other.is_result_known
-    return Comparison(
+    return CallComparison(
         passing=index,
         arguments=_unequal(call.arguments, other.arguments),
         value=_first_value(call, other),
@@ -79,7 +79,7 @@ def compare(call: Call, passing: Sequence[Call], source: Sequence[str]) -> Compa
     )
 
 
-def summarize(failing: Sequence[Call], passing: Sequence[Call]) -> Differences:
+def summarize(failing: Sequence[TracedCall], passing: Sequence[TracedCall]) -> Differences:
     """What occurs in calls of one side only."""
     names = dict.fromkeys(name for call in failing for name in call.arguments)
     arguments = {name: _only(failing, passing, lambda call, name=name: _given(call, name)) for name in names}
@@ -91,7 +91,7 @@ def summarize(failing: Sequence[Call], passing: Sequence[Call]) -> Differences:
     )
 
 
-def _given(call: Call, name: str) -> list[str]:
+def _given(call: TracedCall, name: str) -> list[str]:
     return [call.arguments[name]] if name in call.arguments and not is_hidden(call.arguments[name]) else []
 
 
@@ -100,7 +100,10 @@ def _sorted(sides: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
 
 
 def _only(
-    failing: Sequence[Call], passing: Sequence[Call], facts: Callable[[Call], Iterable[Any]], most: int = _NAMED
+    failing: Sequence[TracedCall],
+    passing: Sequence[TracedCall],
+    facts: Callable[[TracedCall], Iterable[Any]],
+    most: int = _NAMED,
 ) -> tuple[list[Any], list[Any]]:
     """The facts of one side that no call of the other side has."""
     one = dict.fromkeys(fact for call in failing for fact in facts(call))
@@ -108,14 +111,14 @@ def _only(
     return [each for each in one if each not in other][:most], [each for each in other if each not in one][:most]
 
 
-def _edges(call: Call) -> list[tuple[int, int]]:
+def _edges(call: TracedCall) -> list[tuple[int, int]]:
     """Which line came after which; 0 is the end of the call. Where steps are left out, the last ones do not count."""
     lines = call.lines if not call.skipped else call.lines[:_COMPARED]
     over = call.outcome != "unfinished" and not call.skipped
     return list(pairwise([*lines, 0] if over else lines))
 
 
-def _nearness(call: Call, other: Call) -> tuple[bool, int, int]:
+def _nearness(call: TracedCall, other: TracedCall) -> tuple[bool, int, int]:
     equal = sum(other.arguments.get(name) == value for name, value in call.arguments.items())
     return call.arguments == other.arguments, _common(call.lines, other.lines), equal
 
@@ -136,7 +139,7 @@ def _different(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[st
     return {name: sides for name, sides in _unequal(one, other).items() if not any(map(is_hidden, sides))}
 
 
-def _first_value(call: Call, other: Call) -> ValueDifference | None:
+def _first_value(call: TracedCall, other: TracedCall) -> ValueDifference | None:
     """The first value that a line gives which differs, as far as both run the same lines."""
     for step in range(_common(call.lines, other.lines)):
         line, changed, _ = call.steps[step]
@@ -145,7 +148,7 @@ def _first_value(call: Call, other: Call) -> ValueDifference | None:
     return None
 
 
-def _first_branch(call: Call, other: Call, source: Sequence[str]) -> Branch | None:
+def _first_branch(call: TracedCall, other: TracedCall, source: Sequence[str]) -> Branch | None:
     common = _common(call.lines, other.lines)
     ways = _way(call, common), _way(other, common)
     if not common or ways[0] == ways[1]:
@@ -157,7 +160,7 @@ def _first_branch(call: Call, other: Call, source: Sequence[str]) -> Branch | No
     )
 
 
-def _way(call: Call, step: int) -> str:
+def _way(call: TracedCall, step: int) -> str:
     """What comes at a step: another line, or the end of the call."""
     if step < len(call.steps):
         raised = call.steps[step - 1][2] if step else ""
@@ -165,7 +168,7 @@ def _way(call: Call, step: int) -> str:
     return "its end: " + ("raised" if call.outcome == "raised" else call.outcome)
 
 
-def _values_there(call: Call, other: Call, steps: int, text: str) -> dict[str, tuple[str, str]]:
+def _values_there(call: TracedCall, other: TracedCall, steps: int, text: str) -> dict[str, tuple[str, str]]:
     """Variables that differ when both have run so many steps; those that the line names come first."""
     words = set(re.findall(r"[^\W\d]\w*", text))
     found = _different(_state(call, steps), _state(other, steps))
@@ -173,7 +176,7 @@ def _values_there(call: Call, other: Call, steps: int, text: str) -> dict[str, t
     return {name: found[name] for name in order[:_VALUES]}
 
 
-def _state(call: Call, steps: int) -> dict[str, str]:
+def _state(call: TracedCall, steps: int) -> dict[str, str]:
     state = dict(call.arguments)
     for _, changed, _ in call.steps[:steps]:
         state.update(changed)

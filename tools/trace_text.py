@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from gumshoe.tools.functions import Function
 from gumshoe.tools.text import cut_line, plural
-from gumshoe.tools.trace_calls import Call, Trace
-from gumshoe.tools.trace_compare import Branch, Comparison, Differences
+from gumshoe.tools.trace_calls import Trace, TracedCall
+from gumshoe.tools.trace_compare import Branch, CallComparison, Differences
 
 __all__ = ["describe_trace"]
 
@@ -20,8 +20,8 @@ _SIDE = 4
 def describe_trace(
     function: Function,
     trace: Trace,
-    calls: Sequence[Call],
-    comparisons: Sequence[Comparison | None],
+    calls: Sequence[TracedCall],
+    comparisons: Sequence[CallComparison | None],
     differences: Differences,
 ) -> str:
     """How often it was called, what is only so in failing tests, and the most telling calls.
@@ -61,16 +61,16 @@ def _counts(trace: Trace) -> str:
     return title + ended
 
 
-def _times(call: Call) -> str:
+def _times(call: TracedCall) -> str:
     return f" ({call.count} times)" if call.count > 1 else ""
 
 
-def _from(call: Call) -> str:
+def _from(call: TracedCall) -> str:
     caller = call.caller
     return f" from {caller.path}:{caller.line} {caller.function}" if caller else ""
 
 
-def _call(call: Call, comparison: Comparison | None, function: Function) -> list[str]:
+def _call(call: TracedCall, comparison: CallComparison | None, function: Function) -> list[str]:
     """Arguments, the lines that matter with what they changed, and the result."""
     steps = call.steps
     chosen = {*range(_HEAD), *range(len(steps) - _TAIL, len(steps))}
@@ -88,11 +88,11 @@ def _call(call: Call, comparison: Comparison | None, function: Function) -> list
     return [*lines, f"  {_indented(call.result)}"]
 
 
-def _briefly(call: Call) -> list[str]:
+def _briefly(call: TracedCall) -> list[str]:
     return [*_given(call), f"  {_indented(call.result)}"]
 
 
-def _given(call: Call) -> list[str]:
+def _given(call: TracedCall) -> list[str]:
     """The arguments, those of the call before the state of the object."""
     names = sorted(call.arguments, key=lambda name: name.startswith("self."))
     return [f"  {_pairs({name: cut_line(call.arguments[name], _CODE) for name in names})}"] if names else []
@@ -119,7 +119,7 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 
-def _compared(comparison: Comparison, other: Call) -> list[str]:
+def _compared(comparison: CallComparison, other: TracedCall) -> list[str]:
     lines = [f"  nearest passing call: {other.test} call {other.number}"]
     if comparison.arguments:
         lines.append(f"    arguments: {_both(comparison.arguments)}")

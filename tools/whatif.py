@@ -14,7 +14,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.forked_runs import Answer, ForkedRuns, KnownRun, Variant, run_forked
+from gumshoe.tools.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.text import plural
 
@@ -51,20 +51,20 @@ class WhatIf(BaseTool):
         self._known: KnownRun | None = None
 
     def run(self, workspace: Workspace, variants: _Variants, quick: bool = False) -> Observation:
-        """Run the tests with lines changed in memory, and show which tests pass or fail then.
+        """Run the tests with lines changed in memory, and show which tests then pass or fail.
 
         Args:
             variants: up to 16 changes, each run on its own: path, line, and what to do there: code to run before the
                 line (x = 3), skip, true or false (force an if or while), condition EXPR (for an if or while), iterate
                 EXPR (for a for), return EXPR, replace CODE; time: only the n-th time; when: only under this condition
-            quick: with what `eval` has shown, run only the tests that failed; all if one of them passes then
+            quick: after `eval`, run only the tests that failed; all tests if one of them then passes
         """
         if not 1 <= len(variants) <= MOST_VARIANTS:
             raise ToolFailure("bad_arguments", f"give 1 to {MOST_VARIANTS} variants, not {len(variants)}")
         for variant in variants:
             workspace.read_text(variant.path)
             if holds_tests(variant.path):
-                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes the code that is tested")
+                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes only the code under test")
         runs = run_forked(workspace, variants, known=self._known if quick else None)
         results = changes(runs, variants)
         before = _outcomes(runs.outcomes[0])
@@ -110,10 +110,10 @@ def _outcomes(outcomes: Mapping[str, TestOutcome]) -> dict[str, JsonValue]:
 
 def _result(
     variant: Variant,
-    answer: Answer,
+    answer: ForkOutcome,
     before: Mapping[str, JsonValue],
     after: Mapping[str, JsonValue],
-    unchanged: Answer,
+    unchanged: ForkOutcome,
 ) -> dict[str, JsonValue]:
     over = answer.exit_code is not None
     return {
@@ -136,7 +136,7 @@ def _result(
     }
 
 
-def _describe_unchanged(answer: Answer, outcomes: Mapping[str, JsonValue]) -> str:
+def _describe_unchanged(answer: ForkOutcome, outcomes: Mapping[str, JsonValue]) -> str:
     if not outcomes:
         code = answer.exit_code
         return "unchanged: " + ("timed out" if code is None else f"exit code {code}")

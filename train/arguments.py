@@ -1,4 +1,4 @@
-"""Our config in the words of TRL and peft."""
+"""Gumshoe's config translated for TRL and peft."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model card: what the model was made from and how, so that anyone can tell and repeat it."""
+"""The model card: what the model was made from and how, so that anyone can repeat it."""
 
 from __future__ import annotations
 

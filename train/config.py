@@ -31,16 +31,17 @@ class TrainConfig(Config):
     view: str = Field("seeker", description="config of the dataset: seeker or agent")
     train_split: str = Field("train", description="split that is trained on")
     eval_split: str | None = Field(None, description="split for evaluation, never trained on; null: none")
-    limit: PositiveInt | None = Field(None, description="maximum number of rows, taken from the first on; null: all")
+    limit: PositiveInt | None = Field(None, description="maximum number of rows, from the beginning; null: all")
 
     model: str = Field(description="model to start from: a folder, a hub id, or a .gguf file")
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
     chat_template: str | None = Field(
-        None, description="template instead of the model's own: hermes, which is bundled, or a file; it is saved along"
+        None,
+        description="replaces the model's template: hermes, which is bundled, or a file; saved with the model",
     )
 
     method: Literal["full", "lora", "qlora"] = Field(
-        "full", description="train all weights, or adapters, or adapters on weights of 4 bits (needs bitsandbytes)"
+        "full", description="train all weights, adapters, or adapters on 4-bit weights (needs bitsandbytes)"
     )
     lora: LoraSection = Field(
         default_factory=lambda: LoraSection.model_validate({}), description="adapters, for method lora"
@@ -48,12 +49,12 @@ class TrainConfig(Config):
 
     max_length: PositiveInt = Field(8192, description="maximum tokens per row")
     too_long: Literal["error", "skip", "windows"] = Field(
-        "error", description="rows over max_length: refuse them, leave them out, or cut them between turns"
+        "error", description="rows over max_length: refuse them, skip them, or cut them between turns"
     )
     unit: Literal["episode", "decision"] = Field(
-        "episode", description="a row trains a whole episode, or one decision with all that led to it"
+        "episode", description="a row trains a whole episode, or one decision with its full history"
     )
-    mask: tuple[Rule, ...] = Field(RULES, description="turns that are masked: malformed calls, a loop's repetitions")
+    mask: tuple[Rule, ...] = Field(RULES, description="turns that are masked: malformed calls, repetitions in a loop")
     epochs: PositiveFloat = Field(1.0, description="passes over the rows")
     max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: determined by epochs")
     batch: PositiveInt = Field(1, description="rows that go through the model at once, on each device")
@@ -83,26 +84,31 @@ class TrainConfig(Config):
     )
     keep: PositiveInt = Field(1, description="checkpoints kept")
     best: Literal["last", "eval_loss", "seeker"] = Field(
-        "last", description="weights kept: the last, those of the lowest held-out loss, or of the best live episodes"
+        "last",
+        description="weights to keep: the last, those of the lowest held-out loss, or those of the best live episodes",
     )
     patience: PositiveInt | None = Field(
-        None, description="evaluations without a better one after which training stops; null: never"
+        None, description="number of evaluations without improvement after which training stops; null: never"
     )
     episodes: LiveSection | None = Field(None, description="live episodes, for best: seeker")
-    report_to: tuple[str, ...] = Field((), description="trackers that transformers knows, such as trackio or wandb")
+    report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, such as trackio or wandb")
 
     @model_validator(mode="after")
     def _best_is_measured(self) -> Self:
         if self.best == "last":
             if self.patience is not None:
-                raise ValueError("patience needs best: eval_loss or best: seeker, which say what better means")
+                raise ValueError("patience needs best: eval_loss or best: seeker, which define what is better")
             return self
         if self.eval_split is None:
-            raise ValueError(f"best: {self.best} needs an eval_split, at whose evaluations checkpoints are compared")
+            raise ValueError(
+                f"best: {self.best} needs an eval_split, because checkpoints are compared at its evaluations"
+            )
         if self.eval_every != self.save_every:
-            raise ValueError("best needs a checkpoint at every evaluation: set save_every and eval_every alike")
+            raise ValueError(
+                "best needs a checkpoint at every evaluation: set save_every and eval_every to the same value"
+            )
         if (self.best == "seeker") != (self.episodes is not None):
-            raise ValueError("best: seeker and a section episodes go together")
+            raise ValueError("best: seeker requires a section episodes, and vice versa")
         return self
 
     @property

@@ -38,7 +38,9 @@ def load_rows(
     if not folder.is_dir():
         raise DatasetError(f"there is no dataset folder {folder}: make one with `gumshoe export RUN --out {folder}`")
     if (folder / "trajectories.jsonl").is_file():
-        raise DatasetError(f"{folder} is a run folder: make a dataset of it, `gumshoe export {folder} --out DATASET`")
+        raise DatasetError(
+            f"{folder} is a run folder: make a dataset from it with `gumshoe export {folder} --out DATASET`"
+        )
     try:
         views = datasets.get_dataset_config_names(str(folder))
         if view not in views:

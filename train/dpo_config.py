@@ -21,19 +21,20 @@ class DpoConfig(Config):
     view: str = Field("preferences", description="config of the dataset, with columns prompt, chosen and rejected")
     train_split: str = Field("train", description="split that is trained on")
     eval_split: str | None = Field(None, description="split for evaluation, never trained on; null: none")
-    limit: PositiveInt | None = Field(None, description="maximum number of pairs, taken from the first on; null: all")
+    limit: PositiveInt | None = Field(None, description="maximum number of pairs, from the beginning; null: all")
     model: str = Field(
         description="model to start from: a folder, such as one that was fine-tuned, a hub id, or a .gguf file"
     )
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
     chat_template: str | None = Field(
-        None, description="template instead of the model's own: hermes, which is bundled, or a file; it is saved along"
+        None,
+        description="replaces the model's template: hermes, which is bundled, or a file; saved with the model",
     )
     adapters: LoraSection | None = Field(None, description="train adapters, merged at the end; null: all weights")
-    beta: PositiveFloat = Field(0.1, description="how much the model is held to what it was at the beginning")
+    beta: PositiveFloat = Field(0.1, description="how strongly the model is kept close to the starting model")
     loss: Literal["sigmoid", "ipo", "hinge", "robust"] = Field("sigmoid", description="loss, as TRL names it")
-    max_length: PositiveInt = Field(8192, description="maximum tokens of a prompt with either of its decisions")
-    too_long: Literal["error", "skip"] = Field("error", description="pairs over max_length: refuse or leave out")
+    max_length: PositiveInt = Field(8192, description="maximum tokens of a prompt with one of its decisions")
+    too_long: Literal["error", "skip"] = Field("error", description="pairs over max_length: refuse or skip them")
     epochs: PositiveFloat = Field(1.0, description="passes over the pairs")
     max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: determined by epochs")
     batch: PositiveInt = Field(1, description="pairs that go through the model at once, on each device")
@@ -54,4 +55,4 @@ class DpoConfig(Config):
         None, description="steps between two checkpoints; null: at every epoch's end"
     )
     keep: PositiveInt = Field(1, description="checkpoints kept")
-    report_to: tuple[str, ...] = Field((), description="trackers that transformers knows, such as trackio or wandb")
+    report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, such as trackio or wandb")

@@ -27,7 +27,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.shapes import SHAPES, Shape, read_shape
 from gumshoe.train.starting_point import local_model
 
-__all__ = ["DEVICES", "Device", "Estimate", "as_table", "estimate", "shape_of"]
+__all__ = ["DEVICES", "Device", "TrainingEstimate", "as_table", "estimate", "shape_of"]
 
 GB = 1e9
 
@@ -55,7 +55,7 @@ DEVICES = {
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TrainingEstimate:
     """Gigabytes on each device, by what they hold, and seconds."""
 
     parameters: int
@@ -88,7 +88,7 @@ def shape_of(config: TrainConfig) -> Shape:
 
 def estimate(
     config: TrainConfig, *, tokens: float, device: Device, devices: int = 1, sharded: bool = False, mfu: float = 0.4
-) -> Estimate:
+) -> TrainingEstimate:
     """What training on `tokens` tokens (one pass over the rows, padding included) takes.
 
     Args:
@@ -105,7 +105,7 @@ def estimate(
     shape = shape_of(config)
     trained = shape.parameters if config.method == "full" else _adapters(shape, config)
     flops = _flops_a_token(config, shape) * tokens * config.epochs
-    return Estimate(
+    return TrainingEstimate(
         parameters=shape.parameters,
         trained=trained,
         memory_gb=_memory(config, shape, trained, devices if sharded else 1),
@@ -147,7 +147,7 @@ def _adapters(shape: Shape, config: TrainConfig) -> int:
     )
 
 
-def as_table(found: Estimate, device: Device, devices: int) -> list[tuple[str, str]]:
+def as_table(found: TrainingEstimate, device: Device, devices: int) -> list[tuple[str, str]]:
     """The estimate in words: (what, how much)."""
     rows: list[tuple[str, Any]] = [
         ("parameters", f"{found.parameters / 1e9:.2f} billion, {found.trained / 1e9:.3f} billion train"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.train.live import Request, Turn
+from gumshoe.train.live import GeneratedTurn, Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -34,7 +34,7 @@ class GreedyGenerator:
         self._template = template
         self._max_tokens = max_tokens
 
-    def __call__(self, request: Request) -> Turn:
+    def __call__(self, request: Request) -> GeneratedTurn:
         """The next turn, without its end token."""
         import torch
 
@@ -64,4 +64,4 @@ class GreedyGenerator:
             self._model.train(was_training)
         ids = written[0][prompt.shape[1] :].tolist()
         text = str(self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-        return Turn(text, cut_off=not ids or ids[-1] != self._tokenizer.eos_token_id)
+        return GeneratedTurn(text, cut_off=not ids or ids[-1] != self._tokenizer.eos_token_id)

@@ -22,7 +22,8 @@ class GrpoConfig(Config):
     )
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
     chat_template: str | None = Field(
-        None, description="template instead of the model's own: hermes, which is bundled, or a file; it is saved along"
+        None,
+        description="replaces the model's template: hermes, which is bundled, or a file; saved with the model",
     )
     episodes: LiveSection = Field(description="how episodes are run and rewarded")
     group: int = Field(8, ge=2, description="episodes of one task that are compared with each other")
@@ -36,8 +37,8 @@ class GrpoConfig(Config):
     schedule: Literal["linear", "cosine", "constant"] = Field("constant", description="learning rate schedule")
     scale_rewards: Literal["group", "batch", "none"] = Field(
         "none",
-        description="divide rewards by their spread in a group or batch; by groups, a task on which all episodes are "
-        "nearly alike counts as much as one that tells good from bad",
+        description="divide rewards by their spread in a group or batch; with groups, a task on which all episodes "
+        "score almost the same counts as much as one that separates good from bad",
     )
     beta: float = Field(
         0.0, ge=0, description="weight of the KL divergence from the starting model; 0: no reference model"
@@ -52,7 +53,7 @@ class GrpoConfig(Config):
     log_every: PositiveInt = Field(1, description="steps between two log entries")
     save_every: PositiveInt = Field(50, description="steps between two checkpoints")
     keep: PositiveInt = Field(1, description="checkpoints kept")
-    report_to: tuple[str, ...] = Field((), description="trackers that transformers knows, such as trackio or wandb")
+    report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, such as trackio or wandb")
 
     @model_validator(mode="after")
     def _whole_groups(self) -> Self:

@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue, PositiveInt
 from gumshoe.config import Config
 from gumshoe.errors import ConfigError
 
-__all__ = ["Arena", "Episode", "LiveSection", "Message", "Request", "Turn", "open_arena", "play"]
+__all__ = ["Arena", "Episode", "GeneratedTurn", "LiveSection", "Message", "Request", "open_arena", "play"]
 
 Message = dict[str, Any]
 
@@ -68,7 +68,7 @@ class Arena(Protocol):
     def episode(self, task: str) -> Episode: ...
 
 
-class Turn(NamedTuple):
+class GeneratedTurn(NamedTuple):
     """What a model wrote, and whether it ran into its length limit."""
 
     text: str
@@ -103,7 +103,7 @@ def open_arena(section: LiveSection) -> Arena:
     return arena
 
 
-def play(episode: Episode, write: Callable[[Request], Turn], weights: Mapping[str, float]) -> float:
+def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: Mapping[str, float]) -> float:
     """Plays one episode and returns its reward.
 
     Args:

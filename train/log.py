@@ -1,4 +1,4 @@
-"""What is written while training runs: the loss log, and the display on the terminal."""
+"""The output of a training run: the loss log, and the display on the terminal."""
 
 from __future__ import annotations
 

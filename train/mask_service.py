@@ -1,4 +1,4 @@
-"""`python -m gumshoe.train.mask_service MODEL`: says which tokens of a conversation train, for whoever shows it.
+"""`python -m gumshoe.train.mask_service MODEL`: says which tokens of a conversation train, for programs that show it.
 
 Reads a JSON object with `messages` and perhaps `tools` a line; answers with a line: `parts` as [text, kind, tokens],
 `tokens` and `trained`, or `error`. Ends with its input.

@@ -14,13 +14,13 @@ from gumshoe.train.samples import Sampling, samples
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Pair", "Pairs", "fitting_pairs", "pair_of", "prepare_pairs"]
+__all__ = ["Pairs", "PreferencePair", "fitting_pairs", "pair_of", "prepare_pairs"]
 
 _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Pair:
+class PreferencePair:
     """A row as the trainer gets it. What is compared is what the assistant wrote: text, calls, and the turn's end."""
 
     id: str
@@ -51,7 +51,7 @@ class Pairs:
     trained_tokens: int
 
 
-def pair_of(row: Mapping[str, Any], renderer: Renderer) -> Pair:
+def pair_of(row: Mapping[str, Any], renderer: Renderer) -> PreferencePair:
     """The tokens of a row with `prompt`, `chosen`, `rejected` and perhaps `tools`.
 
     Raises:
@@ -64,7 +64,7 @@ def pair_of(row: Mapping[str, Any], renderer: Renderer) -> Pair:
         raise DatasetError(f"{name}: the chat template renders the prompt differently before the two decisions")
     if chosen == rejected:
         raise DatasetError(f"{name}: chosen and rejected are the same")
-    return Pair(name, prompt, chosen, rejected)
+    return PreferencePair(name, prompt, chosen, rejected)
 
 
 def prepare_pairs(rows: Dataset, renderer: Renderer, max_length: int, too_long: Literal["error", "skip"]) -> Pairs:
@@ -83,7 +83,9 @@ def prepare_pairs(rows: Dataset, renderer: Renderer, max_length: int, too_long: 
     return Pairs(Dataset.from_dict(columns), len(pairs) - len(kept), read + compared, compared)
 
 
-def fitting_pairs(pairs: Sequence[Pair], max_length: int, too_long: Literal["error", "skip"]) -> list[Pair]:
+def fitting_pairs(
+    pairs: Sequence[PreferencePair], max_length: int, too_long: Literal["error", "skip"]
+) -> list[PreferencePair]:
     """The pairs that are not too long. Raises DatasetError where none is left, or none may be left out."""
     kept = [pair for pair in pairs if pair.length <= max_length]
     long = [pair for pair in pairs if pair.length > max_length]
@@ -104,6 +106,6 @@ def _rendered(row: Mapping[str, Any], column: str, renderer: Renderer) -> tuple[
     labels = sample.rendered.labels
     places = [place for place, label in enumerate(labels) if label != UNTRAINED]
     if not places:
-        raise DatasetError(f"{row.get('id') or 'a row'}: {column} holds nothing that an assistant wrote")
+        raise DatasetError(f"{row.get('id') or 'a row'}: {column} contains nothing written by an assistant")
     start, end = places[0], places[-1] + 1
     return sample.rendered.input_ids[:start], sample.rendered.input_ids[start:end]

@@ -1,4 +1,4 @@
-"""TRL's trainer of preferences, on pairs that are tokens already."""
+"""TRL's preference trainer, on pairs that are already tokenized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trainer would do with each row, looked at before it does it.
+"""What the trainer would do with each row, shown before it does it.
 
 A trainer drops rows that it has truncated to nothing without a word, and trains the rest of a truncated row as if
 nothing were missing. Here every row is rendered, and a row with nothing to train or too long is named.

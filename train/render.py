@@ -110,7 +110,7 @@ class Renderer:
         turns = sum(message["role"] == "assistant" for message in row["messages"])
         if len(ranges) != turns:
             raise DatasetError(
-                f"{_name(row)}: single turns cannot be told apart, as the chat template marks {len(ranges)} of {turns}"
+                f"{_name(row)}: single turns cannot be identified: the chat template marks {len(ranges)} of {turns}"
             )
         return ranges
 

@@ -1,4 +1,4 @@
-"""Renders conversations as training does, for whoever cannot import training.
+"""Renders conversations as training does, for programs that cannot import training.
 
     python -m gumshoe.train.rendering MODEL < rows.jsonl
 

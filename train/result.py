@@ -1,4 +1,4 @@
-"""What a run leaves: a model folder that transformers, vLLM and `gumshoe serve` load as it is."""
+"""The result of a run: a model folder that transformers, vLLM and `gumshoe serve` can load directly."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import Any
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.live import Arena, Episode, Message, Request, Turn
+from gumshoe.train.live import Arena, Episode, GeneratedTurn, Message, Request
 
 __all__ = ["LiveTrainer", "TokenRollouts", "score_functions"]
 
@@ -27,7 +27,7 @@ Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None
 
 
 @dataclass
-class Row:
+class TokenizedEpisode:
     """One episode as tokens: the prompt, then turns (mask 1) and what answered them (mask 0)."""
 
     episode: Episode
@@ -103,24 +103,26 @@ class TokenRollouts:
             for episode in episodes:
                 episode.close()
 
-    def _row(self, episode: Episode, request: Request) -> Row:
-        return Row(episode, request, self._render(request.messages, request.tools, add_generation_prompt=True))
+    def _row(self, episode: Episode, request: Request) -> TokenizedEpisode:
+        return TokenizedEpisode(
+            episode, request, self._render(request.messages, request.tools, add_generation_prompt=True)
+        )
 
-    def _turn(self, rows: list[Row], pool: ThreadPoolExecutor) -> bool:
+    def _turn(self, rows: list[TokenizedEpisode], pool: ThreadPoolExecutor) -> bool:
         """Generates one turn of each row and plays it; says whether the generator gave log probabilities."""
         written, logprobs = self._generate([row.prompt + row.completion for row in rows])
-        turns: list[Turn] = []
+        turns: list[GeneratedTurn] = []
         for number, row in enumerate(rows):
             ids = written[number][: self._room(row)]
             row.add(ids, trained=True, logprobs=None if logprobs is None else logprobs[number][: len(ids)])
             text = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            turns.append(Turn(str(text), cut_off=ids[-1:] != [self._end]))
+            turns.append(GeneratedTurn(str(text), cut_off=ids[-1:] != [self._end]))
         # Sandboxes answer in threads; the tokenizer is used in this one only.
         for row, turn, request in zip(rows, turns, pool.map(_play_turn, rows, turns), strict=True):
             self._take_answers(row, turn, request)
         return logprobs is not None
 
-    def _take_answers(self, row: Row, turn: Turn, request: Request | None) -> None:
+    def _take_answers(self, row: TokenizedEpisode, turn: GeneratedTurn, request: Request | None) -> None:
         """Adds what answers a turn. A row without room for another token behind it is over."""
         if request is None:
             row.over = True
@@ -138,7 +140,7 @@ class TokenRollouts:
         else:
             row.add(answers, trained=False)
 
-    def _room(self, row: Row) -> int:
+    def _room(self, row: TokenizedEpisode) -> int:
         """Tokens that the row may still take."""
         return self._max_completion - len(row.completion)
 
@@ -196,6 +198,6 @@ def _begin(episode: Episode) -> Request:
     return request
 
 
-def _play_turn(row: Row, turn: Turn) -> Request | None:
+def _play_turn(row: TokenizedEpisode, turn: GeneratedTurn) -> Request | None:
     row.episode.accept(turn.text, cut_off=turn.cut_off)
     return row.episode.next_request()

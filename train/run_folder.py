@@ -1,4 +1,4 @@
-"""The folder of a training run: what lies where, and whose it is."""
+"""The folder of a training run: its layout, and which run it belongs to."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ class TrainingFolder:
         # Nothing is learned before the first checkpoint: until then the config may change.
         if changed and (self.done or self.newest_checkpoint()):
             raise ConfigError(
-                f"out: {self.path} holds a run of another config ({', '.join(changed)} differ): "
-                "give another folder, or delete that one"
+                f"out: {self.path} contains a run with another config ({', '.join(changed)} differ): "
+                "choose another folder, or delete that one"
             )

@@ -1,4 +1,4 @@
-"""Turns as they were sampled, in place of what rendering their text gives.
+"""Turns as they were sampled, instead of rendering their text again.
 
 A text has many tokenizations, and a template writes a call in its own way, so a turn that is rendered again may be made
 of tokens that the model did not choose. Where the server gave the ids, those are trained.

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-__all__ = ["Prepared", "TrainResult", "prepare_rows", "train"]
+__all__ = ["PreparedRows", "TrainResult", "prepare_rows", "train"]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRows:
     """Rows as the trainer gets them, and what was found out about them."""
 
     rows: Dataset
@@ -46,8 +46,8 @@ class _Ready:
     start: str
     renderer: Renderer
     source: Dataset
-    rows: Prepared
-    eval_rows: Prepared | None
+    rows: PreparedRows
+    eval_rows: PreparedRows | None
 
 
 def train(config: TrainConfig, *, resume: Path | None = None, arena: Arena | None = None) -> TrainResult[Outcome]:
@@ -94,7 +94,7 @@ def _prepared(
     start = local_model(config.model)
     renderer = open_renderer(config, source)
 
-    def of(rows: Dataset, name: str) -> Prepared:
+    def of(rows: Dataset, name: str) -> PreparedRows:
         return prepare_rows(rows, renderer, config, folder.rows / name)
 
     # Every process renders for itself, into a file of its own name, where the first has made the shared one.
@@ -103,12 +103,12 @@ def _prepared(
     return _Ready(start, renderer, source, of(source, f"train{mark}.arrow"), eval_rows)
 
 
-def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: Path) -> Prepared:
+def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: Path) -> PreparedRows:
     """Renders and checks rows, and leaves out what is too long where the config says so. Raises DatasetError."""
     rows, report = prepare(source, renderer, config.sampling, out)
     report.check(config.too_long)
     sound = [row.index for row in report.rows if row.sound]
-    return Prepared(rows.select(sound), report, len(rows) - len(sound))
+    return PreparedRows(rows.select(sound), report, len(rows) - len(sound))
 
 
 def _trainer(
@@ -165,7 +165,7 @@ def _judge(config: TrainConfig, ready: _Ready, arena: Arena | None) -> Callable[
     return judge
 
 
-def _outcome(trainer: SFTTrainer, rows: Prepared, seconds: float) -> Outcome:
+def _outcome(trainer: SFTTrainer, rows: PreparedRows, seconds: float) -> Outcome:
     kept = [row for row in rows.report.rows if row.sound]
     model: Any = trainer.model
     assert model is not None

@@ -1,4 +1,4 @@
-"""TRL's trainer, with live episodes beside the loss on held-out rows."""
+"""TRL's trainer, with live episodes in addition to the loss on held-out rows."""
 
 from __future__ import annotations
 

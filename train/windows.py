@@ -1,4 +1,4 @@
-"""Conversations longer than the model's reach, cut into windows that each train whole turns.
+"""Conversations longer than the context size, cut into windows that each train whole turns.
 
 Every turn trains in exactly one window, the report included. A window ends behind an assistant message, never inside of
 one. In front of the turns that it trains stands what led to them, with the text of older observations left out, just as

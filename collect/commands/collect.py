@@ -52,13 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="stop after N failed attempts (default: continue with other episodes)",
     )
     again = parser.add_mutually_exclusive_group()
-    again.add_argument("--force-all", action="store_const", const="all", dest="again", help="play all episodes again")
+    again.add_argument("--force-all", action="store_const", const="all", dest="again", help="rerun all episodes")
     again.add_argument(
         "--force-failed",
         action="store_const",
         const="failed",
         dest="again",
-        help="play again what did not resolve its task, ended at a limit, or was given up",
+        help="rerun episodes that did not resolve their task, hit a limit, or were given up",
     )
     parser.add_argument("--step", action="store_true", help="show each turn and ask before it runs")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
     branches = f" with {result.branches} branches" if config.branch is not None else ""
     where = f"{result.finished} of {result.planned} episodes{branches} in {config.out}"
     if result.stopped == "interrupted":
-        print(f"{where}: stopped; the same command goes on")
+        print(f"{where}: stopped; run the same command again to resume")
         return 130
     if result.stopped is not None:
-        print(f"{where}: {result.stopped}; the same command with a larger budget goes on")
+        print(f"{where}: {result.stopped}; run the same command with a larger budget to continue")
         return 0
     if result.gave_up:
         print(f"{where}; {result.gave_up} given up, see {Path(config.out) / 'failures.jsonl'}")

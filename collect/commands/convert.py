@@ -19,8 +19,8 @@ __all__ = ["configure", "run"]
 
 EPILOG = """\
 examples:
-  gumshoe convert runs/a --to atif --out atif/          one JSON file a trajectory
-  gumshoe convert runs/a --to atif --out all.jsonl      one line a trajectory
+  gumshoe convert runs/a --to atif --out atif/          one JSON file per trajectory
+  gumshoe convert runs/a --to atif --out all.jsonl      one line per trajectory
   gumshoe convert runs/a --to session --out sessions/   for the trace viewer of the Hugging Face hub
   gumshoe convert runs/a --to otel --out spans.jsonl    OpenTelemetry spans, as OTLP/JSON
   gumshoe convert runs/a --to otel --endpoint http://127.0.0.1:4318/v1/traces
@@ -68,7 +68,7 @@ def _write(sources: Sequence[Path], target: str, out: Path) -> int:
         with new_folder(out) as fresh:
             return kind.write(trajectories, fresh)
     if out.suffix not in kind.single:
-        raise ConfigError(f"{target} is not written to a {out.suffix} file: give a folder for --out")
+        raise ConfigError(f"{target} cannot be written to a {out.suffix} file: give a folder for --out")
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
         fresh = Path(scratch) / out.name

@@ -20,6 +20,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Trajectory
+from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]
 
@@ -66,7 +67,7 @@ def _debug(arguments: argparse.Namespace, out: Path) -> int:
             return 0
     result = collect(config, verbose=arguments.verbose, step=arguments.step)
     if result.stopped == "interrupted":
-        print("stopped" if arguments.out is None else "stopped; the same command goes on", file=sys.stderr)
+        print("stopped" if arguments.out is None else "stopped; run the same command again to resume", file=sys.stderr)
         return 130
     trajectory = next(iter(read_trajectories(out)), None)
     if trajectory is None:
@@ -87,8 +88,8 @@ def _passing_tests(config: CollectConfig) -> str | None:
         run = Workspace(task, sandbox).run_tests(limit)
     if run.result.timed_out:
         raise ConfigError(
-            f"the tests did not end within {limit:g} s, the time limit of one command: "
-            "give more with -p limits.command_timeout_s=SECONDS, or run fewer with --entrypoint"
+            f"the tests did not finish within {limit:g} s, the time limit for one command: "
+            "raise it with -p limits.command_timeout_s=SECONDS, or run fewer tests with --entrypoint"
         )
     if not run.passed:
         return None
@@ -122,7 +123,7 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     resolved = next((score.value for score in trajectory.scores if score.name == "resolved"), None) == 1.0
     verdict = "the tests pass" if resolved else "the tests do not pass"
-    print(f"{verdict} after {len(trajectory.steps)} steps ({trajectory.stop})", file=sys.stderr)
+    print(f"{verdict} after {plural(len(trajectory.steps), 'step')} ({trajectory.stop})", file=sys.stderr)
     if not patch:
         print("nothing was changed", file=sys.stderr)
     elif arguments.apply:

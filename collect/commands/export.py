@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test-share", type=_share, default=0.1, help="share of projects in the test split (0.1)")
     parser.add_argument("--unresolved", action="store_true", help="also include episodes that are not resolved")
     parser.add_argument("--held-out-bugs", action="store_true", help="also include bugs held out for evaluation")
-    parser.add_argument("--licence", default="mit", help="license on the card (mit)")
+    parser.add_argument("--license", default="mit", help="license on the card (mit)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         test_share=arguments.test_share,
         unresolved=arguments.unresolved,
         held_out_bugs=arguments.held_out_bugs,
-        licence=arguments.licence,
+        license=arguments.license,
     )
     print(arguments.out)
     for view, rows in result.rows.items():

@@ -65,12 +65,12 @@ def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple
     with new_folder(out) as fresh:
         with (fresh / "trajectories.jsonl").open("w", encoding="utf-8") as file:
             for trajectory in _all(runs):
-                objection = rejecting_rule(rules, trajectory)
-                if objection is None:
+                rejected_by = rejecting_rule(rules, trajectory)
+                if rejected_by is None:
                     file.write(trajectory.model_dump_json() + "\n")
                     kept += 1
                 else:
-                    dropped[objection] += 1
+                    dropped[rejected_by] += 1
         account = {
             "runs": [str(run) for run in runs],
             "kept": kept,

@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="sandbox to use")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
     parser.add_argument(
-        "--tools", metavar="NAMES", help="comma-separated tools (default: all, those of installed packages included)"
+        "--tools", metavar="NAMES", help="comma-separated tools (default: all, including those of installed packages)"
     )
 
 

@@ -20,9 +20,9 @@ __all__ = ["configure", "run"]
 EPILOG = """\
 examples:
   gumshoe probe runs/collect/seeker                          every report of a run
-  gumshoe probe runs/collect/seeker --id EPISODE             that of one episode
-  gumshoe probe runs/collect/seeker --task tasks/mine        where the tasks are elsewhere now
-  gumshoe probe pack.json --task casebook:casebook/ledger    a report in a file of its own
+  gumshoe probe runs/collect/seeker --id EPISODE             the report of one episode
+  gumshoe probe runs/collect/seeker --task tasks/mine        if the tasks have moved
+  gumshoe probe pack.json --task casebook:casebook/ledger    a report in a separate file
   gumshoe probe pack.json --task local:path/to/repository --json
 
 PACK is a run folder, or a JSON file with a ContextPack. Each report is run in a fresh sandbox, on the code as it was
@@ -37,10 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("pack", metavar="PACK", type=Path, help="run folder, or JSON file with a ContextPack")
     parser.add_argument("--id", metavar="EPISODE", help="only the report of this episode of the run")
-    parser.add_argument("--task", metavar="TASK", help="of a file: SOURCE:ID; of a run: the source that has its tasks")
+    parser.add_argument("--task", metavar="TASK", help="for a file: SOURCE:ID; for a run: the source of its tasks")
     parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="where the tests run")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
-    parser.add_argument("--json", action="store_true", help="one JSON object a report instead of tables")
+    parser.add_argument("--json", action="store_true", help="one JSON object per report instead of tables")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,9 +64,9 @@ def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Ta
 
     if not arguments.pack.is_dir():
         if arguments.id is not None:
-            raise ConfigError("--id is for the episodes of a run folder")
+            raise ConfigError("--id applies only to the episodes of a run folder")
         if arguments.task is None:
-            raise ConfigError(f"{arguments.pack} does not say which task it is about: add --task SOURCE:ID")
+            raise ConfigError(f"{arguments.pack} does not say which task it belongs to: add --task SOURCE:ID")
         pack = _read_pack(arguments.pack)
         yield arguments.pack.name, pack, choose_task(arguments.task), (), ""
         return
@@ -113,7 +113,7 @@ def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
         known: Any = read_yaml(folder / "config.yaml").get("tasks") or {}
         source, options = known.get("source"), known.get("options") or {}
         if source is None:
-            raise ConfigError(f"{folder}/config.yaml names no source of tasks: add --task SOURCE")
+            raise ConfigError(f"{folder}/config.yaml names no task source: add --task SOURCE")
     return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
 
 

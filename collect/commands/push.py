@@ -12,7 +12,7 @@ __all__ = ["configure", "run"]
 
 EPILOG = """\
 examples:
-  gumshoe push datasets/demo --repo me/traces                 shows what would go, sends nothing
+  gumshoe push datasets/demo --repo me/traces                 lists the files, uploads nothing
   gumshoe push datasets/demo --repo me/traces --private --yes
 
 The token is the one of `hf auth login`, or HF_TOKEN.
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  {path.stat().st_size:>12,}  {path.relative_to(arguments.dataset)}")
     total = sum(path.stat().st_size for path in files)
     if not arguments.yes:
-        print(f"{len(files)} files, {total:,} bytes would go to datasets/{arguments.repo}; --yes sends them")
+        print(f"{len(files)} files, {total:,} bytes would be uploaded to datasets/{arguments.repo}; --yes uploads them")
         return 0
     print(f"sent: {_send(arguments.dataset, arguments.repo, private=arguments.private)}")
     return 0
@@ -49,7 +49,7 @@ def files_to_send(dataset: Path) -> list[Path]:
     """The card with its pictures and the shards, and nothing else that may lie in the folder.
 
     Raises:
-        DatasetError: it is no dataset of ours, its card does not say what it holds, or it holds what looks like a key.
+        DatasetError: it is not a Gumshoe dataset, its card does not list its content, or it seems to contain a key.
     """
     card = dataset / "README.md"
     shards = sorted(dataset.glob("*/*.parquet"))

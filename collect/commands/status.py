@@ -1,4 +1,4 @@
-"""`gumshoe status`: how far a run is."""
+"""`gumshoe status`: the progress of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gumshoe.config import read_yaml, validate
 from gumshoe.errors import ConfigError
 from gumshoe.records import Usage
 
-__all__ = ["configure", "run", "summarise"]
+__all__ = ["configure", "run", "summarize"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,12 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the summary."""
-    summary = summarise(arguments.folder)
+    summary = summarize(arguments.folder)
     print(json.dumps(summary) if arguments.json else _text(arguments.folder, summary))
     return 0
 
 
-def summarise(path: Path) -> dict[str, Any]:
+def summarize(path: Path) -> dict[str, Any]:
     """Counts of a run folder. Raises DatasetError where it is none."""
     stops: Counter[str] = Counter()
     resolved: Counter[bool | None] = Counter()

@@ -1,4 +1,4 @@
-"""The dataset card: what is in the dataset, where it comes from, under which licence."""
+"""The dataset card: what is in the dataset, where it comes from, under which license."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEANINGS = {
     "tools": "the tools that were offered, as JSON schemas",
     "steps": "one entry a call: decision, confidence, rationale, tool, arguments, observation, reward",
     "sampled": "of turns whose server gave them: the token ids and log probabilities as they were sampled",
-    "context_pack": "what was handed over: locations, findings with quotes, hypothesis",
+    "context_pack": "the report: locations, findings with quotes, hypothesis",
     "resolved": "whether the tests pass with the patch; null where that was not measured",
     "project": "the repository; splits are by project",
 }
@@ -114,19 +114,19 @@ def render_plot(view: str, statistics: Statistics) -> str:
 
 
 def render_card(
-    views: Mapping[str, Statistics], *, fingerprint: str, licence: str, runs: Mapping[str, str], sandboxes: Counter[str]
+    views: Mapping[str, Statistics], *, fingerprint: str, license: str, runs: Mapping[str, str], sandboxes: Counter[str]
 ) -> str:
     """The text of README.md, its YAML header included.
 
     Args:
         views: view to its counts, in the order of the configs.
         fingerprint: part of the names of the shards.
-        licence: identifier of the licence, such as `mit`.
+        license: identifier of the license, such as `mit`.
         runs: run folder's name to the identity of its config.
         sandboxes: backends the traces were made in.
     """
     header = {
-        "license": licence,
+        "license": license,
         "task_categories": ["text-generation"],
         "tags": ["gumshoe", "agent-traces", "debugging", "tool-use"],
         "configs": [_config(name, counts, fingerprint) for name, counts in views.items() if counts.rows.total()],
@@ -144,7 +144,7 @@ def render_card(
         "## Where it comes from\n",
         f"Made with gumshoe {__version__}. Sandboxes: {_counts(sandboxes)}.\n",
         "| run | config |\n|---|---|\n" + "\n".join(f"| {name} | `{run[:16]}` |" for name, run in runs.items()) + "\n",
-        f"Licence: {licence}.\n",
+        f"License: {license}.\n",
     ]
     return "\n".join(parts)
 

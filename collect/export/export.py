@@ -51,12 +51,12 @@ def export_runs(
     test_share: float = 0.1,
     unresolved: bool = False,
     held_out_bugs: bool = False,
-    licence: str = "mit",
+    license: str = "mit",
 ) -> ExportResult:
     """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
 
     Reads each run twice, and twice more for the views of trees, a trajectory at a time: memory does not grow with the
-    runs, but for what is kept of each decision that was tried beside others.
+    runs, but for what is kept of each decision that was tried along with others.
 
     Args:
         runs: run folders.
@@ -67,7 +67,7 @@ def export_runs(
             that did, or that nobody judged; those of the seeker only ones that did, besides a seeker's own. The views
             of trees always hold what failed, too.
         held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
-        licence: identifier for the card.
+        license: identifier for the card.
 
     Raises:
         DatasetError: a run is missing or broken, no row is left, or `out` is something else than an export.
@@ -105,7 +105,7 @@ def export_runs(
         if not any(counts.rows.total() for counts in statistics.values()):
             raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(statistics)}")
         fingerprint = add_fingerprint(fresh)
-        card = render_card(statistics, fingerprint=fingerprint, licence=licence, runs=identities, sandboxes=sandboxes)
+        card = render_card(statistics, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
         (fresh / "plots").mkdir()
         for view, counts in statistics.items():

@@ -32,8 +32,6 @@ from gumshoe.tools.probes import with_probes
 
 __all__ = ["Dropped", "SeekerView"]
 
-REPORT_CONFIDENCE = 0.9
-
 
 class Dropped(Exception):
     """A trajectory gives no row; `reason` says why."""
@@ -79,7 +77,7 @@ class SeekerView:
             raise Dropped("the edited code was never seen")
         texts = observation_texts(steps)
         if not pack.findings or not all(is_quoted(finding, texts) for finding in pack.findings):
-            raise Dropped("no finding that was shown")
+            raise Dropped("no finding with evidence")
         shown = [(output.step, output.observation) for output in outputs]
         found = {"findings": with_probes(pack.findings, shown), "reproduction": reproduction_of(steps)}
         return pack.model_copy(update=found)
@@ -104,7 +102,7 @@ def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
             raise Dropped("a tool that the seeker lacks")
         steps.append(step)
     if not steps:
-        raise Dropped("no information step before the first edit")
+        raise Dropped("no information-seeking step before the first edit")
     return steps
 
 
@@ -130,19 +128,18 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
 
 
 def _closing(steps: Sequence[Step], pack: ContextPack) -> Step:
-    """The turn in which a seeker hands the pack over."""
+    """The turn in which a seeker reports the pack. It states no confidence: the agent has stated none."""
     place = pack.locations[0]
     where = f"{place.symbol} in {place.path}" if place.symbol else place.path
-    why = f"The cause is in {where}; I hand it over."
+    why = f"The cause is in {where}; I report it."
     index = steps[-1].index + 1
     call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack))
-    text = format_decision(Decision.REPORT, REPORT_CONFIDENCE, why)
+    text = format_decision(Decision.REPORT, None, why)
     return Step(
         index=index,
         message_index=steps[-1].message_index + 1 + len(steps[-1].observations),
         decision=Decision.REPORT,
         stated=Decision.REPORT,
         rationale=why,
-        confidence=REPORT_CONFIDENCE,
         completion=Completion(text=text, tool_calls=(call,), finish_reason="tool_calls"),
     )

@@ -1,4 +1,4 @@
-"""Rows that say what decisions were worth: pairs of decisions tried in one place, and episodes with a label a step.
+"""Rows that say what decisions were worth: pairs of decisions tried at one point, and episodes with one label per step.
 
 Both are made of episodes that failed as well as of those that did not.
 """
@@ -21,7 +21,7 @@ __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
 
 TREE_VIEWS = ("preferences", "steps_scored")
 SUCCEEDS = 0.5
-"""A step is labelled as good where what followed it came to this much on average, or more."""
+"""A step is labeled as good where what followed it came to this much on average, or more."""
 
 _SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "task_tags", "provenance")
 _COMMON = {name: COLUMNS[name] for name in _SHARED} | {"episode": "string"}
@@ -50,14 +50,14 @@ SCORED_COLUMNS: dict[str, str] = {
     "advantages": "list of float",
     "contradicted": "list of bool",
 }
-"""Columns of the labelled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
+"""Columns of the labeled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
 
-Place = tuple[str, int]
+TreePosition = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """A decision that was tried beside others, as it was written."""
+    """A decision that was tried along with others, as it was written."""
 
     message: dict[str, Any]
     calls: tuple[str, ...]
@@ -74,7 +74,7 @@ class TreeRows:
 
     def __init__(self, read: Callable[[], Iterable[Trajectory]]) -> None:
         self._trees = Trees(node_of(trajectory) for trajectory in read())
-        self._tried: dict[Place, _Tried] = {}
+        self._tried: dict[TreePosition, _Tried] = {}
         for trajectory in read():
             self._tried |= {(trajectory.id, step.index): _tried(step) for step in self._compared(trajectory)}
 
@@ -85,14 +85,14 @@ class TreeRows:
         contradicts the other's.
 
         Raises:
-            Dropped: nothing was tried beside it, or nothing that differs.
+            Dropped: no alternative was tried, or none that differs.
         """
         places = sorted({child.start for child in self._trees.branches(trajectory.id)})
         if not places:
-            raise Dropped("no decision of its own branches")
+            raise Dropped("none of its decisions branches")
         rows = [row for step in places for row in self._pairs(trajectory, step)]
         if not rows:
-            raise Dropped("no decision was worth more than another")
+            raise Dropped("no decision has a higher value than another")
         yield from rows
 
     def scored(self, trajectory: Trajectory) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class TreeRows:
         }
 
     def _compared(self, trajectory: Trajectory) -> list[Step]:
-        """The steps of a trajectory beside which others were tried."""
+        """The steps of a trajectory for which alternatives were tried."""
         places = {child.start for child in self._trees.branches(trajectory.id)}
         own = {trajectory.branch.step} if trajectory.branch is not None else set[int]()
         return [step for step in trajectory.steps if step.index in places | own]
@@ -149,7 +149,7 @@ class TreeRows:
                 "rejected_count": bads,
             }
 
-    def _better(self, left: Place, right: Place) -> Place | None:
+    def _better(self, left: TreePosition, right: TreePosition) -> TreePosition | None:
         """The better of two decisions; None where none is, or both call the same."""
         one, other = self._tried[left], self._tried[right]
         worth, others = self._trees.value(*left)[0], self._trees.value(*right)[0]

@@ -1,7 +1,7 @@
 """ATIF, the Agent Trajectory Interchange Format: version 1.8 out, 1.0 to 1.8 in.
 
 What ATIF has no place for (decisions, rewards, structured observations, provenance) stands under `gumshoe` in its
-`extra` objects, so that a trajectory of ours comes back as it was. One from elsewhere is read from the common fields.
+`extra` objects, so that a Gumshoe trajectory comes back unchanged. One from elsewhere is read from the common fields.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ def from_atif(data: Mapping[str, Any]) -> Trajectory:
     """The trajectory in an ATIF object. Raises DatasetError for what is none."""
     version = data.get("schema_version")
     if version not in VERSIONS:
-        raise DatasetError(f"this is no ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}")
+        raise DatasetError(
+            f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}"
+        )
     try:
         return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Files and folders of each format: what `gumshoe convert` reads and writes."""
+"""The files and folders of each format that `gumshoe convert` reads and writes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callab
     for count, trajectory in enumerate(trajectories, 1):
         name = f"{urllib.parse.quote(trajectory.id, safe='#')[:200]}{ending}"
         if out.suffix == ending and count > 1:
-            raise ConfigError(f"{out.name} holds one trajectory and there are several: give a folder for --out")
+            raise ConfigError(
+                f"{out.name} can hold only one trajectory, but there are several: give a folder for --out"
+            )
         write_atomic(out if out.suffix == ending else out / name, text(trajectory) + "\n")
     return count
 

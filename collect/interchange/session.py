@@ -1,7 +1,7 @@
 """Sessions for the agent trace viewer of the Hugging Face hub: its Session Trace Simple Format (STS-Format).
 
 One JSON Lines file a session: a header, then one message a line. The header may hold more, which the hub passes over:
-there stands what the format has no place for, so that a trajectory of ours comes back as it was.
+there stands what the format has no place for, so that a Gumshoe trajectory comes back unchanged.
 """
 
 from __future__ import annotations

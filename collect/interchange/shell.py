@@ -1,4 +1,4 @@
-"""A trajectory without its conversation, for formats that hold the messages in a form of their own.
+"""A trajectory without its conversation, for formats that have their own form for messages.
 
 Each text stands once, among the messages: whoever edits them before publishing, to take out a secret, has edited all.
 """

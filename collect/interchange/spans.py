@@ -50,7 +50,7 @@ def export_spans(trajectories: Iterable[Trajectory], exporter: SpanExporter) -> 
     try:
         for trajectory in trajectories:
             if exporter.export(_spans(trajectory)) is not SpanExportResult.SUCCESS:
-                raise DatasetError(f"the spans of {trajectory.id} were not taken: see the log")
+                raise DatasetError(f"the spans of {trajectory.id} were not accepted: see the log")
             count += 1
     finally:
         exporter.shutdown()

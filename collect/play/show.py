@@ -1,4 +1,4 @@
-"""What a person sees: observations in colour, nothing in them that could drive the terminal."""
+"""What a person sees: colored observations without anything that could control the terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shown(observation: Observation) -> Text:
 
 
 def patch_text(patch: str) -> Text:
-    """A unified diff in colour."""
+    """A unified diff in color."""
     return _styled(patch.rstrip("\n"), _CHANGED)
 
 

@@ -132,7 +132,7 @@ def read_json(data: bytes | str) -> Any:
     try:
         return parse_json(data)
     except ValueError as error:
-        raise Transient(f"the answer is not whole JSON: {error}") from None
+        raise Transient(f"the answer is not complete JSON: {error}") from None
 
 
 def validated(schema: type[M], value: Any) -> M:
@@ -177,7 +177,7 @@ def read_stream(lines: Iterable[str]) -> ChatAnswer:
             if choice.delta is not None:
                 _add_delta(texts, calls, choice.delta)
     if finish is None:
-        raise Transient("the stream ended before its answer did")
+        raise Transient("the stream ended before the answer was complete")
     message = {**texts, "tool_calls": [calls[index] for index in sorted(calls)] or None}
     tokens = {"token_ids": ids or None, "logprobs": {"content": logprobs} if logprobs else None}
     merged = {"model": model, "choices": [{"message": message, "finish_reason": finish, **tokens}]}

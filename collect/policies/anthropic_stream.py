@@ -46,21 +46,21 @@ def read_message_stream(lines: Iterable[str]) -> MessageAnswer:
             case _:
                 continue
     if head.get("stop_reason") is None:
-        raise Transient("the stream ended before its answer did")
+        raise Transient("the stream ended before the answer was complete")
     content = [_whole(blocks[index]) for index in sorted(blocks)]
     return validated(MessageAnswer, {**head, "content": content})
 
 
 def _place(event: _Event) -> int:
     if event.index is None or not 0 <= event.index < MAX_BLOCKS:
-        raise Transient("the stream broke: a piece of no block")
+        raise Transient("the stream broke: a piece without a block")
     return event.index
 
 
 def _add(blocks: dict[int, dict[str, Any]], event: _Event) -> None:
     block = blocks.get(_place(event))
     if block is None:
-        raise Transient("the stream broke: a piece of a block that was not begun")
+        raise Transient("the stream broke: a piece of a block that was never started")
     for name in PIECES:
         piece = (event.delta or {}).get(name)
         if isinstance(piece, str):

@@ -11,11 +11,11 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 
-__all__ = ["Change", "Gold", "read_gold"]
+__all__ = ["Gold", "LineChange", "read_gold"]
 
 
 @dataclass(frozen=True)
-class Change:
+class LineChange:
     """Lines `start` to `end` of a file become `code`. `end` is `start - 1` where lines are only put in.
 
     `start` is None for a new file.
@@ -34,7 +34,7 @@ class Gold:
     """
 
     lines: Mapping[str, frozenset[int]]
-    changes: tuple[Change, ...]
+    changes: tuple[LineChange, ...]
     texts: Mapping[str, Mapping[int, str]]
 
     @property
@@ -49,7 +49,7 @@ def read_gold(oracle: Oracle) -> Gold:
     files = PatchSet(oracle.gold_patch)
     changes = [change for file in files for change in _changes(file, oracle.task_id)]
     if not changes:
-        raise TaskError(f"task {oracle.task_id} has an empty gold patch: the teacher has nothing to teach")
+        raise TaskError(f"task {oracle.task_id} has an empty gold patch: there is nothing to teach")
     texts = {
         file.path: {
             line.source_line_no: line.value for hunk in file for line in hunk if line.source_line_no is not None
@@ -59,16 +59,16 @@ def read_gold(oracle: Oracle) -> Gold:
     return Gold(lines, tuple(changes), texts)
 
 
-def _changes(file: PatchedFile, task_id: str) -> list[Change]:
+def _changes(file: PatchedFile, task_id: str) -> list[LineChange]:
     if file.is_removed_file or file.is_rename or file.is_binary_file:
         raise TaskError(f"the gold patch of {task_id} removes, renames or replaces {file.path} as a whole")
     if file.is_added_file:
-        return [Change(file.path, None, None, "".join(line.value for hunk in file for line in hunk))]
+        return [LineChange(file.path, None, None, "".join(line.value for hunk in file for line in hunk))]
     found = [change for hunk in file for change in _runs(file.path, hunk)]
     return found[::-1]
 
 
-def _runs(path: str, hunk: Hunk) -> Iterator[Change]:
+def _runs(path: str, hunk: Hunk) -> Iterator[LineChange]:
     """Each run of changed lines between context lines."""
     following = hunk.source_start + (1 if hunk.source_length == 0 else 0)
     start, removed, added = following, 0, ""
@@ -82,8 +82,8 @@ def _runs(path: str, hunk: Hunk) -> Iterator[Change]:
             added += line.value
         elif line.is_context:
             if removed or added:
-                yield Change(path, start, start + removed - 1, added)
+                yield LineChange(path, start, start + removed - 1, added)
             removed, added = 0, ""
             following += 1
     if removed or added:
-        yield Change(path, start, start + removed - 1, added)
+        yield LineChange(path, start, start + removed - 1, added)

@@ -1,4 +1,4 @@
-"""What every model provider's policy needs: retries, one deadline a request, and a key that is never shown."""
+"""What every model provider's policy needs: retries, one deadline per request, and a key that is never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking a key out of what is shown or stored, also where a server echoes only a part of it."""
+"""Removes keys from what is shown or stored, even when a server echoes only part of one."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             from gumshoe.collect.policies.teacher import TeacherPolicy
 
             if oracle is None:
-                raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source gives none")
+                raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source provides none")
             whole = config.locations == "functions"
             return TeacherPolicy(task, oracle, seed=seed, explore=config.explore, whole_functions=whole)
         case TracebackConfig():

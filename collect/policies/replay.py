@@ -1,4 +1,4 @@
-"""Another run's episodes, done again: the recorded completions in a new environment."""
+"""Replays another run's episodes: the recorded completions in a new environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trying again: exponential backoff with full jitter, a server's `Retry-After` honoured."""
+"""Retries: exponential backoff with full jitter, or the delay in a server's `Retry-After`."""
 
 from __future__ import annotations
 

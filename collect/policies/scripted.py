@@ -33,9 +33,7 @@ class ScriptedPolicy:
         del tools
         turn = sum(message.role == "assistant" for message in messages)
         if turn >= len(self._script):
-            raise ScriptExhausted(
-                f"the script has no completion for turn {turn + 1}: it ends after {len(self._script)}"
-            )
+            raise ScriptExhausted(f"the script has no completion for turn {turn + 1}: it has only {len(self._script)}")
         return self._script[turn]
 
 

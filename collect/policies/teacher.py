@@ -1,4 +1,4 @@
-"""The scripted teacher: it knows the answer, and lets that choose only among looks that anyone might take next.
+"""The scripted teacher: it knows the answer, but uses it only to choose among looks that anyone might take next.
 
 It makes its turns as the investigator does, from a belief and from what was seen. The answer decides which of several
 sensible looks comes next: a place is visited once an observation has named it. Now and then it takes a wrong turn, and
@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from gumshoe.collect.decisions import format_decision
 from gumshoe.collect.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
-from gumshoe.collect.policies.gold import Change, read_gold
-from gumshoe.collect.policies.investigator.belief import Belief, Function, Trial, form_belief
+from gumshoe.collect.policies.gold import LineChange, read_gold
+from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.changes import changes_at
 from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
@@ -232,7 +232,7 @@ class TeacherPolicy:
         read = [one for one in here.belief.functions if here.belief.is_viewed(one)]
         return sum(not self._holds_gold(one) for one in read)
 
-    def _holds_gold(self, function: Function) -> bool:
+    def _holds_gold(self, function: SuspectFunction) -> bool:
         return any(function.holds(path, line) for path, lines in self._gold.lines.items() for line in lines)
 
 
@@ -272,7 +272,7 @@ class _Here:
 class TeacherWords(Words):
     """What the teacher says besides."""
 
-    def conclusion(self, where: str, line: str, trial: Trial | None) -> str:
+    def conclusion(self, where: str, line: str, trial: TriedChange | None) -> str:
         """What is wrong, behind the value that has just shown it."""
         value = self.learned() if self.outputs and self.outputs[-1].tool == "pdb" else ""
         return f"{value} {self.hypothesis(where, line, trial)}".strip()
@@ -324,7 +324,7 @@ def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:
     return max(start, 1), end
 
 
-def _rewrite_arguments(change: Change) -> dict[str, object]:
+def _rewrite_arguments(change: LineChange) -> dict[str, object]:
     if change.start is None:
         return {"path": change.path, "code": change.code}
     return {"path": change.path, "code": change.code, "start": change.start, "end": change.end}

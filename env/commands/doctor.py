@@ -123,7 +123,7 @@ def _reap(console: Console) -> None:
         try:
             _say_removed(console, f"{kind} containers", reap_orphans(engine))
         except SandboxError as error:
-            console.print(f"no containers removed: {error}", highlight=False)
+            console.print(f"no containers were removed: {error}", highlight=False)
 
 
 def _say_removed(console: Console, what: str, removed: list[str]) -> None:

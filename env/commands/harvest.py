@@ -16,7 +16,7 @@ __all__ = ["configure", "run"]
 
 EXAMPLES = """\
 examples:
-  gumshoe harvest toolz==1.2 --out tasks/toolz                 a package of the index that pip is configured with
+  gumshoe harvest toolz==1.2 --out tasks/toolz                 a package from pip's configured index
   gumshoe harvest ./my-project ~/src/other --out tasks/mine    folders and git repositories
   gumshoe harvest configs/harvest/packages.txt --out tasks/real -p per_package=50 -p workers=4
   gumshoe harvest --config configs/harvest/forty.yaml
@@ -24,9 +24,9 @@ examples:
   gumshoe harvest --status --out tasks/real
   gumshoe harvest --rebuild tasks/real                         the environments of a set from another machine
 
-Stages: get, environment, baseline, rename (with --rename), bugs, check, difficulty. The same command again goes on
-where the last one stopped. Packages are downloaded and unpacked on this machine; their code runs in sandboxes only, and
-has network only while their environment is built. Exit code 1: no package gave a set.
+Stages: get, environment, baseline, rename (with --rename), bugs, check, difficulty. To resume, run the same command
+again. Packages are downloaded and unpacked on this machine; their code runs only in sandboxes, with network access only
+while their environment is being built. Exit code 1: no package produced a set.
 """
 
 
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set one key")
     parser.add_argument("--workers", type=int, metavar="N", help="packages processed in parallel")
     parser.add_argument(
-        "--rename", action="store_true", help="give packages and their tests other names, which no model knows by heart"
+        "--rename", action="store_true", help="rename packages and their tests, so that no model knows them by heart"
     )
     parser.add_argument("--status", action="store_true", help="show the progress of the harvest in --out, and exit")
     parser.add_argument("--rebuild", type=Path, metavar="SET", help="build the environments of a set on this machine")

@@ -14,7 +14,7 @@ from gumshoe.errors import ConfigError, TaskError
 __all__ = ["configure", "run"]
 
 BASE = "gumshoe-python:latest"
-SUMMARY = "build the images of SWE-bench's rows from git histories and a package index; exit code 1 if one fails"
+SUMMARY = "build the images of SWE-bench rows from git histories and a package index; exit code 1 if one fails"
 
 
 def configure(actions: Any) -> None:
@@ -29,15 +29,15 @@ def configure(actions: Any) -> None:
         help="bare git repositories: FOLDER/owner/name.git, FOLDER/owner__name.git or FOLDER/name.git",
     )
     action.add_argument("--only", nargs="+", default=[], metavar="ID", help="only these rows")
-    action.add_argument("--split", default="test", help="split of the dataset, where ROWS is one (default: test)")
-    action.add_argument("--base", default=BASE, metavar="IMAGE", help=f"image to begin with (default: {BASE})")
+    action.add_argument("--split", default="test", help="split of the dataset, if ROWS is a dataset (default:  test)")
+    action.add_argument("--base", default=BASE, metavar="IMAGE", help=f"base image (default:  {BASE})")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Builds the images that are not here. Raises GumshoeError."""
     from gumshoe.env.images import ImageBuilder
     from gumshoe.env.sandboxes.engine import DOCKER, connect, image_digest
-    from gumshoe.env.tasks.rows import read_rows
+    from gumshoe.env.tasks.benchmark_rows import read_rows
     from gumshoe.env.tasks.swebench import SETS, load_swebench
 
     if not arguments.repositories.is_dir():
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 done = f"built {name} in {time.monotonic() - started:.0f} s" if name else "is here"
                 _say(f"[{number}/{len(chosen)}] {task.id}: {done}")
-    print(f"{len(chosen) + (0 if arguments.only else len(broken)) - failed} images are here, {failed} are not")
+    print(f"{len(chosen) + (0 if arguments.only else len(broken)) - failed} images are available, {failed} are not")
     return 1 if failed else 0
 
 

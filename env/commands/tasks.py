@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gumshoe.env.commands import task_images
 from gumshoe.errors import ConfigError, TaskError
+from gumshoe.tools.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.env.verifier.check import CheckResult
@@ -37,8 +38,8 @@ SOURCE is one of
   swesmith:ROWS     likewise, rows of SWE-smith
   r2egym:ROWS       likewise, rows of R2E-Gym
 
-A broken row or folder is reported on standard error and skipped; `check` counts it as not proven. A task set
-is one thing: where a line of its files is torn, it is refused whole.
+A broken row or folder is reported on standard error and skipped; `check` counts it as not proven. A task set is all or
+nothing: if a line of its files is damaged, the whole set is refused.
 """
 
 
@@ -49,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(dest="action", metavar="list|show|check|export|images", required=True)
     for name, summary in (
-        ("list", "one line a task"),
+        ("list", "one line per task"),
         ("show", "one task as the agent knows it"),
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
         ("export", "write the tasks for another runner: Harbor, verifiers, the SWE-bench harness"),
@@ -110,7 +111,7 @@ def _tasks(arguments: argparse.Namespace) -> tuple[list[tuple[Task, Oracle]], li
     broken: list[str] = []
 
     def pass_over(error: TaskError) -> None:
-        print(f"passed over: {error}", file=sys.stderr)
+        print(f"skipped: {error}", file=sys.stderr)
         broken.append(str(error))
 
     tags = dict(_pair("--tag", text) for text in arguments.tag)
@@ -140,7 +141,7 @@ def _list(arguments: argparse.Namespace) -> int:
         tests = (str(len(oracle.fail_to_pass)), str(len(oracle.pass_to_pass)))
         table.add_row(task.id, *(task.tags.get(key, "") for key in keys), *tests)
     Console().print(table)
-    print(f"{len(tasks)} tasks")
+    print(plural(len(tasks), "task"))
     return 0
 
 

@@ -85,7 +85,7 @@ def _after(file: FilePatch, files: Mapping[str, str | None]) -> str:
         return apply_hunks(file, before)
     if file.content is None:
         name = file.target or file.source
-        raise TaskError(f"the patch changes the binary file {name} without its whole content: use git diff --binary")
+        raise TaskError(f"the patch changes the binary file {name} without its full content: use git diff --binary")
     return file.content.decode("utf-8", "surrogateescape")
 
 

@@ -127,9 +127,9 @@ def _content(part: str) -> bytes | None:
     try:
         data = zlib.decompress(b"".join(_piece(line) for line in literal[2].split("\n") if line))
     except (ValueError, zlib.error) as error:
-        raise TaskError(f"the patch holds a damaged binary file: {error}") from None
+        raise TaskError(f"the patch contains a damaged binary file: {error}") from None
     if len(data) != int(literal[1]):
-        raise TaskError("the patch holds a binary file that is cut off")
+        raise TaskError("the patch contains a truncated binary file")
     return data
 
 

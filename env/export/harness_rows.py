@@ -110,8 +110,8 @@ def _spec(row: Mapping[str, Any], patched: Sequence[FilePatch], where: str) -> t
         spec = None
     if spec is None:
         raise TaskError(
-            f"{where}: it is unknown how {repo} runs its tests in version {version or '(none)'}, and the row has no "
-            "eval_script and log_parser: use rows made for the harness 5.x"
+            f"{where}: it is not known how {repo} runs its tests in version {version or '(none)'}, and the row has no "
+            "eval_script and log_parser: use rows made for harness 5.x"
         )
     return spec, f"as in {SOURCE}"
 

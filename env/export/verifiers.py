@@ -71,7 +71,7 @@ def finish_package(out: Path, name: str, count: int) -> None:
     """Writes what stands around the tasks. `name` becomes the package's and, with underscores, the module's."""
     name = named(name)
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise TaskError(f"{name!r} cannot be the name of a package: let --out end with letters, digits and hyphens")
+        raise TaskError(f"{name!r} cannot be the name of a package: use only letters, digits and hyphens in --out")
     module = name.replace("-", "_")
     known: dict[str, Any] = {"name": name, "module": module, "count": count}
     (out / SET).rename(out / "moved")

@@ -158,7 +158,7 @@ class Tester:
             if not broken:
                 raise TaskError(self._why_unfit(seen, len(passing)))
             dropped = {**dropped, **broken}
-        raise TaskError(f"its tests do not become stable: {reason_of(output)}")
+        raise TaskError(f"its tests do not stabilize: {reason_of(output)}")
 
     def _why_unfit(self, runs: Sequence[TestRun], passing: int) -> str:
         """Why runs in which no test fails are no baseline."""
@@ -250,7 +250,7 @@ def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> Non
         if reason in ("fails", "needs a network", "not collected") and test in runs.messages
     ]
     if not first:
-        raise TaskError(f"no test was run: {reason_of(runs.output)}")
+        raise TaskError(f"no tests were run: {reason_of(runs.output)}")
     because = f"; {failed[0]}: {runs.messages[failed[0]].splitlines()[0]}" if failed else ""
     needed = f"{config.min_tests} are needed (baseline.min_tests)"
     raise TaskError(f"{len(left)} of its {len(first)} tests are usable, {needed}{because}")

@@ -1,4 +1,4 @@
-"""The bugs stage: candidates in a package's own code, and those that its tests notice."""
+"""The bugs stage: candidates in a package's own code, and those that its tests detect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.journal import VerdictJournal
-from gumshoe.env.synth.make import Result, make_bugs
+from gumshoe.env.synth.make import SynthResult, make_bugs
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.projects import Project, copy_into_taskset, sources_of
 from gumshoe.env.synth.suite import Suite
@@ -118,17 +118,15 @@ def _test_files(baseline: Baseline) -> list[str]:
     return [f"/{path}" for path in dict.fromkeys(test.partition("::")[0] for test in tests)]
 
 
-def _require_some(result: Result, name: str) -> None:
+def _require_some(result: SynthResult, name: str) -> None:
     counts = result.counts[name]
     if counts["kept"]:
         return
     tried = counts.total()
     if tried and counts["uncovered"] == tried:
-        raise TaskError(
-            f"no test runs a line of it that could be changed ({tried} candidates): are its sources excluded?"
-        )
+        raise TaskError(f"no test runs any line that could be changed ({tried} candidates): are its sources excluded?")
     found = ", ".join(f"{count} {status}" for status, count in counts.most_common()) or "no candidates"
-    raise TaskError(f"no bug that its tests detect: {found}")
+    raise TaskError(f"none of the bugs is detected by its tests: {found}")
 
 
 def _kept(folder: Path) -> list[tuple[Task, Oracle]]:

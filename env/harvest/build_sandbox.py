@@ -1,4 +1,4 @@
-"""The build sandbox: the only place where a package's code meets the network.
+"""The build sandbox: the only place where a package's code has network access.
 
 What it does: programs run in bubblewrap's namespaces as a user that exists nowhere else, see the system's folders and
 one Python read-only, and write only to the folders they are given and to temporary ones in memory. They see no process

@@ -1,4 +1,4 @@
-"""The files that installing a package in place has left: in its environment and in its own folder."""
+"""The files that installing a package in place leaves in its environment and in its own folder."""
 
 from __future__ import annotations
 

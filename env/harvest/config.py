@@ -16,7 +16,7 @@ class BuildConfig(Config):
     """How an environment is built, in the only sandbox with network."""
 
     python: str = Field(default="", description="version such as 3.12; empty: this one if the package allows it")
-    install_timeout_s: float = Field(default=900.0, gt=0, description="seconds one installation may take")
+    install_timeout_s: float = Field(default=900.0, gt=0, description="time limit for one installation, in seconds")
     collect_timeout_s: float = Field(default=120.0, gt=0, description="time limit for collecting the tests, in seconds")
     install_rounds: int = Field(default=6, ge=1, description="how often missing modules are installed")
     memory_mb: int = Field(default=4096, ge=256, description="address space of each process")
@@ -27,9 +27,11 @@ class BaselineConfig(Config):
     """Which tests of a package count."""
 
     runs: int = Field(default=3, ge=2, description="runs of the tests; tests whose outcomes differ are deselected")
-    run_timeout_s: float = Field(default=240.0, gt=0, description="seconds one of these runs may take")
+    run_timeout_s: float = Field(default=240.0, gt=0, description="time limit for one of these runs, in seconds")
     slow_test_s: float = Field(default=2.0, gt=0, description="tests that take longer are deselected")
-    suite_s: float = Field(default=15.0, gt=0, description="the slowest tests are deselected until the rest takes less")
+    suite_s: float = Field(
+        default=15.0, gt=0, description="the slowest tests are deselected until the rest takes less time than this"
+    )
     max_tests: int = Field(
         default=5000, ge=1, description="test functions with the most parameters are deselected until no more are left"
     )
@@ -50,7 +52,9 @@ class HarvestConfig(Config):
     per_package: int = Field(default=300, ge=1, description="maximum number of verified bugs per package")
     candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
     bugs_s: float = Field(
-        default=3600, gt=0, description="seconds after which a package gets no further bugs; those it has by then count"
+        default=3600,
+        gt=0,
+        description="seconds after which no more bugs are made for a package; bugs found by then count",
     )
     bug_run_s: float = Field(
         default=30,
@@ -68,12 +72,12 @@ class HarvestConfig(Config):
         default=0.1,
         ge=0,
         lt=1,
-        description="share of bugs that are in two places, made of two proven bugs in different functions",
+        description="share of bugs that are in two places, combined from two proven bugs in different functions",
     )
     history: int = Field(
         default=200,
         ge=0,
-        description="git repositories only: commits to search, newest first, for fixes to take back; 0: none",
+        description="git repositories only: number of commits to search, newest first, for fixes to revert; 0: none",
     )
     exclude: tuple[str, ...] = Field(
         default=(
@@ -113,9 +117,9 @@ class HarvestConfig(Config):
     )
     heldout_packages: float = Field(default=0.25, ge=0, lt=1, description="share of packages kept out of training")
     heldout_bugs: float = Field(default=0.2, ge=0, lt=1, description="share of bugs kept out, by mutated function")
-    heldout_by: Literal["function", "bug"] = Field(default="function", description="what is kept out together")
+    heldout_by: Literal["function", "bug"] = Field(default="function", description="what is held out together")
     difficulty: bool = Field(
-        default=True, description="measure how hard each bug is to find, and tag the tasks with it"
+        default=True, description="measure how hard each bug is to find, and tag the tasks accordingly"
     )
     workers: int = Field(default=1, ge=1, description="packages processed in parallel")
     build: BuildConfig = Field(default=BuildConfig(), description="the environment stage")

@@ -13,7 +13,7 @@ from gumshoe.env.harvest.build_sandbox import BuildSandbox
 from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.pythons import interpreters
 from gumshoe.env.harvest.repository import run_git
-from gumshoe.env.harvest.sources import Source
+from gumshoe.env.harvest.sources import RequestedPackage
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.tasks.content import digest_of
 from gumshoe.errors import TaskError
@@ -40,7 +40,7 @@ class Got:
     repository: Path | None = None
 
 
-def get_source(source: Source, config: BuildConfig) -> Got:
+def get_source(source: RequestedPackage, config: BuildConfig) -> Got:
     """The sources of a package. Raises TaskError when they cannot be had."""
     key = key_of(source.kind, source.text, _state(source))
     made = StageCache("get").get(key, lambda folder: _get(source, folder, config), _is_there)
@@ -48,7 +48,7 @@ def get_source(source: Source, config: BuildConfig) -> Got:
     return Got(Path(made["folder"]), made["digest"], made["version"], Path(repository) if repository else None)
 
 
-def _state(source: Source) -> str:
+def _state(source: RequestedPackage) -> str:
     """What has to be equal for a source to be the same as before."""
     if source.kind == "folder":
         return digest_of(Path(source.text))
@@ -62,7 +62,7 @@ def _is_there(made: dict[str, Any]) -> bool:
     return Path(made["folder"]).is_dir()
 
 
-def _get(source: Source, folder: Path, config: BuildConfig) -> dict[str, Any]:
+def _get(source: RequestedPackage, folder: Path, config: BuildConfig) -> dict[str, Any]:
     target = folder / "source"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)

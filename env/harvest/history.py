@@ -1,4 +1,4 @@
-"""Bugs that a project has had: the fixes in its history, taken back from the code as it is today.
+"""Bugs that a project once had: the fixes in its history, reverted in the current code.
 
 A fix is a commit that changes code and tests alike. Its change to the code is reversed where it still applies; whether
 today's tests notice is for the verifier to say.
@@ -16,9 +16,9 @@ import libcst as cst
 
 from gumshoe.env.harvest.names import offered_names, unknown_names
 from gumshoe.env.harvest.repository import run_git
-from gumshoe.env.synth.bug import Bug, Place
+from gumshoe.env.synth.bug import Bug, CodePosition
 from gumshoe.env.synth.candidates import changed_lines
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 from gumshoe.errors import TaskError
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.spans import MODULE, enclosing, spans
@@ -102,7 +102,7 @@ def _bug(repository: Path, commit: Commit, sources: Mapping[str, str]) -> Bug | 
         return None
     files = {path: text for path, text in texts.items() if text != sources[path]}
     lines: dict[str, tuple[int, ...]] = {}
-    places: list[Place] = []
+    places: list[CodePosition] = []
     for path, text in files.items():
         if not _is_fix(sources[path], text):
             return None
@@ -128,7 +128,7 @@ def _without(repository: Path, commit: Commit, path: str, text: str) -> str:
 
 def _changed(before: str, after: str) -> tuple[int, ...]:
     try:
-        return changed_lines(Source(before), after)
+        return changed_lines(ParsedFile(before), after)
     except cst.ParserSyntaxError:
         return ()
 

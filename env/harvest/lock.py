@@ -16,6 +16,7 @@ from gumshoe.env.harvest.build_sandbox import BuildSandbox
 from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.pythons import Interpreter, choose_python
 from gumshoe.errors import TaskError
+from gumshoe.storage import write_atomic
 
 __all__ = ["PIP", "PYTHON", "Lock", "compile_environment", "install_lock", "keep_environment", "site_packages"]
 
@@ -103,7 +104,7 @@ def compile_environment(sandbox: BuildSandbox, config: BuildConfig) -> None:
 
 
 def keep_environment(root: Path, lock: Lock, python: Interpreter) -> None:
-    """Moves a finished environment to where sandboxes find it, beside a record that no package can write."""
+    """Moves a finished environment to where sandboxes find it, next to a record that no package can write."""
     folder = environment_folder(lock.name)
     if (folder / RECORD).is_file():
         return
@@ -112,9 +113,7 @@ def keep_environment(root: Path, lock: Lock, python: Interpreter) -> None:
     root.replace(folder / "root")
     (folder / "root").chmod(0o755)
     record = {"python": str(python.path), "version": list(python.version[:2]), "lock": asdict(lock)}
-    beside = folder / f".{RECORD}"
-    beside.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    beside.replace(folder / RECORD)
+    write_atomic(folder / RECORD, json.dumps(record, indent=1))
 
 
 def site_packages(root: Path, python: Interpreter) -> Path:

@@ -1,4 +1,4 @@
-"""What pytest's complaints say about packages that are not installed."""
+"""What pytest's error messages say about packages that are not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a Python file: what it offers to others, and what it uses without having it."""
+"""The names of a Python file: what it defines for others, and what it uses without defining it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.harvest.rename.stage import rename_project
 from gumshoe.env.harvest.runner import unittest_suite
-from gumshoe.env.harvest.sources import Source
+from gumshoe.env.harvest.sources import RequestedPackage
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.synth.suite import Suite
@@ -106,7 +106,7 @@ def read_progress(folder: Path) -> PackageReport | None:
         return report
 
 
-def harvest_package(source: Source, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
+def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
     """Carries one package through the stages and leaves its set in `folder`. A refusal stands in the report.
 
     Raises GumshoeError for what is no fault of the package, such as a sandbox that does not work for others either.
@@ -156,10 +156,10 @@ def keep_times(report: PackageReport, earlier: PackageReport) -> None:
         report.seconds = {**report.seconds, **longest}
 
 
-def _stages(source: Source, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
+def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:
     with _Stage("get", report, note):
         if source.name in OF_THE_RUNNER:
-            raise TaskError("pytest itself runs on it: with a bug in it, no outcome of a test could be trusted")
+            raise TaskError("pytest itself depends on it: with a bug in it, no test outcome could be trusted")
         got = get_source(source, config.build)
         report.version = got.version
     with _Stage("environment", report, note) as say:
@@ -188,7 +188,7 @@ def _stages(source: Source, config: HarvestConfig, folder: Path, report: Package
     with _Stage("check", report, note) as say:
         report.verified, report.rejected = check_package(folder, sandbox_of(config), say)
         if not report.verified:
-            raise TaskError(f"none of its {made['kept']} bugs passes the check: {_first(report.rejected)}")
+            raise TaskError(f"none of its {made['kept']} bugs pass the check: {_first(report.rejected)}")
     if config.difficulty:
         with _Stage("difficulty", report, note) as say:
             rate_package(folder, sandbox_of(config), say)
@@ -224,7 +224,7 @@ def sandbox_of(config: HarvestConfig) -> SandboxConfig:
 
 
 def _environment(
-    source: Source, got: Got, config: HarvestConfig, say: Callable[[str], None]
+    source: RequestedPackage, got: Got, config: HarvestConfig, say: Callable[[str], None]
 ) -> tuple[Built, Path, str]:
     """The environment, the project that tasks ship, and the stage's key."""
     key = key_of(source.name, got.digest, config.build.model_dump())
@@ -250,7 +250,7 @@ def _built_from(made: dict[str, Any]) -> Built:
 
 
 def _baseline(
-    source: Source, project: Path, built: Built, key: str, config: HarvestConfig, say: Callable[[str], None]
+    source: RequestedPackage, project: Path, built: Built, key: str, config: HarvestConfig, say: Callable[[str], None]
 ) -> Baseline:
     suite = Suite(built.lock.name, built.arguments)
     key = key_of(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
@@ -264,7 +264,7 @@ def _baseline(
 
 
 def _bugs(
-    source: Source,
+    source: RequestedPackage,
     got: Got,
     project: Path,
     built: Built,
@@ -286,7 +286,7 @@ def _bugs(
             problem = str(unfit)
             say(f"without {len(unfit.tests)} flaky tests")
             baseline = baseline.without(unfit.tests, "flaky")
-    raise TaskError(f"its tests do not become stable: {problem}")
+    raise TaskError(f"its tests do not stabilize: {problem}")
 
 
 def _write_lock(lock: Lock, folder: Path) -> None:

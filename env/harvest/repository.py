@@ -1,4 +1,4 @@
-"""Git as a harvest uses it: on repositories that it does not trust, without anybody's settings, hooks or prompts."""
+"""Git for untrusted repositories: without anybody's settings, hooks or prompts."""
 
 from __future__ import annotations
 

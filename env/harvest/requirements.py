@@ -1,4 +1,4 @@
-"""What the tests of a package need, from wherever projects write it down."""
+"""What the tests of a package need, from all the places where projects declare it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gumshoe harvest`: many packages at a time, each with a set of its own, and one set over all of them."""
+"""`gumshoe harvest`: many packages at a time, each with its own set, and one set that combines them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
 from gumshoe.env.harvest.lock import Lock, install_lock
 from gumshoe.env.harvest.package import PackageReport, harvest_package, read_progress, read_report
-from gumshoe.env.harvest.sources import Source, parse_sources
+from gumshoe.env.harvest.sources import RequestedPackage, parse_sources
 from gumshoe.env.harvest.splits import heldout_packages
 from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.env.synth.rows import write_rows
+from gumshoe.env.synth.smith_rows import write_rows
 from gumshoe.env.tasks.taskset import is_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
@@ -45,7 +45,7 @@ def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, t
     lock = threading.Lock()
     reports: dict[str, PackageReport] = {}
 
-    def one(source: Source) -> PackageReport:
+    def one(source: RequestedPackage) -> PackageReport:
         folder = out / PACKAGES / source.name
         return harvest_package(source, config, folder, lambda stage, text: progress(source.name, stage, text))
 

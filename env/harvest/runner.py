@@ -47,7 +47,7 @@ def unittest_suite(
     sandbox = config.sandbox.model_copy(update={"output_kb": max(config.sandbox.output_kb, 1024)})
     problem = ""
     with open_sandbox(suite.task(f"harvest/{name}", str(project)), sandbox, trusted=True) as opened:
-        runner = Runner(suite.task(f"harvest/{name}", str(project)), opened, config.baseline.run_timeout_s)
+        runner = CommandRunner(suite.task(f"harvest/{name}", str(project)), opened, config.baseline.run_timeout_s)
         for command in commands(tests):
             note("run with unittest")
             run = runner.run(command)
@@ -62,7 +62,7 @@ def unittest_suite(
     raise TaskError(f"unittest does not run its tests: {problem}")
 
 
-class Runner:
+class CommandRunner:
     """Runs commands, each on the files as they came."""
 
     def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:

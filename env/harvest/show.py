@@ -14,6 +14,7 @@ from rich.table import Column, Table
 
 from gumshoe.env.harvest.package import PackageReport
 from gumshoe.env.harvest.run import Progress
+from gumshoe.tools.text import plural
 
 __all__ = ["progress_line", "show_reports"]
 
@@ -65,7 +66,9 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
             told = "{renamed} of {found} names exchanged, {lost} of {before} tests lost".format(**report.renamed)
             console.print(f"{_name(report)}: {told}", soft_wrap=True, markup=False, highlight=False)
     bugs = sum(report.verified for report in done)
-    console.print(f"{len(done)} of {len(reports)} packages gave a set, {bugs} verified bugs", soft_wrap=True)
+    console.print(
+        f"{len(done)} of {len(reports)} packages produced a set, {plural(bugs, 'verified bug')}", soft_wrap=True
+    )
 
 
 def _table(reports: Sequence[PackageReport]) -> Table:

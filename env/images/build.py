@@ -60,7 +60,7 @@ def packages_date(python: str, *dates: datetime | None) -> datetime:
     if python in RELEASED:
         known.append(RELEASED[python] + GRACE)
     if not known:
-        raise TaskError("it is unknown of which time the packages should be")
+        raise TaskError("it is not known from which date the packages should be")
     return max(known)
 
 

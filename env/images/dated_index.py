@@ -1,4 +1,4 @@
-"""A package index as it was on a day: a server on loopback that shows pip what had been uploaded by then.
+"""A package index as of a given day: a server on loopback that shows pip what had been uploaded by then.
 
 It asks the index that pip is configured with on this machine, so that the environments of old commits get the packages
 of their time, with any version of pip. Credentials stay here: whoever installs sees only addresses of this server.
@@ -81,10 +81,10 @@ def dated_index(until: datetime, upstream: Upstream, undated: Iterable[str] = ()
     """
     facts = _Server(upstream, until, frozenset(undated))
 
-    class Handler(_Handler):
+    class IndexHandler(_Handler):
         server_facts = facts
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), IndexHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -148,7 +148,7 @@ def page_of(files: Iterable[Mapping[str, Any]], url: str, until: datetime | None
         until: later uploads are left out; None: nothing is.
 
     Raises:
-        ValueError: the index does not tell when files were uploaded.
+        ValueError: the index does not say when files were uploaded.
     """
     lines, places = [], {}
     for file in files:
@@ -156,7 +156,7 @@ def page_of(files: Iterable[Mapping[str, Any]], url: str, until: datetime | None
         if until is not None:
             uploaded = file.get("upload-time")
             if not uploaded:
-                raise ValueError(f"the index does not tell when {name} was uploaded")
+                raise ValueError(f"the index does not say when {name} was uploaded")
             if datetime.fromisoformat(uploaded) > until:
                 continue
         places[name] = urljoin(url, file["url"])

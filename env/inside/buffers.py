@@ -1,4 +1,4 @@
-"""Streams that are kept short: the first and last bytes of an output, and a search for a marker in a stream."""
+"""Bounded buffers: the first and last bytes of an output, and a search for a marker in a stream."""
 
 import base64
 

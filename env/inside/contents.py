@@ -21,7 +21,7 @@ class Contents:
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self._places:
             if self.budget is not None and self._size + len(data) > self.budget:
-                raise OSError(errno.ENOSPC, "the snapshots hold more than their limit")
+                raise OSError(errno.ENOSPC, "the snapshots exceed their size limit")
             view, at = memoryview(data), self._size
             while view:
                 written = os.pwrite(self._file, view, at)
@@ -42,7 +42,7 @@ class Contents:
         while left:
             piece = os.pread(self._file, left, offset)
             if not piece:
-                raise OSError(errno.EIO, "what a snapshot kept is gone")
+                raise OSError(errno.EIO, "the content of a snapshot is gone")
             pieces.append(piece)
             offset, left = offset + len(piece), left - len(piece)
         return b"".join(pieces)

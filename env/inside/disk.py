@@ -1,4 +1,4 @@
-"""A watch over the disk, for sandboxes whose file system has no limit of its own."""
+"""Watches disk usage, for sandboxes whose file system has no limit."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Becomes another user with limits of its own and runs a program. Runs as the first program of a build sandbox.
+"""Becomes another user with its own limits and runs a program. Runs as the first program of a build sandbox.
 
     python drop_privileges.py '{"user": id or null, "limits": {name: value}}' PROGRAM ARGUMENT...
 

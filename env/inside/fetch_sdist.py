@@ -1,4 +1,4 @@
-"""Downloads the source distribution that a requirement names, and runs nothing of it. Runs inside a build sandbox.
+"""Downloads the source distribution that a requirement names, without running any of it. Runs inside a build sandbox.
 
     python fetch_sdist.py REQUIREMENT FOLDER
 

@@ -186,7 +186,7 @@ def problems_of(report, direct):
         elif kind == "end":
             code = event[1]
         elif kind != "broken":
-            problems.append("a report has no known form")
+            problems.append("a report has an unknown format")
     broken = any(event[0] == "broken" for event in report["events"])
     wrong = broken or any(outcome in ("failed", "error") for outcome in outcomes.values())
     if code is None or not final:
@@ -194,7 +194,7 @@ def problems_of(report, direct):
     elif any(started.values()):
         problems.append("tests have no result")
     elif report["exit_code"] != code and (direct or code == 0):
-        problems.append("the runner and its process ended differently")
+        problems.append("the runner's report and its exit code contradict each other")
     elif (code == 0 and wrong) or code not in (0, 1, 2, 5):
         problems.append("the runner ended with {}".format(code))
     return problems, outcomes

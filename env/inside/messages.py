@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote, read within bounds: of size, of depth, of numbers and of characters."""
+"""Untrusted JSON, read within limits on size, depth, numbers and characters."""
 
 import json
 

@@ -8,7 +8,7 @@ from gumshoe.env.inside.buffers import BoundedBuffer
 from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, set_nonblocking, wait_readable
 
 
-class Run:
+class ProgramRun:
     """Feeds a program, records what it prints and enforces its time.
 
     A program may close its output, leave its input unread or put itself in the background: the run ends when the

@@ -1,4 +1,4 @@
-"""Interactive programs: a terminal and, beside it, a control channel of JSON lines.
+"""Interactive programs: a terminal and a separate control channel of JSON lines.
 
 A request carries a `nonce` of the warden's making, new for each request, and only a message that repeats the nonce of
 the last request is an answer to it. Whatever else comes is dropped: answers to earlier requests, what is not a JSON

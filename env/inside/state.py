@@ -1,4 +1,4 @@
-"""What programs can leave behind in a sandbox, looked at and cleared away."""
+"""What programs can leave behind in a sandbox: found and removed."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Runs a suite in forks, each with its limits; a run that hangs or dies costs nothing but itself.
+"""Runs a suite in forks, each with its limits; a run that hangs or dies affects only itself.
 
 Standard library and pytest only, Python 3.6 and later.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.inside.suite_plugins import Recorder, verdict_of
+from gumshoe.env.inside.suite_plugins import OutcomeRecorder, verdict_of
 from gumshoe.env.inside.suite_tracer import Tracer
 
 
@@ -42,7 +42,7 @@ class EarlyForks:
 
         def child(writer):
             os.setsid()
-            recorder = Recorder(self.project.root, self.project.temporary, writer, None)
+            recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, None)
             pytest.main(self.project.arguments, plugins=[recorder, Collected(self.project, recorder, work)])
             os._exit(1)
 
@@ -137,7 +137,7 @@ class LateForks:
         terminal = manager.get_plugin("terminalreporter")
         if terminal is not None:
             manager.unregister(terminal)
-        recorder = Recorder(self.project.root, self.project.temporary, writer, None)
+        recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, None)
         for plugin in (recorder, Collected(self.project, recorder, work)):
             manager.register(plugin)
         raise InChild
@@ -195,10 +195,10 @@ def lay(project, files):
 
 def plugins(project, trace, writer):
     if not trace:
-        return [Recorder(project.root, project.temporary, writer, None)]
+        return [OutcomeRecorder(project.root, project.temporary, writer, None)]
     tracer = Tracer(project.root)
     tracer.start()
-    return [Recorder(project.root, project.temporary, writer, tracer), tracer]
+    return [OutcomeRecorder(project.root, project.temporary, writer, tracer), tracer]
 
 
 def forked(child, wall_s):

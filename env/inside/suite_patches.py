@@ -100,7 +100,7 @@ class Functions:
         return self.sources[path]
 
     def read(self, path, text):
-        return Source(text, self.files.get(path, path))
+        return SplitSource(text, self.files.get(path, path))
 
     def compare(self, path, old, new, made):
         """Collects what turns the code `old` into `new`. Raises NoPatch."""
@@ -146,7 +146,7 @@ class Functions:
         return (path, code) in self.found or any(self.alive(path, one) for one in nested(code))
 
 
-class Source:
+class SplitSource:
     """A file: its code without the defaults of the functions that modules and classes define, and these functions."""
 
     def __init__(self, text, filename):

@@ -20,7 +20,7 @@ MESSAGE_LIMIT = 2000
 FRAMES_LIMIT = 30
 
 
-class Recorder:
+class OutcomeRecorder:
     """A pytest plugin that keeps each test's outcome, and where and why it failed.
 
     At the end of the session it writes all that to `writer`, at once and whole, and ends the process.

@@ -7,7 +7,7 @@ import os
 import shutil
 
 
-class Project:
+class ProjectUnderTest:
     """The project under test, the limits of a run, and a clean copy to come back to."""
 
     def __init__(self, request):

@@ -1,4 +1,4 @@
-"""Notes which lines of the project's own files each test executes, in at most about three times the plain run's time.
+"""Records which lines of the project's own files each test executes, in at most about three times the plain run's time.
 
 From Python 3.12 on the interpreter reports each line once a test and is then told to be quiet about it. Before, calls
 are followed, and lines only in the first calls of a function in a test, and not in long loops: from then on all lines

@@ -45,7 +45,7 @@ import pytest
 from gumshoe.env.inside.suite_forks import EarlyForks, LateForks, lay
 from gumshoe.env.inside.suite_patches import Functions
 from gumshoe.env.inside.suite_plugins import inside_modules, verdict_of
-from gumshoe.env.inside.suite_project import Project
+from gumshoe.env.inside.suite_project import ProjectUnderTest
 
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
@@ -274,7 +274,7 @@ def in_fork(work):
 
 def main():
     request = json.loads(sys.stdin.read())
-    project = Project(request)
+    project = ProjectUnderTest(request)
     sys.dont_write_bytecode = False
     os.makedirs(project.keep, exist_ok=True)
     os.chdir(project.root)

@@ -1,4 +1,4 @@
-"""The few calls to the kernel that Python does not offer, each a best effort: False where it cannot be done."""
+"""The few system calls that Python does not offer, each on a best-effort basis: False if it cannot be done."""
 
 import fcntl
 import os
@@ -7,7 +7,6 @@ import termios
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
 
 
 def _load_prctl():
@@ -63,11 +62,6 @@ def become(uid, gid):
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     hide_memory()
-
-
-def forbid_new_privileges():
-    """Takes their power from set-uid programs, for this process and all that it starts."""
-    return prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def offer_to_oom_killer():

@@ -27,7 +27,7 @@ from gumshoe.env.inside.disk import DiskFull, DiskWatch
 from gumshoe.env.inside.files import Files, Ignore, hold_exactly
 from gumshoe.env.inside.processes import Cancelled, HostGone
 from gumshoe.env.inside.programs import Programs, origin, was_started
-from gumshoe.env.inside.running import Run
+from gumshoe.env.inside.running import ProgramRun
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
 from gumshoe.env.inside.snapshots import Snapshots
@@ -105,7 +105,7 @@ class Warden:
 
     def _run(self, start, data, timeout_s):
         """The reply, and whether the program was started: the one before may have killed the launcher."""
-        run = Run(start, data, self.cap)
+        run = ProgramRun(start, data, self.cap)
         try:
             return dict(run.finish(timeout_s, self.host, self.watch), **origin(run.job)), was_started(run.job)
         finally:

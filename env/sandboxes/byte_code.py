@@ -1,4 +1,4 @@
-"""The byte code of a package's tests, as pytest rewrites them: laid into every sandbox of its tasks.
+"""The bytecode of a package's tests, as pytest rewrites them: copied into every sandbox of its tasks.
 
 Programs in a sandbox write no byte code, so that pytest would parse, rewrite and compile the test files in each run,
 which for many packages takes longer than their tests. Made by `compile_tests`; kept in the cache by what the project

@@ -86,7 +86,7 @@ class Channel:
         except EOF:
             raise WardenGone(f"the sandbox is gone{_last_words(self._terminal.before)}") from None
         except TIMEOUT:
-            raise WardenGone(f"the sandbox gave no answer for {timeout:g} s") from None
+            raise WardenGone(f"the sandbox did not respond for {timeout:g} s") from None
         except OSError as error:
             raise WardenGone(f"the sandbox is gone: {error.strerror or error}") from None
         before = self._terminal.before
@@ -113,7 +113,7 @@ def _result(text: bytes) -> Any:
             error.add_note(trace)
             raise error
         case _:
-            raise SandboxError("the sandbox's answer is none that a warden gives")
+            raise SandboxError("the sandbox's answer is not a valid warden response")
 
 
 def _last_words(before: object) -> str:

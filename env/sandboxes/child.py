@@ -1,4 +1,4 @@
-"""What the sandboxes have in common whose warden is a child of this process."""
+"""The common part of sandboxes whose warden is a child of this process."""
 
 from __future__ import annotations
 

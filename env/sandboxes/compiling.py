@@ -1,4 +1,4 @@
-"""Has the tests of packages compiled before many of their tasks are run."""
+"""Compiles the tests of packages before many of their tasks are run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping the host's keyrings from what is started here."""
+"""Keeps the host's keyrings away from programs started here."""
 
 from __future__ import annotations
 

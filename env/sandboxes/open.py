@@ -177,7 +177,7 @@ def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice
         choice = Choice(config.kind, f"sandbox {config.kind}, as configured")
     if choice.kind == "local" and not config.unsafe and not (trusted and (task is None or is_built_in(task))):
         raise ConfigError(
-            "the local sandbox does not isolate, so it takes only trusted scripts on built-in tasks: use "
+            "the local sandbox does not isolate, so it accepts only trusted scripts on built-in tasks: use "
             "sandbox.kind=docker, podman or bubblewrap, or set sandbox.unsafe=true (--unsafe) if you accept that "
             f"({choice.sentence})"
         )

@@ -1,4 +1,4 @@
-"""Warm sandboxes: started ahead, and used again once they are shown to be as they were at the start.
+"""Warm sandboxes: started ahead, and reused once they are shown to be in their initial state.
 
 A sandbox comes back to the pool when it is closed. In the background its programs are killed, its folders emptied, and
 its whole state compared with the state at its start (see `gumshoe.env.inside.state`). If anything differs, or anything

@@ -1,4 +1,4 @@
-"""The images that Gumshoe pulled itself, and room for the next one.
+"""The images that Gumshoe pulled itself, and making room for the next one.
 
 They are remembered in `images.jsonl` in the cache folder, one line per image with its last use, for all processes and
 engines of this machine. Where `sandbox.images_gb` is set, those used least recently are removed before a pull. Never

@@ -64,7 +64,7 @@ def _get(session: requests.Session, url: str) -> dict[str, Any]:
         facts = parse_dict_header(challenge[len("bearer ") :])
         realm = str(facts.pop("realm"))
         if url.startswith("https://") and not realm.startswith("https://"):
-            raise ValueError("a registry may not lead to a server without TLS")
+            raise ValueError("a registry may not redirect to a server without TLS")
         token = _read(_request(session, realm, params=facts))
         session.headers["Authorization"] = f"Bearer {token.get('token') or token['access_token']}"
         response = _request(session, url)

@@ -1,4 +1,4 @@
-"""Putting a task's repository and our modules into a sandbox."""
+"""Puts a task's repository and Gumshoe's modules into a sandbox."""
 
 from __future__ import annotations
 

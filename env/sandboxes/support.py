@@ -1,4 +1,4 @@
-"""The modules of ours that are injected into sandboxes: the debugger, the pytest plugins."""
+"""Gumshoe's modules that are injected into sandboxes: the debugger, the pytest plugins."""
 
 from __future__ import annotations
 

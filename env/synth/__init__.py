@@ -1,1 +1,1 @@
-"""Makes bugs without a language model: mutates a clean project, keeps what its own tests notice."""
+"""Makes bugs without a language model: mutates a clean project and keeps what its own tests detect."""

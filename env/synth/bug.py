@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from gumshoe.env.synth.candidates import Candidate
 
-__all__ = ["Bug", "Place", "bug_of"]
+__all__ = ["Bug", "CodePosition", "bug_of"]
 
-Place = tuple[str, str]
+CodePosition = tuple[str, str]
 """A file, and the qualified name of a function or class in it; empty at module level."""
 
 
@@ -29,7 +29,7 @@ class Bug:
     operator: str
     files: Mapping[str, str]
     lines: Mapping[str, tuple[int, ...]]
-    places: tuple[Place, ...]
+    places: tuple[CodePosition, ...]
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

@@ -13,7 +13,7 @@ import libcst as cst
 from gumshoe.env.diff import split_lines
 from gumshoe.env.synth.mutation import Mutation, Operator, apply
 from gumshoe.env.synth.operators import OPERATORS
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["Candidate", "candidates", "changed_lines", "project_candidates"]
 
@@ -39,7 +39,7 @@ class Candidate:
 @dataclass(frozen=True)
 class Proposal:
     path: str
-    source: Source
+    source: ParsedFile
     operator: Operator
     mutation: Mutation
 
@@ -80,10 +80,10 @@ def _distinct(proposals: dict[str, list[Proposal]]) -> Iterator[Candidate]:
 
 
 def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Proposal]]:
-    sources: dict[str, Source] = {}
+    sources: dict[str, ParsedFile] = {}
     for path, text in sorted(files.items()):
         try:
-            sources[path] = Source(text)
+            sources[path] = ParsedFile(text)
         except cst.ParserSyntaxError as error:
             raise ValueError(f"{path}:{error.raw_line} is not Python: {error.message.splitlines()[0]}") from None
     return {
@@ -120,7 +120,7 @@ def _candidate(proposal: Proposal) -> Candidate | None:
     )
 
 
-def changed_lines(source: Source, after: str) -> tuple[int, ...]:
+def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:
     """The lines of `source` that are other in `after`, with the first lines of the statements that they belong to.
 
     Where lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
@@ -148,7 +148,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
     )
 
 
-def _statement_start(source: Source, line: int) -> int:
+def _statement_start(source: ParsedFile, line: int) -> int:
     """The first line of the smallest statement that reaches over `line`: the line that tracing reports."""
     around = [span for span in source.statement_spans if line in span]
     return min(around, key=len).start if around else line

@@ -32,7 +32,7 @@ class SynthConfig(Config):
         default=0.1,
         ge=0,
         lt=1,
-        description="share of bugs that are in two places, made of two proven bugs in different functions",
+        description="share of bugs that are in two places, combined from two proven bugs in different functions",
     )
     exclude: tuple[str, ...] = Field(
         default=(
@@ -58,14 +58,14 @@ class SynthConfig(Config):
     )
     heldout_by: Literal["function", "bug"] = Field(
         default="function",
-        description="function: all bugs of a function are on one side; bug: other bugs of it may be trained on",
+        description="function: all bugs of a function are on one side; bug: other bugs in it may be trained on",
     )
-    timeout_s: float = Field(default=10.0, gt=0, description="seconds that one run of a project's tests may take")
+    timeout_s: float = Field(default=10.0, gt=0, description="time limit for one run of a project's tests, in seconds")
     project_s: float | None = Field(
         default=None,
         gt=0,
-        description="seconds after which no further batch of a project is begun; what is there by then counts, so that "
-        "equal seeds no longer produce equal sets",
+        description="seconds after which no further batch of a project is started; bugs found by then count, so equal "
+        "seeds may no longer produce equal sets",
     )
     batch: int = Field(default=40, ge=1, description="candidates per sandbox batch")
     workers: int = Field(default=2, ge=1, description="sandboxes used in parallel; no influence on the result")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumshoe.env.synth.bug import Bug, Place
-from gumshoe.env.synth.verify import Failure
+from gumshoe.env.synth.bug import Bug, CodePosition
+from gumshoe.env.synth.verify import FailedTest
 
 __all__ = ["DIFFICULTIES", "difficulty"]
 
 DIFFICULTIES = ("same_function", "other_function", "other_file")
 
 
-def difficulty(bug: Bug, failures: Mapping[str, Failure]) -> str:
+def difficulty(bug: Bug, failures: Mapping[str, FailedTest]) -> str:
     """Where the cause stands, seen from the innermost frame of the traceback; the nearest of all counts.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
@@ -22,7 +22,7 @@ def difficulty(bug: Bug, failures: Mapping[str, Failure]) -> str:
     return min(distances, key=DIFFICULTIES.index)
 
 
-def _distance(place: Place, failure: Failure) -> str:
+def _distance(place: CodePosition, failure: FailedTest) -> str:
     if not failure.frames:
         return "other_file"
     path, _, function = failure.frames[-1]

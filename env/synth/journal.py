@@ -9,7 +9,7 @@ from typing import Any
 
 from gumshoe.cache import JsonlCache
 from gumshoe.env.synth.bug import Bug
-from gumshoe.env.synth.verify import Failure, Verdict
+from gumshoe.env.synth.verify import CandidateVerdict, FailedTest
 
 __all__ = ["VerdictJournal"]
 
@@ -21,15 +21,15 @@ class VerdictJournal:
         path: the file, a JSON object a line; read if it is there.
 
     Raises:
-        DatasetError: the file holds a line that is none of ours.
+        DatasetError: the file has a line that Gumshoe did not write.
     """
 
     def __init__(self, path: Path) -> None:
         self._cache = JsonlCache(path)
 
     def verdicts(
-        self, project: str, batch: Sequence[Bug], judge: Callable[[Sequence[Bug]], Sequence[Verdict]]
-    ) -> list[Verdict]:
+        self, project: str, batch: Sequence[Bug], judge: Callable[[Sequence[Bug]], Sequence[CandidateVerdict]]
+    ) -> list[CandidateVerdict]:
         """The verdicts on `batch`, in its order; `judge` is asked for those that are not known."""
         keys = [f"{project}:{bug.digest}" for bug in batch]
         new = [(key, bug) for key, bug in zip(keys, batch, strict=True) if self._cache.get(key) is None]
@@ -39,12 +39,12 @@ class VerdictJournal:
         return [_verdict(self._cache.get(key) or {}) for key in keys]
 
 
-def _verdict(facts: Mapping[str, Any]) -> Verdict:
+def _verdict(facts: Mapping[str, Any]) -> CandidateVerdict:
     failures = facts["failures"]
     if failures is not None:
         failures = {test: _failure(**failure) for test, failure in failures.items()}
-    return Verdict(facts["status"], tuple(facts["passing"]), failures)
+    return CandidateVerdict(facts["status"], tuple(facts["passing"]), failures)
 
 
-def _failure(type: str, message: str, frames: Sequence[tuple[str, int, str]]) -> Failure:
-    return Failure(type, message, tuple((path, line, function) for path, line, function in frames))
+def _failure(type: str, message: str, frames: Sequence[tuple[str, int, str]]) -> FailedTest:
+    return FailedTest(type, message, tuple((path, line, function) for path, line, function in frames))

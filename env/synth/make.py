@@ -22,23 +22,23 @@ from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.pool import VerifierPool
 from gumshoe.env.synth.projects import Project, copy_into_taskset, find_projects, sources_of
-from gumshoe.env.synth.rows import write_rows
+from gumshoe.env.synth.smith_rows import write_rows
 from gumshoe.env.synth.splits import heldout_names
 from gumshoe.env.synth.state import ProjectState
 from gumshoe.env.synth.statement import problem_statement
-from gumshoe.env.synth.verify import Verdict
+from gumshoe.env.synth.verify import CandidateVerdict
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
-__all__ = ["Progress", "Result", "make_bugs", "write_result"]
+__all__ = ["Progress", "SynthResult", "make_bugs", "write_result"]
 
 Progress = Callable[[str, int, int], None]
 """Called with a project, and how many of its candidates have been judged and kept so far."""
 
 
 @dataclass
-class Result:
+class SynthResult:
     """The tasks, and what became of the candidates of each project: `kept`, or why not."""
 
     tasks: list[tuple[Task, Oracle]]
@@ -51,7 +51,7 @@ def make_bugs(
     projects: Sequence[Project] | None = None,
     first: Sequence[Bug] = (),
     journal: VerdictJournal | None = None,
-) -> Result:
+) -> SynthResult:
     """Makes and verifies bugs; the tasks name their projects as a task set stores them.
 
     Args:
@@ -73,7 +73,7 @@ def make_bugs(
         _fill(states, config, pool, threads, progress)
     heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
     by_project = [list(_tasks(state, config, heldout)) for state in states]
-    return Result(_turns(by_project), {state.project.name: state.counts for state in states})
+    return SynthResult(_turns(by_project), {state.project.name: state.counts for state in states})
 
 
 def _find_candidates(project: Project, config: SynthConfig, first: Sequence[Bug]) -> ProjectState:
@@ -116,7 +116,9 @@ def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Itera
         yield _task(state, bug, verdict, split, config)
 
 
-def _task(state: ProjectState, bug: Bug, verdict: Verdict, split: str, config: SynthConfig) -> tuple[Task, Oracle]:
+def _task(
+    state: ProjectState, bug: Bug, verdict: CandidateVerdict, split: str, config: SynthConfig
+) -> tuple[Task, Oracle]:
     failures = verdict.failures or {}
     name = state.project.name
     task = Task(
@@ -156,7 +158,7 @@ def _turns(groups: list[list[tuple[Task, Oracle]]]) -> list[tuple[Task, Oracle]]
     return [group[rank] for rank in range(longest) for group in groups if rank < len(group)]
 
 
-def write_result(result: Result, config: SynthConfig) -> Path:
+def write_result(result: SynthResult, config: SynthConfig) -> Path:
     """Writes the task set, its rows and the projects that are not bundled into `config.out`."""
     folder = Path(config.out)
     for project in find_projects(config.projects):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["Mutation", "Operator", "apply", "replace"]
 
@@ -28,7 +28,7 @@ class Operator:
     nodes: tuple[type[cst.CSTNode], ...]
     propose: Callable[..., Iterator[Mutation]]
 
-    def proposals(self, source: Source) -> Iterator[Mutation]:
+    def proposals(self, source: ParsedFile) -> Iterator[Mutation]:
         """Everything this operator could do to `source`, in the order of the file."""
         for node in source.of(self.nodes):
             yield from self.propose(node, source)
@@ -39,7 +39,7 @@ def replace(node: cst.CSTNode, replacement: cst.CSTNode) -> Mutation:
     return Mutation(((node, replacement),))
 
 
-def apply(source: Source, mutation: Mutation) -> str:
+def apply(source: ParsedFile, mutation: Mutation) -> str:
     """The file's text after the mutation; everything else keeps its formatting."""
     replacer = _Replacer(source, mutation)
     changed = {source.statement(node) for node, _ in mutation.changes}
@@ -49,7 +49,7 @@ def apply(source: Source, mutation: Mutation) -> str:
 class _Replacer(cst.CSTTransformer):
     """Replaces nodes by identity, and enters only what holds one of them."""
 
-    def __init__(self, source: Source, mutation: Mutation) -> None:
+    def __init__(self, source: ParsedFile, mutation: Mutation) -> None:
         super().__init__()
         self._replacements = dict(mutation.changes)
         self._path = {ancestor for node, _ in mutation.changes for ancestor in source.ancestors(node)}

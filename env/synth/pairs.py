@@ -13,31 +13,31 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from gumshoe.env.diff import split_lines
-from gumshoe.env.synth.bug import Bug, Place
-from gumshoe.env.synth.verify import Verdict
+from gumshoe.env.synth.bug import Bug, CodePosition
+from gumshoe.env.synth.verify import CandidateVerdict
 
-__all__ = ["TWO_PLACES", "Pair", "pairs_of"]
+__all__ = ["TWO_PLACES", "BugPair", "pairs_of"]
 
 TWO_PLACES = "two_places"
 
 
 @dataclass(frozen=True)
-class Pair:
+class BugPair:
     """Two bugs, and the variant of the project that has both."""
 
     halves: tuple[Bug, Bug]
     failing: tuple[frozenset[str], frozenset[str]]
     both: Bug
 
-    def needs_both(self, verdict: Verdict) -> bool:
+    def needs_both(self, verdict: CandidateVerdict) -> bool:
         """Whether each half alone fails a test that the task names, so that no half repair resolves it."""
         named = {*(verdict.failures or ()), *verdict.passing}
         return all(failing & named for failing in self.failing)
 
 
 def pairs_of(
-    found: Sequence[tuple[Bug, Verdict]], splits: Mapping[str, str], sources: Mapping[str, str], seed: int
-) -> Iterator[Pair]:
+    found: Sequence[tuple[Bug, CandidateVerdict]], splits: Mapping[str, str], sources: Mapping[str, str], seed: int
+) -> Iterator[BugPair]:
     """Pairs of proven bugs in different functions of one split, each bug once, in an order drawn from the seed.
 
     Args:
@@ -47,7 +47,7 @@ def pairs_of(
     left = list(found)
     random.Random(f"gumshoe.synth pairs {seed}").shuffle(left)
     for shared in (True, False):
-        single: list[tuple[Bug, Verdict]] = []
+        single: list[tuple[Bug, CandidateVerdict]] = []
         while left:
             first = left.pop()
             second = next((other for other in left if _fit(first, other, splits, shared)), None)
@@ -61,14 +61,16 @@ def pairs_of(
         left = single
 
 
-def _fit(first: tuple[Bug, Verdict], second: tuple[Bug, Verdict], splits: Mapping[str, str], shared: bool) -> bool:
+def _fit(
+    first: tuple[Bug, CandidateVerdict], second: tuple[Bug, CandidateVerdict], splits: Mapping[str, str], shared: bool
+) -> bool:
     (one, verdict), (other, other_verdict) = first, second
     apart = all(_apart(here, there) for here in one.places for there in other.places)
     common = (verdict.failures or {}).keys() & (other_verdict.failures or {}).keys()
     return apart and splits[one.digest] == splits[other.digest] and bool(common) == shared
 
 
-def _apart(one: Place, other: Place) -> bool:
+def _apart(one: CodePosition, other: CodePosition) -> bool:
     """Whether these are two functions, neither of them in the other."""
     if not one[1] or not other[1]:
         return False
@@ -77,7 +79,9 @@ def _apart(one: Place, other: Place) -> bool:
     )
 
 
-def _pair(first: tuple[Bug, Verdict], second: tuple[Bug, Verdict], sources: Mapping[str, str]) -> Pair | None:
+def _pair(
+    first: tuple[Bug, CandidateVerdict], second: tuple[Bug, CandidateVerdict], sources: Mapping[str, str]
+) -> BugPair | None:
     (one, verdict), (other, other_verdict) = first, second
     files = {**one.files, **other.files}
     for path in one.files.keys() & other.files.keys():
@@ -89,7 +93,7 @@ def _pair(first: tuple[Bug, Verdict], second: tuple[Bug, Verdict], sources: Mapp
     kinds = ", ".join(sorted((one.operator, other.operator)))
     both = Bug(TWO_PLACES, files, lines, (*one.places, *other.places), {"halves": kinds})
     failing = (frozenset(verdict.failures or ()), frozenset(other_verdict.failures or ()))
-    return Pair((one, other), failing, both)
+    return BugPair((one, other), failing, both)
 
 
 def _merged(clean: str, one: str, other: str) -> str | None:

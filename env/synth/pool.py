@@ -1,4 +1,4 @@
-"""Sandboxes of projects, opened when they are needed and used again."""
+"""Sandboxes of projects, opened when needed and reused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.projects import Project
-from gumshoe.env.synth.verify import ProjectVerifier, Verdict
+from gumshoe.env.synth.verify import CandidateVerdict, ProjectVerifier
 
 __all__ = ["VerifierPool"]
 
@@ -49,7 +49,7 @@ class VerifierPool:
         # Other threads may use the sandboxes of other environments.
         close_pools(self._environments)
 
-    def verify(self, project: Project, batch: Sequence[Bug]) -> list[Verdict]:
+    def verify(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
         if self._journal is None:
             return self._judge(project, batch)
@@ -59,7 +59,7 @@ class VerifierPool:
         """Closes the sandboxes of a project that needs no more."""
         self._close(project.name)
 
-    def _judge(self, project: Project, batch: Sequence[Bug]) -> list[Verdict]:
+    def _judge(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
         verifier = self._take(project)
         try:
             verdicts = verifier.verify(batch)

@@ -74,7 +74,7 @@ def sources_of(project: Project, exclude: Sequence[str]) -> dict[str, str]:
     names = [path.relative_to(project.path).as_posix() for path in paths]
     chosen = [name for name in names if not spec.match_file(name)]
     if not chosen:
-        raise TaskError(f"project {project.name}: every Python file is excluded, none is left to put bugs into")
+        raise TaskError(f"project {project.name}: every Python file is excluded, so there is nowhere to put bugs")
     return {name: _text(project, name) for name in chosen}
 
 

@@ -13,8 +13,9 @@ from rich.table import Column, Table
 
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Progress as Report
-from gumshoe.env.synth.make import Result
+from gumshoe.env.synth.make import SynthResult
 from gumshoe.env.synth.projects import find_projects
+from gumshoe.tools.text import plural
 
 __all__ = ["progress_bar", "summary"]
 
@@ -55,7 +56,7 @@ def progress_bar(config: SynthConfig) -> Generator[Report]:
             bar.stop()
 
 
-def summary(result: Result, folder: Path) -> None:
+def summary(result: SynthResult, folder: Path) -> None:
     """What was kept of each project and why the rest was dropped."""
     total: Counter[str] = sum(result.counts.values(), Counter())
     console = Console()
@@ -64,10 +65,10 @@ def summary(result: Result, folder: Path) -> None:
     console.print(f"{total.total()} candidates tried, {total['kept']} kept; dropped: {', '.join(dropped) or 'none'}")
     splits = Counter(task.tags["split"] for task, _ in result.tasks)
     console.print(", ".join(f"{count} {split}" for split, count in sorted(splits.items())))
-    console.print(f"{len(result.tasks)} tasks in {folder}", soft_wrap=True)
+    console.print(f"{plural(len(result.tasks), 'task')} in {folder}", soft_wrap=True)
 
 
-def _table(result: Result, total: Counter[str]) -> Table:
+def _table(result: SynthResult, total: Counter[str]) -> Table:
     reasons = [reason for reason in REASONS if total[reason]]
     table = Table(Column("project", no_wrap=True), Column("split", no_wrap=True), "kept", *reasons)
     for project, counts in result.counts.items():

@@ -15,15 +15,15 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from gumshoe.env.diff import split_lines
 
-__all__ = ["Source"]
+__all__ = ["ParsedFile"]
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 FUNCTIONS = (cst.FunctionDef, cst.Lambda)
-# Where a change would be noise: it alters no behaviour, or stops the file from loading.
+# Where a change would be noise: it alters no behavior, or stops the file from loading.
 SKIPPED = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.BaseParenthesizableWhitespace)
 
 
-class Source:
+class ParsedFile:
     """A parsed file. Raises libcst.ParserSyntaxError when `text` is not Python."""
 
     def __init__(self, text: str) -> None:

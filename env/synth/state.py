@@ -11,10 +11,10 @@ from itertools import islice
 
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
-from gumshoe.env.synth.pairs import Pair, pairs_of
+from gumshoe.env.synth.pairs import BugPair, pairs_of
 from gumshoe.env.synth.projects import Project
 from gumshoe.env.synth.splits import assign_splits, joined
-from gumshoe.env.synth.verify import Verdict
+from gumshoe.env.synth.verify import CandidateVerdict
 
 __all__ = ["ProjectState"]
 
@@ -39,11 +39,11 @@ class ProjectState:
     sources: dict[str, str]
     candidates: Iterator[Bug]
     config: SynthConfig
-    kept: list[tuple[Bug, Verdict]] = field(default_factory=list)
+    kept: list[tuple[Bug, CandidateVerdict]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     splits: dict[str, str] = field(default_factory=dict[str, str])
     _exhausted: bool = False
-    _pairs: dict[str, Pair] | None = None
+    _pairs: dict[str, BugPair] | None = None
     _seen: set[tuple[tuple[tuple[str, tuple[int, ...]], ...], frozenset[str]]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class ProjectState:
         self.candidates = self._drawn_pairs(_share(self.config, self.config.candidates_per_project))
         return count == 0
 
-    def judge(self, bug: Bug, verdict: Verdict) -> None:
+    def judge(self, bug: Bug, verdict: CandidateVerdict) -> None:
         """Keeps the bug or counts why not. What comes after the last wanted one does not count."""
         if not self.full:
             self.counts[self._status(bug, verdict)] += 1
@@ -92,7 +92,7 @@ class ProjectState:
             self._pairs[pair.both.digest] = pair
             yield pair.both
 
-    def _status(self, bug: Bug, verdict: Verdict) -> str:
+    def _status(self, bug: Bug, verdict: CandidateVerdict) -> str:
         if not verdict.failures:
             return verdict.status
         if any(failure.type == "MemoryError" for failure in verdict.failures.values()):

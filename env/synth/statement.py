@@ -1,10 +1,10 @@
-"""The problem statement of a made bug: what fails and how, as a test run shows it, and nothing of the cause."""
+"""The problem statement of a synthetic bug: what fails and how, as a test run shows it, and nothing about the cause."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumshoe.env.synth.verify import Failure
+from gumshoe.env.synth.verify import FailedTest
 
 __all__ = ["problem_statement"]
 
@@ -12,7 +12,7 @@ MESSAGE_LINES = 6
 MESSAGE_CHARS = 400
 
 
-def problem_statement(failures: Mapping[str, Failure]) -> str:
+def problem_statement(failures: Mapping[str, FailedTest]) -> str:
     """What a user would report who ran the tests. `failures` maps test ids, in the order of the run, to facts."""
     first, others = next(iter(failures)), len(failures) - 1
     lines = [f"{first} fails:", "", *_indented(failures[first].message), ""]

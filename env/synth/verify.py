@@ -16,7 +16,7 @@ from gumshoe.env.synth.suite import Suite
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import parse_json
 
-__all__ = ["Baseline", "Failure", "ProjectVerifier", "UnfitTests", "Verdict"]
+__all__ = ["CandidateVerdict", "CleanRun", "FailedTest", "ProjectVerifier", "UnfitTests"]
 
 PACKAGE = "gumshoe.env.inside"
 MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_project", "synth_verifier")
@@ -46,7 +46,7 @@ class UnfitTests(TaskError):
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedTest:
     """Why one test failed. `frames` are (path, line, function) within the project, innermost last."""
 
     type: str
@@ -55,19 +55,19 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Baseline:
+class CleanRun:
     """The clean project's own test run."""
 
     passing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CandidateVerdict:
     """What became of a candidate: `killed` by `failures`, or why it is of no use."""
 
     status: str
     passing: tuple[str, ...] = ()
-    failures: Mapping[str, Failure] | None = None
+    failures: Mapping[str, FailedTest] | None = None
 
 
 class ProjectVerifier:
@@ -91,7 +91,7 @@ class ProjectVerifier:
         self.name = name
         self._timeout_s = timeout_s
         self._memory_mb = config.memory_mb
-        self._baseline: Baseline | None = None
+        self._baseline: CleanRun | None = None
         self._suite = suite or Suite()
         clean = self._suite.task(f"synth/{name}", str(project))
         self._sandbox = open_sandbox(clean, config, trusted=True)
@@ -104,14 +104,14 @@ class ProjectVerifier:
             raise
 
     @property
-    def baseline(self) -> Baseline:
+    def baseline(self) -> CleanRun:
         """The clean project's test run. Raises TaskError and SandboxError as `verify` does."""
         if self._baseline is None:
             self.verify([])
         assert self._baseline is not None
         return self._baseline
 
-    def verify(self, candidates: Sequence[Bug]) -> list[Verdict]:
+    def verify(self, candidates: Sequence[Bug]) -> list[CandidateVerdict]:
         """The verdicts on candidates for bugs of this project, in their order.
 
         Raises:
@@ -123,14 +123,14 @@ class ProjectVerifier:
         if self._baseline is None:
             self._baseline = self._accepted(clean)
         if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
-            raise SandboxError(f"project {self.name}: the verifier died before it had judged every candidate")
+            raise SandboxError(f"project {self.name}: the verifier died before it had judged all candidates")
         return [self._verdict(answer, self._baseline) for answer in answers]
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""
         self._sandbox.close()
 
-    def _accepted(self, seen: Mapping[str, Any]) -> Baseline:
+    def _accepted(self, seen: Mapping[str, Any]) -> CleanRun:
         """The baseline of a project that is fit to have bugs. Raises TaskError for one that is not."""
         if "status" in seen:
             raise TaskError(f"project {self.name}: {self._ending(seen['status'])}")
@@ -146,7 +146,7 @@ class ProjectVerifier:
         if seen["unstable"]:
             reason = f"project {self.name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
             raise UnfitTests(reason, tuple(seen["unstable"]))
-        return Baseline(passing)
+        return CleanRun(passing)
 
     def _ending(self, status: str) -> str:
         """Why the first run of the tests has no result."""
@@ -157,20 +157,22 @@ class ProjectVerifier:
             )
         return f"its test run ended without a result ({status})"
 
-    def _verdict(self, answer: Mapping[str, Any], baseline: Baseline) -> Verdict:
+    def _verdict(self, answer: Mapping[str, Any], baseline: CleanRun) -> CandidateVerdict:
         if answer["status"] != "killed":
-            return Verdict(answer["status"])
+            return CandidateVerdict(answer["status"])
         outcomes: Mapping[str, str] = answer["outcomes"]
         if any(test not in outcomes for test in baseline.passing):
-            return Verdict("collection")
+            return CandidateVerdict("collection")
         failing = [test for test in baseline.passing if outcomes[test] in FAILED]
         if len(failing) == len(baseline.passing):
-            return Verdict("all_fail")
+            return CandidateVerdict("all_fail")
         passing = self._suite.named(test for test in baseline.passing if outcomes[test] in PASSED)
         failures = {name: test for test in failing for name in self._suite.named([test])}
         if not failures:
-            return Verdict("survived")
-        return Verdict("killed", passing, {name: _failure(answer["failures"][test]) for name, test in failures.items()})
+            return CandidateVerdict("survived")
+        return CandidateVerdict(
+            "killed", passing, {name: _failure(answer["failures"][test]) for name, test in failures.items()}
+        )
 
     def _request(self, candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
         results = f"{self._folder}/results.jsonl"
@@ -209,9 +211,9 @@ def _row(bug: Bug) -> dict[str, Any]:
     return {"id": bug.digest, "files": dict(bug.files), "lines": dict(bug.lines)}
 
 
-def _failure(facts: Mapping[str, Any]) -> Failure:
+def _failure(facts: Mapping[str, Any]) -> FailedTest:
     frames = tuple((path, line, function) for path, line, function in facts["frames"])
-    return Failure(facts["type"], facts["message"], frames)
+    return FailedTest(facts["type"], facts["message"], frames)
 
 
 def _complaint(text: str) -> str:

@@ -55,7 +55,7 @@ def _bug(note: Path, bugs: Mapping[frozenset[tuple[str, str]], Path]) -> tuple[T
     repository = note.parent
     bug = bugs.get(frozenset(_facts(note).items()))
     if bug is None:
-        raise TaskError(f"task bugsinpy/{repository.name}: {note} names no bug of this checkout of BugsInPy")
+        raise TaskError(f"task bugsinpy/{repository.name}: {note} names no bug in this checkout of BugsInPy")
     project = bug.parent.parent.name
     name = f"bugsinpy/{project}-{bug.name}"
     command = test_command(_text(bug / "run_test.sh"))

@@ -1,4 +1,4 @@
-"""Which tasks are our own, so that their code, tests and gold patch need no isolation."""
+"""Which tasks are built in, so that their code, tests and gold patch need no isolation."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def required(row: Row, columns: Sequence[str], where: str, *, texts: Sequence[st
         raise TaskError(f"{where}: column {missing[0]} is missing")
     wrong = [column for column in texts if not isinstance(row[column], str)]
     if wrong:
-        raise TaskError(f"{where}: column {wrong[0]} is not a text")
+        raise TaskError(f"{where}: column {wrong[0]} is not a string")
 
 
 def json_value(row: Row, column: str, where: str, kind: str) -> Any:

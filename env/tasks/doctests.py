@@ -1,4 +1,4 @@
-"""Doctests among the tests of pytest: they stand in the code that they test, so that their file is no test file."""
+"""Doctests among pytest's tests: they are in the code that they test, so their file is not a test file."""
 
 from __future__ import annotations
 

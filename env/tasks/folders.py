@@ -1,4 +1,4 @@
-"""Tasks from folders on disk: one repository of the user's own, or a set of folders with a `test.py` each.
+"""Tasks from folders on disk: a user's own repository, or a set of folders with a `test.py` each.
 
 Neither comes with an answer: the oracle is empty, and `check` can only show that the tests fail.
 """

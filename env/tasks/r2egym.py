@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.env.tasks.columns import Row, json_value, required, row_name
 from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.tasks.testbed import ROOT, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
@@ -36,7 +36,7 @@ READONLY = ("/r2e_tests/", "/run_tests.sh")
 ISSUE = re.compile(r"\[ISSUE\](.*)\[/ISSUE\]", re.DOTALL)
 SUMMARY = "short test summary info"
 VERDICT = re.compile(r"^(PASSED|FAILED|ERROR) [^:]*::(.+)$")
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 TIMEOUT_S = 600.0
 
 
@@ -114,13 +114,13 @@ def _passed_before(row: Row, where: str) -> set[str]:
         return set()
     facts = json_value(row, BEFORE, where, "JSON")
     log = facts.get("old_commit_res_stdout") if isinstance(facts, dict) else None
-    lines = COLOUR.sub("", log or "").partition(SUMMARY)[2].splitlines()
+    lines = COLOR.sub("", log or "").partition(SUMMARY)[2].splitlines()
     verdicts = [match for line in lines if (match := VERDICT.match(line.strip()))]
     return {_name(match[2].replace("::", ".")) for match in verdicts if match[1] == "PASSED"}
 
 
 def _name(test: str) -> str:
-    return COLOUR.sub("", test).split(" - ")[0]
+    return COLOR.sub("", test).split(" - ")[0]
 
 
 def _gold(row: Row, where: str) -> str:

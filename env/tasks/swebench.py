@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from gumshoe.env.diff import parse_patch
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
 from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script, test_files, test_targets
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec

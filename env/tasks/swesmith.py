@@ -1,4 +1,4 @@
-"""SWE-smith: rows whose patch puts a bug into a working repository; the repair is the way back.
+"""SWE-smith: rows whose patch puts a bug into a working repository; the fix is its reverse.
 
 The image holds the working repository in /testbed. The bug is put in and becomes the repository's only commit, so
 that its history does not tell the answer. In the regime `debug` the failing tests are there and read-only; in `issue`
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from gumshoe.env.diff import apply_patch, reverse_patch
 from gumshoe.env.diff.apply import source_paths
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
 from gumshoe.env.tasks.content import workspace_from_folder
 from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.env.tasks.projects import resolve_project
-from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
@@ -82,7 +82,7 @@ def _instance(row: Row, number: int, debug: bool, folder: Path) -> tuple[Task, O
         raise TaskError(f"{where}: {error}") from None
     in_image = workspace.image is not None
     if not debug and not in_image:
-        raise TaskError(f"{where}: its project is a folder, which is for the regime debug only")
+        raise TaskError(f"{where}: its project is a folder, which works only in the regime debug")
     bug = (script(apply_command(row["patch"]), *COMMIT),) if in_image else ()
     hide = (script(f"rm -rf -- {shlex.join(tests)}", f"{GIT} add -A", AMEND),)
     task = Task(

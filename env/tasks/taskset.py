@@ -1,4 +1,4 @@
-"""A task set on disk: a folder with `tasks.jsonl` and, apart from it, `oracles.jsonl`, one record a line.
+"""A task set on disk: a folder with `tasks.jsonl` and, separately, `oracles.jsonl`, one record per line.
 
 Two files, so that handing someone the tasks does not hand them the answers. Workspaces are named in a way that
 another machine can resolve (see `projects`).
@@ -51,7 +51,7 @@ def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[
 
 
 def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
-    """Writes both files beside and renames them, so that a reader sees the old set or the new one.
+    """Replaces both files atomically, so that a reader sees the old set or the new one.
 
     Workspaces are written as they are given: name them relocatably. Equal tasks give equal bytes.
     """

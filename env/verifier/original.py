@@ -1,4 +1,4 @@
-"""A task as the verifier runs it, whatever its source keeps from the agent."""
+"""A task as the verifier runs it, including what its source hides from the agent."""
 
 from __future__ import annotations
 

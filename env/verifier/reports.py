@@ -23,7 +23,7 @@ NO_TESTS, INTERRUPTED = 5, 2
 SHOWN = 3
 
 
-class Report(BaseModel):
+class SupervisorReport(BaseModel):
     """The supervisor's answer."""
 
     exit_code: int | None
@@ -64,7 +64,7 @@ def check_report(data: bytes, *, direct: bool) -> CheckedRun:
         SandboxError: it is not a report.
     """
     try:
-        report = Report.model_validate_json(data)
+        report = SupervisorReport.model_validate_json(data)
     except ValidationError as error:
         raise SandboxError(f"the verifier's report cannot be read: {error.error_count()} errors") from None
     seen = _Events()
@@ -119,7 +119,7 @@ class _Events:
                 self.code = code
                 self._end()
             case _:
-                self.problems.append("a report has no known form")
+                self.problems.append("a report has an unknown format")
 
     def _result(self, name: str, outcome: str, message: str, title: str) -> None:
         if not self._open.get(name):
@@ -140,7 +140,7 @@ class _Events:
             self.problems.append(f"tests have no result: {_shown(unfinished)}")
 
 
-def _end_problems(report: Report, seen: _Events, *, direct: bool) -> Iterable[str]:
+def _end_problems(report: SupervisorReport, seen: _Events, *, direct: bool) -> Iterable[str]:
     """What contradicts the way in which the run ended."""
     if report.timed_out:
         yield f"the tests run for more than {report.duration_s:.0f} s"

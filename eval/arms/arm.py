@@ -157,7 +157,7 @@ class Arm:
     """One thing that is compared.
 
     Args:
-        name: short name; also that of its run folder.
+        name: short name; also the name of its run folder.
         title: name in tables and on the page.
         packs: where its packs come from.
         solver: who fixes the bug; None where nobody does.

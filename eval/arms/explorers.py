@@ -13,7 +13,7 @@ from gumshoe.eval.scorers.ranking import Ranked, ranked_by_function
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location
 
-__all__ = ["FORMATS", "Answer", "Format", "NameLookup"]
+__all__ = ["FORMATS", "AnswerReader", "ExplorerAnswer", "NameLookup"]
 
 CITATION = re.compile(r"^\s*(?:[-*]\s*)?`?(?P<path>[^\s:`]+):(?P<start>\d+)(?:-(?P<end>\d+))?`?", re.MULTILINE)
 FINAL = re.compile(r"<final_answer>(.*?)(?:</final_answer>|\Z)", re.DOTALL)
@@ -21,7 +21,7 @@ PLACE = re.compile(r"(?P<path>[^:]+)(?::(?:(?P<start>\d+)(?:-(?P<end>\d+))?|(?P<
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExplorerAnswer:
     """What an explorer named; `ranked` where it ranks files, modules and functions apart, or by names alone."""
 
     pack: ContextPack
@@ -48,7 +48,7 @@ class NameLookup:
         return self._sources.spans(self._task_id, path) or ()
 
 
-def _locagent(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
+def _locagent(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
     """`found_files`, `found_modules` and `found_entities`, ranked apart; the pack has the entities first."""
     files, modules, functions = (_texts(row, key) for key in ("found_files", "found_modules", "found_entities"))
     names = [_split(name) for name in dict.fromkeys((*functions, *modules))]
@@ -56,10 +56,10 @@ def _locagent(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
     places = [lookup.place(*name) for name in names if name not in deeper or ":".join(name) in functions]
     seen = {path for path, _ in names}
     alone = (lookup.place(path) for path in dict.fromkeys(files) if path not in seen)
-    return Answer(ContextPack(locations=(*places, *alone)), Ranked(files, modules, functions))
+    return ExplorerAnswer(ContextPack(locations=(*places, *alone)), Ranked(files, modules, functions))
 
 
-def _swerank(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
+def _swerank(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
     """`docs`: functions, best first, as `path/file.py/Class/method`."""
     functions: list[str] = []
     for doc in _texts(row, "docs"):
@@ -68,10 +68,10 @@ def _swerank(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
             raise ValueError(f"{doc!r} in docs is not path/file.py/function")
         functions.append(f"{path}.py:{name.strip('/').replace('/', '.')}")
     places = tuple(lookup.place(*_split(name)) for name in dict.fromkeys(functions))
-    return Answer(ContextPack(locations=places), ranked_by_function(functions))
+    return ExplorerAnswer(ContextPack(locations=places), ranked_by_function(functions))
 
 
-def _agentless(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
+def _agentless(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
     """`found_files` in their order, with the classes, functions and lines of `found_edit_locs` in each.
 
     Files for which these say nothing have those of `found_related_locs`. Several samples are read one after another.
@@ -83,7 +83,7 @@ def _agentless(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
         texts = texts or list(_texts_of(row.get("found_related_locs"), path, index))
         found = [place for text in texts for place in _agentless_places(text, path, lookup)]
         places += dict.fromkeys(found) or [lookup.place(path)]
-    return Answer(ContextPack(locations=tuple(places)))
+    return ExplorerAnswer(ContextPack(locations=tuple(places)))
 
 
 def _texts_of(given: Any, path: str, index: int) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _agentless_places(text: str, path: str, lookup: NameLookup) -> Iterator[Loca
             yield Location(path=path, start=int(name), end=int(name))
 
 
-def _codescout(given: Any, lookup: NameLookup) -> Answer:
+def _codescout(given: Any, lookup: NameLookup) -> ExplorerAnswer:
     """The arguments of `localization_finish`, or its `locations`: file, class_name and function_name of each."""
     given = json.loads(given) if isinstance(given, str) else given
     items = given.get("locations") if isinstance(given, Mapping) else given
@@ -130,29 +130,29 @@ def _codescout(given: Any, lookup: NameLookup) -> Answer:
         functions += [f"{path}:{'.'.join((*outer, name))}" for name in function]
         places.append(lookup.place(path, ".".join((*outer, *function))))
     ranked = Ranked(*(tuple(dict.fromkeys(names)) for names in (files, modules, functions)))
-    return Answer(ContextPack(locations=tuple(places)), ranked)
+    return ExplorerAnswer(ContextPack(locations=tuple(places)), ranked)
 
 
 def _pair(item: Mapping[str, Any]) -> tuple[Any, Any]:
     return item.get("class_name"), item.get("function_name")
 
 
-def _fastcontext(given: Any, lookup: NameLookup) -> Answer:
+def _fastcontext(given: Any, lookup: NameLookup) -> ExplorerAnswer:
     """The last `<final_answer>`: one `path:start-end` a line. Other lines are left out."""
     answers = FINAL.findall(given) if isinstance(given, str) else []
     found = CITATION.finditer(answers[-1]) if answers else ()
     spans = [(match["path"], int(match["start"]), int(match["end"] or match["start"])) for match in found]
     places = (Location(path=path, start=start, end=end) for path, start, end in spans if 1 <= start <= end)
-    return Answer(ContextPack(locations=tuple(places)))
+    return ExplorerAnswer(ContextPack(locations=tuple(places)))
 
 
-def _places(row: Mapping[str, Any], lookup: NameLookup) -> Answer:
+def _places(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
     """`locations`, best first: `path`, `path:12`, `path:12-20` or `path:Class.method`, or objects as in a pack."""
     given = row["locations"]
     if not isinstance(given, list):
         raise ValueError("locations is not a list")
     places = [_place(item, lookup) if isinstance(item, str) else Location.model_validate(item) for item in given]
-    return Answer(ContextPack(locations=tuple(places)))
+    return ExplorerAnswer(ContextPack(locations=tuple(places)))
 
 
 def _place(text: str, lookup: NameLookup) -> Location:
@@ -164,12 +164,12 @@ def _place(text: str, lookup: NameLookup) -> Location:
     return Location(path=match["path"], start=int(match["start"]), end=int(match["end"] or match["start"]))
 
 
-def _pack(given: Any, lookup: NameLookup) -> Answer:
-    return Answer(ContextPack.model_validate(given))
+def _pack(given: Any, lookup: NameLookup) -> ExplorerAnswer:
+    return ExplorerAnswer(ContextPack.model_validate(given))
 
 
 @dataclass(frozen=True)
-class Format:
+class AnswerReader:
     """How one kind of answer is read.
 
     Args:
@@ -178,17 +178,17 @@ class Format:
     """
 
     columns: tuple[str, ...]
-    read: Callable[[Any, NameLookup], Answer]
+    read: Callable[[Any, NameLookup], ExplorerAnswer]
 
 
-FORMATS: Mapping[AnswerFormat, Format] = {
-    "locagent": Format(("found_files", "found_modules", "found_entities"), _locagent),
-    "swerank": Format(("docs",), _swerank),
-    "agentless": Format(("found_files",), _agentless),
-    "codescout": Format(("answer",), _codescout),
-    "fastcontext": Format(("answer",), _fastcontext),
-    "pack": Format(("answer",), _pack),
-    "places": Format(("locations",), _places),
+FORMATS: Mapping[AnswerFormat, AnswerReader] = {
+    "locagent": AnswerReader(("found_files", "found_modules", "found_entities"), _locagent),
+    "swerank": AnswerReader(("docs",), _swerank),
+    "agentless": AnswerReader(("found_files",), _agentless),
+    "codescout": AnswerReader(("answer",), _codescout),
+    "fastcontext": AnswerReader(("answer",), _fastcontext),
+    "pack": AnswerReader(("answer",), _pack),
+    "places": AnswerReader(("locations",), _places),
 }
 
 

@@ -11,15 +11,15 @@ from pydantic import ValidationError
 
 from gumshoe import __version__
 from gumshoe.cache import JsonlCache, digest
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
-from gumshoe.eval.arms.explorers import FORMATS, Answer, NameLookup
+from gumshoe.eval.arms.explorers import FORMATS, ExplorerAnswer, NameLookup
 from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.scorers.fetch import check_sources, fetch_sources
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
@@ -112,7 +112,7 @@ class AnswerPacks:
             },
         )
 
-    def _episode(self, task: Task, answer: Answer | None) -> Trajectory:
+    def _episode(self, task: Task, answer: ExplorerAnswer | None) -> Trajectory:
         return Trajectory(
             id=f"{task.id}#answer",
             task=task_ref(task),
@@ -125,7 +125,7 @@ class AnswerPacks:
             provenance=Provenance(gumshoe=__version__, python="", sandbox="none"),
         )
 
-    def _answer(self, given: Mapping[str, Any], task: Task, sources: Sources) -> Answer | None:
+    def _answer(self, given: Mapping[str, Any], task: Task, sources: Sources) -> ExplorerAnswer | None:
         if given.get(task.id) is None:
             return None
         try:

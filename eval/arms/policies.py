@@ -1,4 +1,4 @@
-"""The policy of an arm or a solver: as it is configured, or a model folder that is served meanwhile."""
+"""The policy of an arm or a solver: as configured, or a model folder that is served for it."""
 
 from __future__ import annotations
 

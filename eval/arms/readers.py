@@ -1,4 +1,4 @@
-"""Packs to compare a seeker's with: one from the answer, one from reading alone."""
+"""Reference packs: one from the answer, one from reading alone."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["configure", "run"]
 
 EXAMPLES = """\
 examples:
-  gumshoe compare runs/eval/monday runs/eval/friday              arms of the same name, the second against the first
+  gumshoe compare runs/eval/monday runs/eval/friday              arms of the same name, second minus first
   gumshoe compare runs/eval/a:finetuned runs/eval/b:teacher      one arm of each
   gumshoe compare RUN RUN --metric solved --json
 
@@ -59,7 +59,7 @@ def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) 
 
     pairs = _pair_arms(_read(before), _read(after))
     if not pairs:
-        raise ConfigError(f"{before} and {after} share no arm: name one of each, as FOLDER:ARM")
+        raise ConfigError(f"{before} and {after} have no arm in common: name one of each, as FOLDER:ARM")
     unknown = next((metric for metric in metrics or () if metric not in SUMMARY_METRICS), None)
     if unknown is not None:
         raise ConfigError(f"no metric {unknown!r}: there are {', '.join(SUMMARY_METRICS)}")

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (*evaluation.files.values(), page):
         print(path)
     if evaluation.stopped is not None:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; run the same command again to resume", file=sys.stderr)
         return 130
     if evaluation.failure is not None:
         print(

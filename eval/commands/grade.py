@@ -1,4 +1,4 @@
-"""`gumshoe grade`: grade patches with the official SWE-bench harness, or quickly with our own grader."""
+"""`gumshoe grade`: grade patches with the official SWE-bench harness, or quickly with Gumshoe's own grader."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EXAMPLES = """\
 examples:
   gumshoe grade preds.jsonl                                    SWE-bench Lite, with the official harness
   gumshoe grade preds.jsonl --dataset rows.jsonl --workers 4   instances of a local file
-  gumshoe grade preds.jsonl --ours --tasks tasks/synth         any task source, with our own grader
+  gumshoe grade preds.jsonl --ours --tasks tasks/synth         any task source, with Gumshoe's own grader
 
 PREDS contains one JSON object per line: instance_id, model_name_or_path, model_patch. The harness needs Docker and the
-extra `swebench`, and pulls images that are not here in its own way; --ours pulls them as -p says. Exit code 1: an
+extra `swebench`, and pulls missing images in its own way; --ours pulls them as -p says. Exit code 1: an
 instance could not be graded.
 """
 ORDER = ("resolved", "unresolved", "empty", "error")
@@ -34,9 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("predictions", type=Path, metavar="PREDS", help=".jsonl or .json file")
     parser.add_argument(
-        "--dataset", default="SWE-bench/SWE-bench_Lite", metavar="ROWS", help="file or hub id (default: %(default)s)"
+        "--dataset", default="SWE-bench/SWE-bench_Lite", metavar="ROWS", help="file or hub ID (default: %(default)s)"
     )
-    parser.add_argument("--split", default="test", help="split of a hub's data set (default: %(default)s)")
+    parser.add_argument("--split", default="test", help="split of a hub dataset (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for logs and report (default: PREDS.grade)")
     parser.add_argument(
         "--run-id", metavar="NAME", help="default: derived from rows and patches, to avoid repeated runs"
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
-    from gumshoe.env.tasks.rows import read_rows
+    from gumshoe.env.tasks.benchmark_rows import read_rows
     from gumshoe.eval.swebench import run_harness
 
     report = run_harness(

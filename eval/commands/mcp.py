@@ -37,13 +37,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add_repository_arguments(parser, entrypoint="command that runs the tests")
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file: tools, policy, agent, limits, sandbox")
-    parser.add_argument("--model", metavar="NAME", help="who investigates: entry of llm.yaml, or model of the endpoint")
+    parser.add_argument(
+        "--model", metavar="NAME", help="model that investigates: an entry of llm.yaml, or a model of the endpoint"
+    )
     parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
     parser.add_argument(
         "-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override of the config"
     )
     parser.add_argument("--http", action="store_true", help="serve over HTTP instead of standard input and output")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: only this machine)")
     parser.add_argument("--port", type=int, default=PORT, help="port; 0 takes a free one (default: %(default)s)")
     parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
 

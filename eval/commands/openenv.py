@@ -16,10 +16,10 @@ EPILOG = """\
 examples:
   gumshoe openenv casebook                                   every task of a source, at http://127.0.0.1:8000
   gumshoe openenv tasks/mine -p sandbox.pool=8 -p sessions=8 -p agent.kind=debug
-  gumshoe openenv casebook --host 0.0.0.0                    for other machines: the address needs the token
+  gumshoe openenv casebook --host 0.0.0.0                    for other machines; the address includes a token
   openenv validate --url http://127.0.0.1:8000               OpenEnv's own check
 
-docs/openenv.md shows how TRL trains through it, and how to deploy it as a container.
+docs/openenv.md shows how to train through it with TRL, and how to deploy it as a container.
 """
 PORT = 8000
 
@@ -27,12 +27,12 @@ PORT = 8000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("source", metavar="SOURCE", help="task source, such as casebook or a folder of made bugs")
+    parser.add_argument("source", metavar="SOURCE", help="task source, such as casebook or a folder with a task set")
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file: tasks, agent, sandbox, limits, weights")
     parser.add_argument(
         "-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override of the config"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: only this machine)")
     parser.add_argument("--port", type=int, default=PORT, help="port; 0 takes a free one (default: %(default)s)")
     parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
 

@@ -1,4 +1,4 @@
-"""How far an arm is: one line that is written over on a terminal, a line now and then elsewhere."""
+"""The progress of an arm: one updating line on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError
+from gumshoe.tools.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.eval.view.library import Library
@@ -36,17 +37,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks", action="append", default=[], metavar="SOURCE", help="task source with the gold patches (repeatable)"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: only this machine)")
     parser.add_argument("--port", type=int, help=f"port (default {PORT}, or a free one if it is in use)")
     parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
-    parser.add_argument("--name", action="append", default=[], help="further name of this server (repeatable)")
-    parser.add_argument("--open", action="store_true", help="open it in a browser")
+    parser.add_argument("--name", action="append", default=[], help="additional host name of this server (repeatable)")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where the index is kept (default: ~/.cache)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves, or writes files. Raises ConfigError, DatasetError and TaskError."""
-    from gumshoe.eval.view.gold import GoldPatches
+    from gumshoe.eval.view.gold_patches import GoldPatches
     from gumshoe.eval.view.index import cache_folder
     from gumshoe.eval.view.opening import open_library
 
@@ -62,7 +63,7 @@ def _write(library: Library, out: Path) -> int:
 
     library.watcher.look()
     count = write_static(library, out)
-    print(f"{count} episodes: open {out / 'index.html'}")
+    print(f"{plural(count, 'episode')}: open {out / 'index.html'}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Tasks whose own answer does not repair them every time: whatever an agent does there, luck decides."""
+"""Flaky tasks: those that their own gold patch does not fix every time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier.verifier import Verifier
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.eval.results.records import FlakyTask
 from gumshoe.records import Oracle, Task
 
@@ -28,17 +28,17 @@ def find_flaky(
 
     What is known is kept in the file `path`. Raises SandboxError; TaskError where a gold patch does not apply.
     """
-    memo = JsonlCache(path)
+    cache = JsonlCache(path)
 
     def key(task: Task, oracle: Oracle) -> str:
         return digest(task.hash, oracle.gold_patch, runs)
 
     def work(pair: tuple[Task, Oracle]) -> None:
         passed, why = _gold_runs(*pair, runs, sandbox)
-        memo.keep(key(*pair), {"task_id": pair[0].id, "passed": passed, "runs": runs, "why": why})
+        cache.keep(key(*pair), {"task_id": pair[0].id, "passed": passed, "runs": runs, "why": why})
 
-    run_parallel([pair for pair in tasks if memo.get(key(*pair)) is None], work, workers=workers, control=control)
-    known = [memo.get(key(task, oracle)) for task, oracle in tasks]
+    run_parallel([pair for pair in tasks if cache.get(key(*pair)) is None], work, workers=workers, control=control)
+    known = [cache.get(key(task, oracle)) for task, oracle in tasks]
     return tuple(FlakyTask.model_validate(facts) for facts in known if facts is not None and facts["passed"] < runs)
 
 

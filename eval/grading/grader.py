@@ -1,4 +1,4 @@
-"""Our own grader on many patches, each graded once."""
+"""Gumshoe's own grader on many patches, each graded once."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier import verify
 from gumshoe.errors import TaskError
 from gumshoe.eval.grading.describe import describe_verdict
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Oracle, Task
 
-__all__ = ["Answer", "Grader"]
+__all__ = ["Grader", "Submission"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Submission:
     """A patch for a task."""
 
     task: Task
@@ -46,29 +46,29 @@ class Grader:
         self._cache = JsonlCache(path)
         self._sandbox = sandbox
 
-    def grade(self, answers: Iterable[Answer], control: Control, workers: int) -> None:
+    def grade(self, answers: Iterable[Submission], control: Control, workers: int) -> None:
         """Grades what is not known yet. Raises SandboxError."""
         todo = {answer.key: answer for answer in answers if answer.patch and self._cache.get(answer.key) is None}
         run_parallel(todo.values(), self._grade, workers=workers, control=control)
 
-    def resolved(self, answer: Answer) -> float | None:
+    def resolved(self, answer: Submission) -> float | None:
         """1.0 where the patch resolves the task, 0.0 where not, or where it is empty; None where it was not graded."""
         if not answer.patch:
             return 0.0
         facts = self._cache.get(answer.key)
         return None if facts is None else float(facts["resolved"])
 
-    def describe(self, answer: Answer) -> str:
+    def describe(self, answer: Submission) -> str:
         """How the tests ended with the patch, in one line; empty where it is not known."""
         if not answer.patch:
             return "no patch"
         return str((self._cache.get(answer.key) or {}).get("tests", ""))
 
-    def _grade(self, answer: Answer) -> None:
+    def _grade(self, answer: Submission) -> None:
         resolved, tests = self._judged(answer)
         self._cache.keep(answer.key, {"task_id": answer.task.id, "resolved": resolved, "tests": tests})
 
-    def _judged(self, answer: Answer) -> tuple[bool, str]:
+    def _judged(self, answer: Submission) -> tuple[bool, str]:
         try:
             verdict = verify(answer.task, answer.oracle, answer.patch, self._sandbox, trusted=self._trusted)
         except TaskError:

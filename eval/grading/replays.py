@@ -1,4 +1,4 @@
-"""Are the findings seen again? The steps of an episode, run again in a fresh sandbox."""
+"""Replays the steps of an episode in a fresh sandbox, to see whether its findings appear again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gumshoe.collect.control import Control
 from gumshoe.collect.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode import NOT_RUN, Episode
 from gumshoe.collect.grounding import is_quoted, observation_texts
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Finding, Step, Task, ToolCall, Trajectory
 
 __all__ = ["Recorded", "Replays", "replayed_share"]

@@ -25,7 +25,7 @@ import pytest
 FAILED = ("failed", "error")
 
 
-class Outcomes:
+class TrialOutcomes:
     """Notes which tests pass and fail."""
 
     def __init__(self):
@@ -51,7 +51,7 @@ def run(arguments, wall_s):
         try:
             os.setsid()
             os.close(receive)
-            outcomes = Outcomes()
+            outcomes = TrialOutcomes()
             code = pytest.main(arguments, plugins=[outcomes])
             facts = {"code": int(code), "failed": outcomes.failed, "passed": outcomes.passed}
             os.write(send, json.dumps(facts).encode()[:60000])

@@ -36,12 +36,14 @@ class McpConfig(Config):
     def _no_end(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
         wrong = next((name for name in tools if name in ENDING_TOOLS), None)
         if wrong is not None:
-            raise ValueError(f"{wrong} ends an episode, and a client of this server has none")
+            raise ValueError(f"{wrong} ends an episode, and clients of this server have no episodes")
         return tools
 
     @field_validator("policy")
     @classmethod
     def _no_answer(cls, policy: PolicyConfig) -> PolicyConfig:
         if policy.kind in ("teacher", "replay", "human"):
-            raise ValueError(f"policy {policy.kind} cannot investigate: there is no answer, recording or terminal here")
+            raise ValueError(
+                f"policy {policy.kind} cannot investigate: it would need an answer, a recording or a terminal"
+            )
         return policy

@@ -1,4 +1,4 @@
-"""What is checked before an evaluation plays anything."""
+"""What is checked before an evaluation runs anything."""
 
 from gumshoe.eval.preflight.prepare import Prepared, prepare
 

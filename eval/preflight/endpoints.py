@@ -1,4 +1,4 @@
-"""Whether the model servers that an evaluation asks answer, and take its keys."""
+"""Whether the model servers of an evaluation respond, and accept its keys."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check_endpoint(endpoint: Endpoint) -> None:
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         raise ConfigError(f"{endpoint.owner}: {shown} does not answer: {' '.join(str(error).split())}") from None
     if endpoint.headers and status in REFUSED:
-        raise ConfigError(f"{endpoint.owner}: {shown} refuses the key (HTTP {status})")
+        raise ConfigError(f"{endpoint.owner}: {shown} rejects the key (HTTP {status})")
 
 
 def _without_password(url: str) -> str:

@@ -29,6 +29,6 @@ class Faults:
         lines = list(dict.fromkeys(line for error in self._errors for line in str(error).splitlines()))
         if len(lines) > 1:
             listed = "".join(f"\n  {line}" for line in lines)
-            raise ConfigError(f"{len(lines)} faults, so nothing was played:{listed}")
+            raise ConfigError(f"{len(lines)} problems, so nothing was run:{listed}")
         if lines:
             raise self._errors[0]

@@ -1,4 +1,4 @@
-"""What an evaluation has still to play, as far as its files tell."""
+"""What an evaluation still has to run, according to its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that an evaluation needs, made and checked before it plays anything. All faults are reported together."""
+"""Everything that an evaluation needs, made and checked before it runs anything. All problems are reported together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gumshoe.eval.preflight.endpoints import Endpoint, check_endpoint, endpoint_
 from gumshoe.eval.preflight.faults import Faults
 from gumshoe.eval.preflight.left import Left, what_is_left
 from gumshoe.eval.preflight.resources import check_disk, check_sandboxes
+from gumshoe.eval.preflight.task_choice import choose_tasks
 from gumshoe.eval.results.losses import read_losses
 from gumshoe.eval.results.records import LossCurve
 from gumshoe.eval.scorers.plugins import load_scorers
 from gumshoe.eval.serve.model_folder import check_model_folder
 from gumshoe.eval.swebench.official import check_installed, check_rows
-from gumshoe.eval.task_choice import choose_tasks
 
 __all__ = ["Prepared", "prepare"]
 

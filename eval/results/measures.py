@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gumshoe.eval.results import stats
 from gumshoe.eval.results.records import ALL, CalibrationBin, Measured, Result
-from gumshoe.eval.scorers import budget, localisation, ranking
+from gumshoe.eval.scorers import budget, localization, ranking
 from gumshoe.eval.scorers.calibration import reliability
 
 __all__ = [
@@ -31,7 +31,7 @@ SUMMARY_METRICS = (
     *("function_precision", "function_recall", "function_f1"),
     *("line_precision", "line_recall", "line_f1"),
     *(f"{level}_acc@{k}" for level, k in ranking.ACC),
-    *(f"edited_{level}_{measure}" for level in ("module", "function") for measure in localisation.MEASURES),
+    *(f"edited_{level}_{measure}" for level in ("module", "function") for measure in localization.MEASURES),
     *(f"{measure}@{lines}" for measure in budget.MEASURES for lines in budget.BUDGETS),
     *LIST_LENGTHS,
     *("reciprocal_rank", "first_rank", "solved", "official", "grounding", "quoted", "replayed", "brier"),

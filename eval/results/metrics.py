@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gumshoe.eval.results.records import ALL, ArmSummary, Measured, Summary
-from gumshoe.eval.scorers import budget, localisation, ranking
+from gumshoe.eval.scorers import budget, localization, ranking
 
 __all__ = [
     "ACC",
@@ -110,7 +110,7 @@ EDITED = tuple(
         f"{measure.replace('f1', 'F1')} of the {level}s named, as a set, against those that the fix edits",
     )
     for level in ("module", "function")
-    for measure in localisation.MEASURES
+    for measure in localization.MEASURES
 )
 F1 = (
     *(metric for metric in (*CONDUCT, *EDITED) if metric.name in ("file_f1", "edited_module_f1", "edited_function_f1")),

@@ -1,4 +1,4 @@
-"""What an evaluation writes down: one `Result` an episode, and the `Summary` that follows from them."""
+"""What an evaluation records: one `Result` per episode, and the `Summary` derived from them."""
 
 from __future__ import annotations
 

@@ -55,11 +55,11 @@ def wilson(successes: int, count: int, *, level: float = 0.95) -> Estimate:
     z = NormalDist().inv_cdf(0.5 + level / 2)
     share = successes / count
     shrunk = 1 + z * z / count
-    centre = (share + z * z / (2 * count)) / shrunk
+    center = (share + z * z / (2 * count)) / shrunk
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / shrunk
     # At the ends the formula gives the share itself, give or take rounding.
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == count else centre + half
+    low = 0.0 if successes == 0 else center - half
+    high = 1.0 if successes == count else center + half
     return Estimate(share, low, high, count)
 
 

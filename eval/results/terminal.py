@@ -10,6 +10,7 @@ from rich.text import Text
 from gumshoe.eval.results.metrics import METRICS, own_metrics
 from gumshoe.eval.results.records import Summary
 from gumshoe.eval.results.tables import Table, peer_tables, repair_tables, seeker_tables
+from gumshoe.tools.text import plural
 
 __all__ = ["print_table"]
 
@@ -41,7 +42,7 @@ def print_table(summary: Summary, console: Console) -> None:
 
 
 def _print(table: Table, what: str, console: Console) -> None:
-    title = f"{what}{table.title}: {table.tasks} tasks, mean and 95% interval"
+    title = f"{what}{table.title}: {plural(table.tasks, 'task')}, mean and 95% interval"
     shown = TerminalTable(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     shown.add_column("arm")
     for metric in table.metrics:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import log2
 from typing import Literal, get_args
 
-from gumshoe.eval.scorers.localisation import Gold, clean_path, gold_of, lines_overlap, locations_of
+from gumshoe.eval.scorers.localization import Gold, clean_path, gold_of, lines_overlap, locations_of
 from gumshoe.records import Location, Oracle, Score, Trajectory
 
 __all__ = ["BUDGETS", "MEASURES", "LineBudget", "LinesNamed", "ndcg_within", "within"]

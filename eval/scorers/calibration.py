@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from gumshoe.env.diff import gold_lines
-from gumshoe.eval.scorers.localisation import first_right_rank
+from gumshoe.eval.scorers.localization import first_right_rank
 from gumshoe.records import Oracle, Score, Trajectory
 
 __all__ = ["Bin", "Brier", "Confidence", "Top1Hit", "expected_error", "reliability", "stated_confidence"]

@@ -1,4 +1,4 @@
-"""How a policy went about it: what it took, which tools it used, and whether and when it handed something over."""
+"""How a policy behaved: what it used, which tools it called, and whether and when it reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from gumshoe.collect.evidence import seen_code
 from gumshoe.collect.tool_output import outputs_of_steps
 from gumshoe.env.diff import gold_lines
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.records import Oracle, Score, Step, Trajectory
 
 __all__ = ["LATE_STEPS", "LOOP", "MEASURES", "Conduct", "Timing", "tool_counts"]

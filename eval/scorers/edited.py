@@ -1,4 +1,4 @@
-"""The functions that a gold patch edits, by the rule of LocAgent, which SweRank and CodeScout score by too."""
+"""The functions that a gold patch edits, by LocAgent's rule, which SweRank and CodeScout also use."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.repositories import Repositories
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
-from gumshoe.eval.parallel import run_parallel
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
 
@@ -43,7 +43,7 @@ def fetch_sources(
         pack = trajectory.context_pack
         if pack is not None and trajectory.task.id in wanted:
             wanted[trajectory.task.id] |= {clean_path(place.path) for place in pack.locations}
-    memo = JsonlCache(path)
+    cache = JsonlCache(path)
     keys = {name: digest(name, sorted(paths)) for name, paths in wanted.items()}
 
     def read(task: Task) -> None:
@@ -52,11 +52,11 @@ def fetch_sources(
             files = repositories.read(task, names)
         else:
             files = _from_image(task, sandbox, names)
-        memo.keep(keys[task.id], {"task_id": task.id, "files": files})
+        cache.keep(keys[task.id], {"task_id": task.id, "files": files})
 
-    todo = [task for task, _ in tasks if task.id in wanted and memo.get(keys[task.id]) is None]
+    todo = [task for task, _ in tasks if task.id in wanted and cache.get(keys[task.id]) is None]
     run_parallel(todo, read, workers=workers, control=control)
-    known = {name: memo.get(key) for name, key in keys.items()}
+    known = {name: cache.get(key) for name, key in keys.items()}
     return {name: facts["files"] for name, facts in known.items() if facts is not None}
 
 

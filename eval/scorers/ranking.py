@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from gumshoe.eval.scorers.edited import edited_functions, function_of
-from gumshoe.eval.scorers.localisation import Measure, Overlap, clean_path, locations_of
+from gumshoe.eval.scorers.localization import Measure, Overlap, clean_path, locations_of
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
 from gumshoe.tools.spans import Span

@@ -17,7 +17,9 @@ _TOOLS = re.compile(r"\btools\b")
 def check_model_folder(folder: Path) -> None:
     """Raises ServeError unless `folder` holds a model, its tokenizer and a chat template that has tools."""
     if folder.suffix == ".gguf":
-        raise ServeError(f"{folder} holds packed weights: `gumshoe unpack {folder} --out FOLDER`, and give that folder")
+        raise ServeError(
+            f"{folder} contains packed weights: run `gumshoe unpack {folder} --out FOLDER`, and use that folder"
+        )
     if not folder.is_dir():
         raise ServeError(f"there is no model folder {folder}: give one that `gumshoe train` or `gumshoe unpack` wrote")
     wanted = {"config.json": ["config.json"], "a tokenizer": ["tokenizer.json", "tokenizer.model", "vocab.json"]}
@@ -31,7 +33,7 @@ def check_model_folder(folder: Path) -> None:
     if not _TOOLS.search(template):
         raise ServeError(
             f"the chat template of {folder} leaves out tools: "
-            f"`gumshoe unpack {folder} --chat-template hermes --out FOLDER`, and give that folder"
+            f"`gumshoe unpack {folder} --chat-template hermes --out FOLDER`, and use that folder"
         )
 
 

@@ -23,6 +23,7 @@ from typing import IO, Any
 from gumshoe.env.export.harness_rows import COMPLETED, harness_rows
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.eval.swebench.predictions import Prediction, write_predictions
+from gumshoe.storage import write_atomic
 
 __all__ = ["HarnessReport", "check_tools", "run_harness"]
 
@@ -122,12 +123,7 @@ def _run_id(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
 
 
 def _write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text("".join(f"{json.dumps(row, default=str)}\n" for row in rows), encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_atomic(path, "".join(f"{json.dumps(row, default=str)}\n" for row in rows))
 
 
 def _run(place: Path, run_id: str, workers: int, timeout_s: int, on_line: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Predictions for the official SWE-bench harness, and what it says to them."""
+"""Predictions for the official SWE-bench harness, and its verdicts on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.export.harness_rows import harness_rows
-from gumshoe.env.tasks.rows import read_rows
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.results.records import Result

@@ -41,7 +41,7 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Writes a .jsonl file, beside and then renamed."""
+    """Writes a .jsonl file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_jsonl(path, predictions)
 

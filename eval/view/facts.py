@@ -1,4 +1,4 @@
-"""What the list knows of an episode: a row of plain values, and the words to search in.
+"""An episode in the list: a row of plain values, and the words to search in.
 
 Read from the raw JSON with care rather than as records: a row is shown for what other versions and other programs
 have written, too. Where a value has another type than it should, it counts as missing.
@@ -11,7 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LONGEST", "REPORTED", "Lines", "Row", "row_of_dataset", "row_of_journal", "row_of_trajectory", "words_of"]
+__all__ = [
+    "LONGEST",
+    "REPORTED",
+    "Lines",
+    "ListRow",
+    "row_of_dataset",
+    "row_of_journal",
+    "row_of_trajectory",
+    "words_of",
+]
 
 LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
@@ -35,7 +44,7 @@ REPORTED = "reported"
 
 
 @dataclass(frozen=True)
-class Row:
+class ListRow:
     """An episode in the list.
 
     `strip` has one letter per turn; `facts` holds whatever else can be filtered by; `locations` are those of the
@@ -58,7 +67,7 @@ class Row:
     facts: Mapping[str, Value] = field(default_factory=dict)
 
 
-def row_of_trajectory(data: Mapping[str, Any]) -> Row:
+def row_of_trajectory(data: Mapping[str, Any]) -> ListRow:
     """The row of a finished trajectory."""
     task, policy = _map(data, "task"), _map(data, "policy")
     usage, provenance = _map(data, "usage"), _map(data, "provenance")
@@ -68,7 +77,7 @@ def row_of_trajectory(data: Mapping[str, Any]) -> Row:
     }
     tags = {name: value for name, value in _map(task, "tags").items() if isinstance(value, str)}
     observations = [one for step in steps for one in _list(step, "observations") if isinstance(one, dict)]
-    return Row(
+    return ListRow(
         id=_text(data, "id"),
         task=_text(task, "id"),
         project=_cut(tags.get("project", "")),
@@ -105,7 +114,7 @@ def row_of_trajectory(data: Mapping[str, Any]) -> Row:
     )
 
 
-def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
+def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> ListRow:
     """The row of a dataset's row, its JSON columns decoded.
 
     A seeker's row ends with a report: whether the episode that it was made from fixed the bug, why that one stopped
@@ -120,7 +129,7 @@ def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
     outcome = _outcome(_truth(data.get("resolved")), stop)
     seeks = view.startswith("seeker")
     usage = {} if seeks and _text(data, "agent") != "seeker" else _map(data, "usage")
-    return Row(
+    return ListRow(
         id=_text(data, "id"),
         task=_text(data, "task_id"),
         project=_text(data, "project"),
@@ -153,7 +162,7 @@ def row_of_dataset(data: Mapping[str, Any], view: str, split: str) -> Row:
     )
 
 
-def row_of_journal(entries: Sequence[Mapping[str, Any]]) -> Row:
+def row_of_journal(entries: Sequence[Mapping[str, Any]]) -> ListRow:
     """The row of an episode in progress, from the lines of its journal."""
     identity = _map(entries[0], "episode") if entries else {}
     completions = [_map(entry, "completion") for entry in entries if "completion" in entry]
@@ -162,7 +171,7 @@ def row_of_journal(entries: Sequence[Mapping[str, Any]]) -> Row:
         for name in ("prompt_tokens", "completion_tokens"):
             usage[name] += int(_number(_map(completion, "usage"), name) or 0)
     name = _text(identity, "id")
-    return Row(
+    return ListRow(
         id=name,
         task=name.rpartition("#")[0] or name,
         outcome="running",

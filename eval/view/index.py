@@ -1,4 +1,4 @@
-"""The index: an SQLite file in a cache folder, with a row an episode and the words of each.
+"""The index: an SQLite file in a cache folder, with one row per episode and the words of each.
 
 It can always be made again from what it was made from, so it is thrown away when its form changes. One process
 writes to it; readers have connections of their own and are never in its way.
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.view.facts import Row
+from gumshoe.eval.view.facts import ListRow
 
-__all__ = ["Entry", "Index", "cache_folder"]
+__all__ = ["Index", "IndexEntry", "cache_folder"]
 
 SCHEMA_VERSION = 5
 """Changes with the tables and with what is in them."""
@@ -44,7 +44,7 @@ INSERT = f"INSERT OR REPLACE INTO episodes VALUES (NULL{', ?' * 20})"
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """A row of the index: where its data is (`place` and `length` in `file`), and what the list shows."""
 
     key: str
@@ -52,7 +52,7 @@ class Entry:
     file: str
     place: int
     length: int
-    row: Row
+    row: ListRow
     live: bool = False
 
     def values(self) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ class Index:
                 self._writer.commit()
                 self.version += 1
 
-    def add(self, slug: str, entries: Iterable[Entry], reached: int, broken: int) -> None:
+    def add(self, slug: str, entries: Iterable[IndexEntry], reached: int, broken: int) -> None:
         """Puts finished episodes in, and notes up to where the source is in the index."""
         with self._guard:
             for entry in entries:
@@ -162,7 +162,7 @@ class Index:
             self._writer.commit()
             self.version += 1
 
-    def set_live(self, slug: str, episodes: Sequence[tuple[Entry, str]]) -> None:
+    def set_live(self, slug: str, episodes: Sequence[tuple[IndexEntry, str]]) -> None:
         """Replaces the episodes in progress of a source, and their words."""
         with self._guard:
             old = "SELECT n FROM episodes WHERE source = ? AND live"

@@ -10,7 +10,7 @@ from typing import Any
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view import episode, query
 from gumshoe.eval.view.evaluations import evaluation_of, task_of
-from gumshoe.eval.view.gold import GoldPatches
+from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.outcomes import label_of, shown_rows
@@ -142,7 +142,7 @@ class Library:
         """Which tokens of a dataset's row train. Raises NotThere and DatasetError."""
         place, source = self._find(key)
         if self._masks is None or source.kind != "dataset":
-            raise NotThere("no model was given that says which tokens train: start with --model FOLDER")
+            raise NotThere("the mask needs a model's tokenizer: start with --model FOLDER")
         row = read_row(self._file(source, place["file"]), place["place"])
         messages = row.get("messages") or [*(row.get("prompt") or ()), *(row.get("completion") or ())]
         answer = self._masks.of({**row, "messages": messages})
@@ -211,13 +211,13 @@ class Library:
             place = query.find_row(connection, key)
         source = self.watcher.source(place["source"]) if place is not None else None
         if place is None or source is None:
-            raise NotThere(f"there is no episode {key[:200]}: it may have ended meanwhile")
+            raise NotThere(f"there is no episode {key[:200]}: it may have ended in the meantime")
         return place, source
 
     def _file(self, source: Source, name: str) -> Path:
         file = source.path / name
         if not inside(file, source.root):
-            raise NotThere(f"{name} is not there any more")
+            raise NotThere(f"{name} no longer exists")
         return file
 
     def _journal(self, source: Source, name: str) -> Sequence[Mapping[str, Any]]:

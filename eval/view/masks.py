@@ -1,4 +1,4 @@
-"""Which tokens of a conversation train: asked of a program of its own, that alone loads a tokenizer.
+"""Which tokens of a conversation train: computed by a separate program, the only one that loads a tokenizer.
 
 It is `python -m gumshoe.train.mask_service MODEL`, which reads a conversation a line and answers with a line.
 """

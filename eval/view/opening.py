@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.view.gold import GoldPatches
+from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.masks import Masks

@@ -12,21 +12,21 @@ from pydantic_core import from_json
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.sources import Source, inside
 
-__all__ = ["Line", "as_object", "journal_entries", "new_lines", "read_line", "read_row", "shard_rows"]
+__all__ = ["FileLine", "as_object", "journal_entries", "new_lines", "read_line", "read_row", "shard_rows"]
 
 BATCH = 64
 """Rows of a shard that are decoded at a time."""
 
 
 @dataclass(frozen=True)
-class Line:
+class FileLine:
     """A whole line of a file: where it begins, and its bytes without the newline."""
 
     place: int
     data: bytes
 
 
-def new_lines(path: Path, start: int) -> Iterator[Line]:
+def new_lines(path: Path, start: int) -> Iterator[FileLine]:
     """The whole lines from the byte `start` on; one that is still being written is left for later."""
     with path.open("rb") as file:
         file.seek(start)
@@ -34,7 +34,7 @@ def new_lines(path: Path, start: int) -> Iterator[Line]:
         for data in file:
             if not data.endswith(b"\n"):
                 return
-            yield Line(place, data[:-1])
+            yield FileLine(place, data[:-1])
             place += len(data)
 
 

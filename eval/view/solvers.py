@@ -1,4 +1,4 @@
-"""What the evaluation says of one episode, and what the solver made of its pack and of the others of the task."""
+"""What the evaluation says about one episode: what the solver did with its pack and with the task's other packs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.eval.results.records import Result
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.eval.view.evaluations import arm_labels, read_results, read_summary
-from gumshoe.eval.view.gold import changed_lines
+from gumshoe.eval.view.gold_patches import changed_lines
 from gumshoe.eval.view.sources import Source
 
 __all__ = ["evaluated"]

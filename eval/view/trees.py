@@ -1,4 +1,4 @@
-"""What else was tried at the steps of an episode that belongs to a tree, and how it ended."""
+"""What else was tried at the steps of an episode in a tree, and how it ended."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import Any
 from gumshoe.collect.store import is_locked
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.view.facts import row_of_dataset, row_of_journal, row_of_trajectory, words_of
-from gumshoe.eval.view.index import Entry, Index
+from gumshoe.eval.view.index import Index, IndexEntry
 from gumshoe.eval.view.reading import as_object, journal_entries, new_lines, read_line, read_row, shard_rows
 from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside, parquet_files
 
@@ -163,7 +163,7 @@ class Watcher:
         file = source.path / TRAJECTORIES
         if file.exists():
             if not inside(file, source.root):
-                raise DatasetError(f"{TRAJECTORIES} is a link that leads out of the folder: it is not served")
+                raise DatasetError(f"{TRAJECTORIES} is a link that leads out of the folder, so it is not served")
             self._take_lines(source, progress, file)
         self._take_live(source, progress)
 
@@ -174,7 +174,7 @@ class Watcher:
             self._index.reached(source.slug, "shrunk")
             start, broken = self._index.reached(source.slug, _head(file))
         progress.reached, progress.broken = start, broken
-        entries: list[Entry] = []
+        entries: list[IndexEntry] = []
         taken = 0
         for line in new_lines(file, start) if start < progress.size else ():
             data = as_object(line.data)
@@ -183,7 +183,7 @@ class Watcher:
             else:
                 key = f"{source.slug}~{line.place}"
                 row = row_of_trajectory(data)
-                entries.append(Entry(key, source.slug, TRAJECTORIES, line.place, len(line.data), row))
+                entries.append(IndexEntry(key, source.slug, TRAJECTORIES, line.place, len(line.data), row))
             start = line.place + len(line.data) + 1
             taken += len(line.data)
             if len(entries) >= BATCH or taken > BATCH_BYTES:
@@ -203,9 +203,9 @@ class Watcher:
         if mark == progress.mark:
             return
         progress.mark, progress.live, progress.planned = mark, live, _planned(source)
-        found: list[tuple[Entry, str]] = []
+        found: list[tuple[IndexEntry, str]] = []
         for name, entries in journal_entries(source) if files else ():
-            entry = Entry(f"{source.slug}~j.{name}", source.slug, name, 0, 0, row_of_journal(entries), live=True)
+            entry = IndexEntry(f"{source.slug}~j.{name}", source.slug, name, 0, 0, row_of_journal(entries), live=True)
             found.append((entry, words_of({"journal": entries})))
         self._index.set_live(source.slug, found)
 
@@ -230,7 +230,7 @@ class Watcher:
                 return
         progress.mark = mark
 
-    def _keep(self, source: Source, progress: Progress, entries: list[Entry], reached: int, broken: int) -> None:
+    def _keep(self, source: Source, progress: Progress, entries: list[IndexEntry], reached: int, broken: int) -> None:
         progress.reached, progress.broken = reached, broken
         self._index.add(source.slug, entries, reached, broken)
 
@@ -262,11 +262,11 @@ class Watcher:
             return {}
 
 
-def _shard_entries(source: Source, view: str, split: str, file: Path) -> Iterator[Entry]:
+def _shard_entries(source: Source, view: str, split: str, file: Path) -> Iterator[IndexEntry]:
     name = str(file.relative_to(source.path))
     for number, data in enumerate(shard_rows(file)):
         key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
-        yield Entry(key, source.slug, name, number, 0, row_of_dataset(data, view, split))
+        yield IndexEntry(key, source.slug, name, number, 0, row_of_dataset(data, view, split))
 
 
 def inside_folder(path: Path, root: Path) -> bool:

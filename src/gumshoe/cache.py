@@ -22,7 +22,7 @@ class JsonlCache:
         path: the file; read if it is there (a torn last line is cut off), appended to.
 
     Raises:
-        DatasetError: the file holds a line that is none of ours.
+        DatasetError: the file has a line that Gumshoe did not write.
     """
 
     def __init__(self, path: Path) -> None:

@@ -22,20 +22,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("gumshoe.env.commands.doctor", "show which sandboxes work here; clean up after dead runs"),
     "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
     "play": ("gumshoe.collect.commands.play", "debug a task yourself, with the tools that an agent has"),
-    "harvest": ("gumshoe.env.commands.harvest", "make verified tasks from the names of Python packages"),
+    "harvest": ("gumshoe.env.commands.harvest", "make verified tasks from Python packages"),
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
     "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch"),
     "collect": ("gumshoe.collect.commands.collect", "run an agent on tasks and record its trajectories"),
     "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
     "config": ("gumshoe.reference", "list every key of a config, with its type, default and meaning"),
-    "completion": ("gumshoe.completion", "print a script that completes commands and options in your shell"),
+    "completion": ("gumshoe.completion", "print a shell completion script"),
     "status": ("gumshoe.collect.commands.status", "show the progress of a run"),
     "probe": ("gumshoe.collect.commands.probe", "run the probes of stored reports again, in fresh sandboxes"),
     "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that pass named rules"),
     "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
     "push": ("gumshoe.collect.commands.push", "upload a dataset to the Hugging Face Hub"),
-    "convert": ("gumshoe.collect.commands.convert", "trajectories to and from ATIF, OpenTelemetry and others"),
-    "preflight": ("gumshoe.train.commands.preflight", "show which tokens of a dataset would be trained, and check it"),
+    "convert": ("gumshoe.collect.commands.convert", "convert trajectories to and from ATIF, OpenTelemetry and others"),
+    "preflight": (
+        "gumshoe.train.commands.preflight",
+        "show which tokens of a dataset would be trained on, and check it",
+    ),
     "unpack": ("gumshoe.train.commands.unpack", "make a model folder from a .gguf file, with a template for tools"),
     "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
     "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
@@ -82,7 +85,7 @@ Run `gumshoe COMMAND --help` for details.
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (default: the process's own) and returns its exit code.
 
-    0 is success, 1 a failure of ours or of the infrastructure, 2 a mistake that the user can mend, 130 Ctrl-C.
+    0 is success, 1 a failure of Gumshoe or the infrastructure, 2 a mistake that the user can fix, 130 Ctrl-C.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((argument for argument in arguments if argument in COMMANDS), None)

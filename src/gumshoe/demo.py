@@ -34,8 +34,8 @@ examples:
   gumshoe demo --model MODEL --short        fewer tasks and training steps, as a quick check
   gumshoe demo --model MODEL --out /tmp/try --sandbox bubblewrap
 
-MODEL is a small pretrained model: a .gguf file, a folder, or a hub id that is in the cache. `make demo` downloads
-SmolLM2-135M-Instruct and uses it.
+MODEL is a small pretrained model: a .gguf file, a folder, or the ID of a hub model that is in the cache. `make demo`
+downloads SmolLM2-135M-Instruct and uses it.
 """
 
 
@@ -53,14 +53,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from gumshoe.sandbox_kinds import SANDBOX_KINDS
 
     parser.epilog = EXAMPLES
-    parser.add_argument("--model", required=True, help="model to fine-tune: a .gguf file, a folder, or a hub id")
+    parser.add_argument("--model", required=True, help="model to fine-tune: a .gguf file, a folder, or a hub ID")
     parser.add_argument("--out", type=Path, help="folder to make (default: runs/demo/<date and time>)")
     parser.add_argument("--short", action="store_true", help="fewer tasks and fewer training steps")
     parser.add_argument(
         "--sandbox",
         default="auto",
         choices=SANDBOX_KINDS,
-        help="where programs run; auto: Docker where a daemon answers, else bubblewrap; local: a plain copy without "
+        help="where programs run; auto: Docker if its daemon responds, else bubblewrap; local: a plain copy without "
         "isolation, also for what the trained model does (sandbox.unsafe=true)",
     )
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
         _run_stage(number, stage, short=arguments.short)
-    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Everything it made:")
+    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Its results:")
     for label, path in products(out):
         print(f"  {label:<22}{path}")
     return 0
@@ -138,7 +138,7 @@ def _check_model(model: str) -> None:
     except HFValidationError:
         found = False
     if not found:
-        raise ConfigError(f"--model {model}: there is no such file or folder, nor such a model in the cache")
+        raise ConfigError(f"--model {model}: there is no such file or folder, and no such model in the cache")
 
 
 def _check_isolation(sandbox: str) -> None:

@@ -54,7 +54,7 @@ class ToolFailure(Exception):
 class GumshoeError(Exception):
     """Base of every error that ends a rollout or a command.
 
-    `exit_code` is what the command line exits with: 2 for what the user can mend, 1 otherwise.
+    `exit_code` is what the command line exits with: 2 for what the user can fix, 1 otherwise.
     """
 
     exit_code = 1

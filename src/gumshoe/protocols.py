@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Session(Protocol):
-    """An interactive program on a PTY inside a sandbox, with a control channel beside it.
+    """An interactive program on a PTY inside a sandbox, with a separate control channel.
 
     `warm` says whether the program was forked from the test server, `cold` why it was not where it was to be.
 

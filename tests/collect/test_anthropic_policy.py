@@ -130,7 +130,7 @@ def test_a_context_overflow_has_an_error_of_its_own(answer: Answer) -> None:
         ask(answer)
 
 
-def test_a_storm_is_waited_out_and_retry_after_honoured() -> None:
+def test_a_storm_is_waited_out_and_retry_after_honored() -> None:
     waits: list[float] = []
     storm = [refusal(429, "slow", "rate_limit_error", Retry_After="7"), refusal(529, "busy", "overloaded_error")]
     completion, server = ask(*storm, said(text("ok")), waits=waits)

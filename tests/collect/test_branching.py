@@ -18,7 +18,7 @@ from small_tasks import make_task
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
-from gumshoe.collect.commands.status import summarise
+from gumshoe.collect.commands.status import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
 from gumshoe.collect.environments import LocalEnvironment
 from gumshoe.collect.store import read_failures, read_trajectories
@@ -73,7 +73,7 @@ def test_alternatives_are_tried_at_a_decision_and_played_to_their_end(config: Ma
     assert [one.resolved for one in (root, *branches)] == [each == 10 for each in amounts], "each has its own files"
     assert len(set(amounts)) > 1
     assert len({one.provenance.seed for one in (root, *branches)}) == 4
-    assert summarise(Path(made.out))["whole_trees"] == 1
+    assert summarize(Path(made.out))["whole_trees"] == 1
 
 
 def test_branches_branch_again_where_the_tree_is_deeper(config: Make) -> None:
@@ -159,7 +159,7 @@ def test_limits_count_along_a_path_and_budgets_what_was_played(config: Make) -> 
     assert collect(again).branches == 3
     found = played(made)
     assert {one.stop for one in found.values()} == {StopReason.SUBMITTED}
-    status = summarise(Path(made.out))
+    status = summarize(Path(made.out))
     assert (status["steps"], status["whole_trees"], status["finished"]) == (4 + 3 * 2, 1, 1)
 
 
@@ -218,7 +218,7 @@ def test_killed_in_a_branch_and_run_again_the_tree_is_whole(config_file: Callabl
         process.send_signal(signal.SIGKILL)
         process.communicate()
         model.released.set()
-        left = summarise(tmp_path / "run")
+        left = summarize(tmp_path / "run")
         assert (left["branches"], left["whole_trees"], left["in_flight"]) == (1, 0, 1)
         before, model.at = model.requests, 0
         assert main(["collect", str(file)]) == 0

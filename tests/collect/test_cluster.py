@@ -79,7 +79,7 @@ def test_without_a_cluster_at_the_address_it_says_so(config_file: Make) -> None:
     process = collect(config_file(1), "-p", "runner=ray", "-p", "ray.address=127.0.0.1:9")
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2, err
-    assert err.startswith("gumshoe collect: no Ray cluster answers at ray.address 127.0.0.1:9")
+    assert err.startswith("gumshoe collect: no Ray cluster responds at ray.address 127.0.0.1:9")
     assert err.count("\n") == 1
 
 

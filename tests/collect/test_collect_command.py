@@ -158,13 +158,13 @@ def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path
     gate.open()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    assert "the same command goes on" in out
+    assert "run the same command again to resume" in out
     assert 1 <= lines(run / "trajectories.jsonl") < 30
     assert list((run / "journal").iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_twice_or_the_terminator_stops_at_once_though_the_server_is_silent(
+def test_ctrl_c_twice_or_sigterm_stops_at_once_though_the_server_is_silent(
     number: int, gate: Gate, gated: Make, tmp_path: Path
 ) -> None:
     config = gated(3)
@@ -245,7 +245,7 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
         (["-p", "tasks.source=nowhere"], "no task source 'nowhere'"),
         (["-p", "tasks.tags.split=test"], "no task of"),
         (["-p", "agent.prompt=missing.jinja"], "missing.jinja cannot be read"),
-        (["-p", "budget.cost_usd=1"], "needs policy.prices"),
+        (["-p", "budget.cost_usd=1"], "requires policy.prices"),
         (["-p", "policy={kind: openai, model: m}"], "set OPENAI_API_KEY"),
         (["-p", "policy={kind: scripted, script: none.jsonl}"], "none.jsonl cannot be read"),
         (["-p", "policy={kind: replay, run: none}"], "none is not a run folder"),

@@ -116,7 +116,7 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
         pack = ContextPack.model_validate(row["context_pack"])
         texts = _shown(row["messages"])
         assert quoted_share(pack, texts) == 1.0
-        assert row["messages"][-1]["content"].startswith("[report 0.9] ")
+        assert row["messages"][-1]["content"].startswith("[report] ")
         assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
         assert 7 in pack.locations[0].lines
 
@@ -151,7 +151,7 @@ def test_what_gives_no_seeker_sample_says_why(tmp_path: Path, config: Make) -> N
     seeker = whole.policy.model_copy(update={"agent": "seeker"})
     reasons = {
         "not resolved": lost,
-        "no information step before the first edit": blind,
+        "no information-seeking step before the first edit": blind,
         "a tool that the seeker lacks": whole.model_copy(update={"steps": (shell, *whole.steps[1:])}),
         "a turn without a call before the first edit": whole.model_copy(update={"steps": (silent, *whole.steps[1:])}),
         "the edited code was never seen": unseen,
@@ -187,7 +187,7 @@ def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: 
         )
         for step in whole.steps
     )
-    with pytest.raises(Dropped, match="no finding that was shown"):
+    with pytest.raises(Dropped, match="no finding with evidence"):
         SeekerView().row(whole.model_copy(update={"steps": steps}))
 
 
@@ -195,7 +195,7 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> N
     with RunFolder(tmp_path / "run", config()) as folder:
         for number in range(4):
             folder.add(episode(f"e{number}", f"p{number}"))
-    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], licence="cc-by-4.0")
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], license="cc-by-4.0")
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     header = yaml.safe_load(text.split("---")[1])
     assert header["license"] == "cc-by-4.0"

@@ -71,7 +71,7 @@ def test_a_pair_is_two_decisions_that_differ_in_what_they_were_worth() -> None:
     assert (second["chosen_value"], second["rejected_value"]) == (0.5, 0.0)
     deeper = list(TreeRows(lambda: TREE).preferences(TREE[1]))
     assert [row["id"] for row in deeper] == ["t/1.1/2/1>0"]
-    with pytest.raises(Dropped, match="no decision of its own branches"):
+    with pytest.raises(Dropped, match="none of its decisions branches"):
         list(TreeRows(lambda: TREE).preferences(TREE[4]))
 
 
@@ -119,7 +119,7 @@ def test_the_views_load_with_datasets_alone(tmp_path: Path) -> None:
     write_jsonl(run / "trajectories.jsonl", TREE)
     result = export_runs([run], tmp_path / "out", views=["preferences", "steps_scored"], test_share=0)
     assert {view: counts["train"] for view, counts in result.rows.items()} == {"preferences": 3, "steps_scored": 4}
-    assert result.dropped["preferences"] == {"no decision of its own branches": 3}
+    assert result.dropped["preferences"] == {"none of its decisions branches": 3}
 
     def load(view: str) -> Any:
         return datasets.load_dataset(str(tmp_path / "out"), view, cache_dir=str(tmp_path / "cache"), split="train")

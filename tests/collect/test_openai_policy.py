@@ -166,7 +166,7 @@ def test_malformed_arguments_become_a_parse_error() -> None:
     assert call.raw == '{"path": "a'
 
 
-def test_a_storm_of_429_is_waited_out_and_retry_after_honoured() -> None:
+def test_a_storm_of_429_is_waited_out_and_retry_after_honored() -> None:
     waits = Waits()
     storm = [fault(429, Retry_After="7"), fault(429), fault(503, Retry_After="0")]
     completion, server = ask(*storm, chat("ok"), waits=waits)

@@ -248,7 +248,7 @@ def test_a_heuristic_that_found_nothing_never_reports(policy: Any) -> None:
 def test_a_script_finds_its_place_and_ends() -> None:
     script = [Completion(text=str(number), tool_calls=(ToolCall(id="c", name="eval"),)) for number in range(2)]
     assert [turn.text for turn in converse(ScriptedPolicy(script), ("eval",), "x")] == ["0", "1"]
-    with pytest.raises(ScriptExhausted, match="it ends after 2"):
+    with pytest.raises(ScriptExhausted, match="it has only 2"):
         converse(ScriptedPolicy(script), ("eval",), "x", "y")
 
 

@@ -100,10 +100,10 @@ def _planted(finding: Finding) -> Finding | None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere.json"], "nowhere.json does not say which task it is about: add --task SOURCE:ID"),
+        (["nowhere.json"], "nowhere.json does not say which task it belongs to: add --task SOURCE:ID"),
         (["nowhere.json", "--task", "ledger"], "nowhere.json cannot be read: No such file or directory"),
         (["list.json", "--task", "ledger"], "list.json holds no ContextPack: "),
-        (["list.json", "--task", "ledger", "--id", "x"], "--id is for the episodes of a run folder"),
+        (["list.json", "--task", "ledger", "--id", "x"], "--id applies only to the episodes of a run folder"),
         (["RUN", "--id", "x"], "has no episode 'x'"),
         (["."], ". is not a run folder"),
     ],

@@ -97,7 +97,7 @@ def test_one_file_holds_one_trajectory_where_the_format_says_so(run: Path, tmp_p
         assert (code, said.count("\n")) == (2, 1)
         assert "give a folder" in said
     code, said = convert(run, "--to", "session", "--out", tmp_path / "x.json")
-    assert (code, "not written to a .json file" in said) == (2, True)
+    assert (code, "cannot be written to a .json file" in said) == (2, True)
     assert not (tmp_path / "x.json").exists()
 
 

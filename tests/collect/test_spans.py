@@ -125,7 +125,7 @@ def test_a_collector_that_refuses_is_one_line(
     kind, url = collector
     kind.status = 400
     assert main(["convert", str(run_folder(tmp_path / "run")), "--to", "otel", "--endpoint", url]) == 2
-    assert "gumshoe convert: the spans of t#0.1 were not taken" in capfd.readouterr().err
+    assert "gumshoe convert: the spans of t#0.1 were not accepted" in capfd.readouterr().err
 
 
 FOREIGN = [

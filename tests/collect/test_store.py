@@ -102,7 +102,7 @@ def test_damaged_failures_are_left_out_with_one_line(
         folder.add_failure("a", "SandboxError", "again")
         assert folder.failed_attempts("a") == 2
     (record,) = caplog.records
-    assert record.getMessage() == f"{file} line 1 is damaged and left out; damaged lines in all: 4"
+    assert record.getMessage() == f"{file} line 1 is damaged and skipped; damaged lines in total: 4"
 
 
 def test_a_damaged_journal_is_replayed_up_to_the_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gumshoe.collect.policies.gold import Change, read_gold
+from gumshoe.collect.policies.gold import LineChange, read_gold
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
@@ -40,7 +40,7 @@ def test_changes_make_exactly_the_gold_patch(after: str) -> None:
 
 
 def test_a_new_file_is_one_change() -> None:
-    assert read_gold(patch(None, "x = 1\n")).changes == (Change("a.py", None, None, "x = 1\n"),)
+    assert read_gold(patch(None, "x = 1\n")).changes == (LineChange("a.py", None, None, "x = 1\n"),)
 
 
 def test_patches_that_edits_cannot_make_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for whole, consistent trajectories: those of an episode of ours, and those from elsewhere."""
+"""Hypothesis strategies for whole, consistent trajectories: those of a Gumshoe episode, and those from elsewhere."""
 
 from __future__ import annotations
 

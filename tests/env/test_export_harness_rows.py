@@ -94,9 +94,9 @@ def test_rows_that_cannot_be_completed_are_refused_with_a_line_each() -> None:
     rows = [a_row("psf/requests", "2.0"), a_row("django/django", "9.9"), other_language, {"instance_id": "x"}]
     with pytest.raises(TaskError) as caught:
         harness_rows(rows)
-    known = "and the row has no eval_script and log_parser: use rows made for the harness 5.x"
+    known = "and the row has no eval_script and log_parser: use rows made for harness 5.x"
     assert str(caught.value).splitlines() == [
-        f"task django__django-1: it is unknown how django/django runs its tests in version 9.9, {known}",
-        f"task redis__redis-1: it is unknown how redis/redis runs its tests in version 12, {known}",
+        f"task django__django-1: it is not known how django/django runs its tests in version 9.9, {known}",
+        f"task redis__redis-1: it is not known how redis/redis runs its tests in version 12, {known}",
         "task x: column repo is missing",
     ]

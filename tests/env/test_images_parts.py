@@ -125,7 +125,7 @@ def test_given_versions_are_told_apart() -> None:
 def test_packages_are_never_older_than_wheels_for_their_python() -> None:
     assert packages_date("3.9", day(2019)) == datetime(2021, 10, 5, tzinfo=UTC)
     assert packages_date("3.9", day(2023), None) == day(2023)
-    with pytest.raises(TaskError, match="of which time"):
+    with pytest.raises(TaskError, match="from which date"):
         packages_date("3.99", None)
 
 

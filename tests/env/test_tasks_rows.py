@@ -79,7 +79,7 @@ def test_without_a_statement_the_failing_tests_are_told(tmp_path: Path) -> None:
     ("source", "row", "change", "message"),
     [
         ("swesmith", SMITH, {"patch": None}, "task owner__calc.1234abcd.func__x1: column patch is missing"),
-        ("swesmith", SMITH, {"patch": 3}, "column patch is not a text"),
+        ("swesmith", SMITH, {"patch": 3}, "column patch is not a string"),
         ("swesmith", SMITH, {"patch": "words"}, "task owner__calc.1234abcd.func__x1: the patch is not a unified diff"),
         ("swesmith", SMITH, {"FAIL_TO_PASS": []}, "column FAIL_TO_PASS names no test"),
         ("swesmith", SMITH, {"image_name": None}, "column image_name is missing"),
@@ -116,7 +116,7 @@ def test_the_command_goes_on_behind_a_broken_row(tmp_path: Path, capsys: pytest.
     assert main(["tasks", "list", f"swebench:{path}", "--json", "-o", "regime=debug"]) == 0
     shown = capsys.readouterr()
     assert [row["id"] for row in json.loads(shown.out)] == ["good"]
-    assert "passed over: task owner__calc-7: column patch is missing" in shown.err
+    assert "skipped: task owner__calc-7: column patch is missing" in shown.err
     assert main(["tasks", "show", f"swebench:{path}", "good", "-o", "regime=debug"]) == 0
     assert "regime      debug" in capsys.readouterr().out
     path = written(tmp_path, {**BENCH, "patch": None})

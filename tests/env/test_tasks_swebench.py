@@ -110,7 +110,7 @@ def test_sympy_has_one_too(tmp_path: Path) -> None:
     [
         ({"patch": None}, "task Owner__calc-7: column patch is missing"),
         ({"instance_id": None}, "row 1: column instance_id is missing"),
-        ({"repo": 3}, "task Owner__calc-7: column repo is not a text"),
+        ({"repo": 3}, "task Owner__calc-7: column repo is not a string"),
         ({"patch": "words"}, "task Owner__calc-7: the patch is not a unified diff"),
         ({"FAIL_TO_PASS": "oops"}, "task Owner__calc-7: column FAIL_TO_PASS is not a JSON list"),
         ({"PASS_TO_PASS": "[1]"}, "task Owner__calc-7: column PASS_TO_PASS is not a list of test ids"),

@@ -201,7 +201,7 @@ def seen_in(patch: str) -> dict[str, Any]:
     ("argv", "message"),
     [
         (["no-such-agent"], "no-such-agent ended with exit code 127 before it asked a model"),
-        (["python", "-c", "raise SystemExit('bad option')"], "before it asked a model: bad option"),
+        (["python", "-c", "raise SystemExit('bad option')"], "before it queried a model: bad option"),
         (
             ["python", "-c", "import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + '/x')", "{base_url}"],
             "its endpoint answered nothing: status 401",

@@ -72,7 +72,7 @@ def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
         ([str(tmp_path / "none"), str(run)], "is not an evaluation: it has no results.jsonl"),
         ([str(broken), str(run)], "results.jsonl line 1: arm: Field required"),
         ([f"{run}:q", str(run)], "has no arm 'q': it has x, y"),
-        ([str(run), str(other)], "share no arm"),
+        ([str(run), str(other)], "have no arm in common"),
         ([str(run), str(run), "--metric", "m"], "no metric 'm'"),
         ([f"{run}:x", f"{later}:x"], "have no task in common"),
     ):

@@ -13,7 +13,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.rows import read_rows
+from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.eval.swebench import Prediction, run_harness
 
 BASE = "gumshoe-python:latest"
@@ -91,7 +91,7 @@ def test_rows_of_swe_bench_are_completed_where_it_is_known_how_tests_are_run(
 ) -> None:
     assert export(tmp_path, [ROW, {**ROW, "instance_id": "d__d-1", "repo": "django/django"}]) == 0
     assert (
-        "left out: d__d-1: it is unknown how django/django runs its tests in version 1, and" in capfd.readouterr().err
+        "left out: d__d-1: it is not known how django/django runs its tests in version 1, and" in capfd.readouterr().err
     )
     (row,) = read_rows(tmp_path / "out" / "rows.jsonl")
     assert {name: row[name] for name in ROW if "PASS" not in name} == {

@@ -18,7 +18,7 @@ from gumshoe.eval.results.stats import pass_at, ratio_estimate
 from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
 from gumshoe.eval.scorers.conduct import LATE_STEPS, Conduct, Timing, tool_counts
 from gumshoe.eval.scorers.grounding import Quoted
-from gumshoe.eval.scorers.localisation import FirstRank
+from gumshoe.eval.scorers.localization import FirstRank
 from gumshoe.records import Trajectory
 
 SHOWN = {"path": "cart.py", "start": 7, "end": 9, "lines": ["    def total(self):", "        tax = 1", ""]}

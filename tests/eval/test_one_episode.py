@@ -17,7 +17,7 @@ from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
 from gumshoe.eval.live import LiveEpisode, episode_scores, open_arena
 from gumshoe.records import StopReason, Trajectory
-from gumshoe.train.live import Request, Turn, play
+from gumshoe.train.live import GeneratedTurn, Request, play
 
 WEIGHTS = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1}
 NO_THOUGHT = "<think>\n\n</think>\n\n"
@@ -127,9 +127,9 @@ def test_training_and_evaluation_play_the_same_episode(name: str, evaluated: dic
     trajectory, asked, scores = evaluated[name].trajectory, evaluated[name].asked, evaluated[name].scores
     requests: list[Request] = []
 
-    def write(request: Request) -> Turn:
+    def write(request: Request) -> GeneratedTurn:
         requests.append(request)
-        return Turn(turns[len(requests) - 1])
+        return GeneratedTurn(turns[len(requests) - 1])
 
     live = live_episode(tasks, name)
     reward = play(live, write, WEIGHTS)

@@ -16,7 +16,7 @@ from gumshoe.errors import TaskError
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.budget import ndcg_within, within
 from gumshoe.eval.scorers.edited import edited_functions
-from gumshoe.eval.scorers.localisation import MEASURES, lines_overlap
+from gumshoe.eval.scorers.localization import MEASURES, lines_overlap
 from gumshoe.eval.scorers.ranking import ACC, Edited, Ranked, Rankings, acc_at
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle

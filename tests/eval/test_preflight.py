@@ -64,12 +64,12 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
     path = write_config(tmp_path, f"swebench:{tmp_path / 'rows.jsonl'}", arms, **more)
     assert main(["eval", str(path)]) == 2
     first, *lines = capsys.readouterr().err.splitlines()
-    assert first.endswith(f"{len(lines)} faults, so nothing was played:")
+    assert first.endswith(f"{len(lines)} problems, so nothing was run:")
     wanted = (
         "  there is no model folder /no/1",
         "  there is no model folder /no/2",
         "none:none",
-        "  task django__django-1: it is unknown how django/django runs its tests in version 9.9",
+        "  task django__django-1: it is not known how django/django runs its tests in version 9.9",
         f"  arm asked: {url}/models does not answer",
         f"  the solver: {solver_url}/models does not answer",
         "  sandbox local: task django__django-1 comes as the image",
@@ -119,7 +119,7 @@ def test_a_key_that_is_refused_is_named_and_not_shown(monkeypatch: pytest.Monkey
         (endpoint,) = endpoints_of_policy("arm a", OpenAIConfig(model="m", base_url=url))
         with pytest.raises(ConfigError) as caught:
             check_endpoint(endpoint)
-        assert str(caught.value) == f"arm a: {url}/models refuses the key (HTTP 401)"
+        assert str(caught.value) == f"arm a: {url}/models rejects the key (HTTP 401)"
         monkeypatch.setenv("OPENAI_API_KEY", "right")
         check_endpoint(*endpoints_of_policy("arm a", OpenAIConfig(model="m", base_url=url)))
 

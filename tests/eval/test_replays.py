@@ -11,11 +11,11 @@ from made import make_pack, make_step, make_trajectory
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.grading.replays import Recorded, Replays
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Task, Trajectory
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)
@@ -83,10 +83,10 @@ def test_what_a_step_without_calls_said_is_not_seen_again(tmp_path: Path, task: 
 
 
 def test_what_is_kept_is_there_for_the_next_process(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "memo.jsonl"
-    memo = JsonlCache(path)
-    memo.keep("a", {"value": 1})
-    memo.keep("b", {"value": None})
+    path = tmp_path / "folder" / "cache.jsonl"
+    cache = JsonlCache(path)
+    cache.keep("a", {"value": 1})
+    cache.keep("b", {"value": None})
     with path.open("a") as file:
         file.write('{"key": "c", "val')
     again = JsonlCache(path)

@@ -25,8 +25,8 @@ from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.policies import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import evaluate
+from gumshoe.eval.preflight.task_choice import choose_tasks
 from gumshoe.eval.results.records import Result
-from gumshoe.eval.task_choice import choose_tasks
 
 HEURISTICS = [
     {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},
@@ -175,7 +175,7 @@ def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert "run the same command again to resume" in said
     assert 1 <= summary(tmp_path)["arms"][0]["episodes"] < 360
 
 

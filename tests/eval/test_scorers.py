@@ -14,7 +14,7 @@ from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
 from gumshoe.eval.scorers.conduct import Conduct
 from gumshoe.eval.scorers.grounding import Grounding, Quoted
-from gumshoe.eval.scorers.localisation import Localisation, ReciprocalRank, first_right_rank, lines_overlap
+from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
@@ -37,10 +37,10 @@ def scores(trajectory: Trajectory) -> dict[str, float | None]:
     return {score.name: score.value for score in found}
 
 
-# --- localisation -------------------------------------------------------------------------------------------------
+# --- localization -------------------------------------------------------------------------------------------------
 
 
-def test_localisation_by_hand() -> None:
+def test_localization_by_hand() -> None:
     """Gold: lines 8 and 11 of cart.py. Named: 7 to 9 there (1 of 2 right), and 2 lines of another file."""
     found = scores(make_trajectory(pack=make_pack(("other.py", 1, 2), ("./cart.py", 7, 9))))
     assert found["line_precision"] == pytest.approx(1 / 5)
@@ -68,10 +68,10 @@ def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None
     assert found["reported"] == 0.0
 
 
-def test_a_patch_that_only_adds_files_leaves_localisation_unscored() -> None:
+def test_a_patch_that_only_adds_files_leaves_localization_unscored() -> None:
     added = make_oracle(patch="--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
     for scorer in (
-        *(Localisation("line", measure, SOURCES) for measure in ("recall", "f1")),
+        *(Localization("line", measure, SOURCES) for measure in ("recall", "f1")),
         ReciprocalRank(),
         Brier(),
     ):
@@ -79,7 +79,7 @@ def test_a_patch_that_only_adds_files_leaves_localisation_unscored() -> None:
 
 
 def test_functions_are_unscored_where_the_source_cannot_be_read() -> None:
-    scorer = Localisation("function", "recall", Sources([]))
+    scorer = Localization("function", "recall", Sources([]))
     assert scorer.score(make_trajectory(pack=make_pack(("cart.py", 8, 8))), make_oracle()).value is None
 
 
@@ -91,7 +91,7 @@ def test_a_billion_lines_cost_no_more_than_two() -> None:
 
 
 @given(locations=LOCATIONS)
-def test_localisation_stays_within_bounds_and_counts_lines_as_sets(locations: list[Location]) -> None:
+def test_localization_stays_within_bounds_and_counts_lines_as_sets(locations: list[Location]) -> None:
     gold = {"cart.py": {3, 8, 11}, "other.py": {1}}
     found = lines_overlap(locations, gold)
     named = {(place.path.removeprefix("./"), line) for place in locations for line in place.lines}
@@ -109,7 +109,7 @@ def test_localisation_stays_within_bounds_and_counts_lines_as_sets(locations: li
 @given(locations=LOCATIONS)
 def test_naming_more_never_lowers_recall(locations: list[Location]) -> None:
     for level in ("file", "function", "line"):
-        scorer = Localisation(level, "recall", SOURCES)
+        scorer = Localization(level, "recall", SOURCES)
         fewer = scorer.score(make_trajectory(pack=ContextPack(locations=tuple(locations[:-1]))), make_oracle()).value
         more = scorer.score(make_trajectory(pack=ContextPack(locations=tuple(locations))), make_oracle()).value
         assert fewer is not None

@@ -14,8 +14,8 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.errors import ServeError
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.check import Verdict, check_server
-from gumshoe.eval.serve.check.answers import length_stop, streaming, token_counts
+from gumshoe.eval.serve.check import CheckItem, check_server
+from gumshoe.eval.serve.check.answer_form import length_stop, streaming, token_counts
 from gumshoe.eval.serve.check.calls import forced_call, native_call, text_call
 from gumshoe.eval.serve.check.rendering import same_rendering
 from gumshoe.eval.serve.check.samples import TOOLS, TURNS
@@ -28,7 +28,7 @@ NAMES = {tool.name for tool in TOOLS}
 def test_transformers_serve_does_what_it_is_known_to_do(served: ModelServer, micro_model: Path) -> None:
     found = {one.item: one for one in check_server(served.base_url, served.model, micro_model, ask="good")}
     assert found["native calls"].status == "not supported"
-    assert found["text calls"] == Verdict("text calls", "ok", 'view {"path": "a.py"}')
+    assert found["text calls"] == CheckItem("text calls", "ok", 'view {"path": "a.py"}')
     for item in ("streaming", "stop at length", "token counts"):
         assert found[item].status == "ok", found[item]
     for name in ("conversation", "parallel calls", "reasoning"):
@@ -235,7 +235,7 @@ def test_token_counts_are_judged(
     assert token_counts(replies(counted(first), counted(second)), "x", TOOLS).status == status
 
 
-def rendering(wire: Wire, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> Verdict:
+def rendering(wire: Wire, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> CheckItem:
     return same_rendering(wire, "t", syntax, TURNS, TOOLS, TrainedRow((1, 2, 3, 4), starts))
 
 
@@ -245,7 +245,7 @@ def tokens(*ids: int) -> Reply:
 
 
 def test_prompts_are_compared_token_by_token(replies: Callable[..., Wire]) -> None:
-    assert rendering(replies(tokens(1, 2, 3))) == Verdict("t", "ok", "3 prompts compared token by token")
+    assert rendering(replies(tokens(1, 2, 3))) == CheckItem("t", "ok", "3 prompts compared token by token")
     wrong = rendering(replies(tokens(1, 9, 3)))
     assert (wrong.status, wrong.seen) == ("wrong", "turn 0: served 3 tokens, trained 3, alike up to token 1")
     assert rendering(replies(tokens(1, 2)), "native").status == "not supported"

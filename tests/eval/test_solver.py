@@ -21,7 +21,7 @@ from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.arms.solvers.repair import repair, repair_each
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
-from gumshoe.eval.grading.grader import Answer, Grader
+from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)
@@ -194,7 +194,7 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle])
     task, oracle = pair
     wrong = oracle.gold_patch.replace("+        total = total - 10", "+        total = total - 9")
     stale = oracle.gold_patch.replace("total + 10", "total * 10")
-    answers = [Answer(task, oracle, patch) for patch in (oracle.gold_patch, wrong, stale, "")]
+    answers = [Submission(task, oracle, patch) for patch in (oracle.gold_patch, wrong, stale, "")]
     grader = Grader(tmp_path / "grades.jsonl", LOCAL, trusted=True)
     assert grader.resolved(answers[0]) is None
     grader.grade(answers, Control(), 2)

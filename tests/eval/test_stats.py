@@ -25,7 +25,7 @@ def test_wilson_agrees_with_statsmodels(successes: int, count: int) -> None:
 
 
 def test_wilson_by_hand() -> None:
-    """1 of 2 at 95%: centre 1/2, half width z * sqrt(1/8 + z^2/16) / (1 + z^2/2) with z = 1.959964."""
+    """1 of 2 at 95%: center 1/2, half width z * sqrt(1/8 + z^2/16) / (1 + z^2/2) with z = 1.959964."""
     ours = wilson(1, 2)
     assert (ours.value, ours.count) == (0.5, 2)
     assert ours.low == pytest.approx(0.0945312, abs=1e-6)

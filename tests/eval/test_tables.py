@@ -86,7 +86,7 @@ def test_the_terminal_table_has_a_line_an_arm_and_group() -> None:
     out = io.StringIO()
     print_table(two_arms(), Console(file=out, width=160))
     text = out.getvalue()
-    assert "held-out bugs: 1 tasks" in text
+    assert "held-out bugs: 1 task," in text
     assert text.count("arm a") == 2 + 3
     assert text.count("where, all tasks: 2 tasks") == 3
     assert "1,200" in text

@@ -14,7 +14,7 @@ from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env import SandboxConfig
 from gumshoe.eval.view.facts import row_of_journal, row_of_trajectory
-from gumshoe.eval.view.index import Entry, Index
+from gumshoe.eval.view.index import Index, IndexEntry
 from gumshoe.records import Completion, Limits, StopReason, Task, ToolCall
 
 NUMBERS = [2**63, 2**53, -(2**63), 10**299, 10**400, 1e308, float("inf"), -5, True, "7"]
@@ -33,7 +33,7 @@ def test_the_viewer_takes_any_usage(number: object, tmp_path: Path) -> None:
     ]
     with Index([tmp_path], tmp_path / "cache") as index:
         index.reached("one", "mark")
-        index.add("one", [Entry(str(n), "one", "f", 0, 0, row) for n, row in enumerate(rows)], 1, 0)
+        index.add("one", [IndexEntry(str(n), "one", "f", 0, 0, row) for n, row in enumerate(rows)], 1, 0)
         with index.reading() as connection:
             stored = connection.execute("SELECT facts FROM episodes").fetchall()
     assert len(stored) == 2

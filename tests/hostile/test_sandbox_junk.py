@@ -27,7 +27,7 @@ from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.debug_answers import read_answer, read_breakpoints
 from gumshoe.tools.debug_text import describe_results, program_output
-from gumshoe.tools.forked_runs import Answer, read_answers
+from gumshoe.tools.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.formulas import FORMULAS
 from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.spans import Span
@@ -164,7 +164,7 @@ def test_the_spectrum(data: bytes, formula: str) -> None:
 @given(junk([{"exit_code": 1, "hits": 2}, {"error": "no"}]))
 def test_answers_about_changed_lines(data: bytes) -> None:
     with bounded(), suppress(ValueError):
-        assert all(isinstance(one, Answer) for one in read_answers(data, 2))
+        assert all(isinstance(one, ForkOutcome) for one in read_answers(data, 2))
 
 
 @settings(max_examples=40)

@@ -91,7 +91,7 @@ def test_names_of_commands_can_be_assigned(start: Start) -> None:
 def test_exception_and_help(start: Start) -> None:
     driver = start(*PYTEST)
     outputs = driver.outputs("b cart.py:17", "c", "exception", "help", "display x", "retval")
-    assert outputs[2] == "no exception was seen yet"
+    assert outputs[2] == "no exception has been seen yet"
     assert outputs[3].startswith("commands: b FILE:LINE")
     assert outputs[4].startswith("no command display. commands: ")
     assert outputs[5] == "not at a return"

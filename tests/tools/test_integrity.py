@@ -29,7 +29,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def watch(*packages: str) -> Any:
-    watch = integrity.Watch(packages)
+    watch = integrity.RunnerState(packages)
     watch.begin(lambda name: name == HERE)
     return watch
 

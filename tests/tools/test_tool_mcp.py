@@ -181,7 +181,7 @@ def test_an_error_of_a_tool_is_an_observation(bench: Bench):
 def test_a_server_that_dies_is_started_by_the_next_call(bench: Bench):
     dead = bench.call("die")
     assert kind(dead) == "server_ended"
-    told = "error: the tool's server failed: it ended with exit code 3: no memory left; the next call starts it"
+    told = "error: the tool's server failed: it ended with exit code 3: no memory left; the next call restarts it"
     assert dead.text == told
     assert bench.call("count", words=["a"]).data == {"a": 1}
 
@@ -192,7 +192,7 @@ def test_a_call_that_takes_too_long_ends_the_server(bench: Bench):
     within(bench, 0.5)
     late = bench.call("hang")
     within(bench, 60.0)
-    assert late.text == "error: timed out after 0.5 s: the tool's server was ended; the next call starts it"
+    assert late.text == "error: timed out after 0.5 s: the tool's server was ended; the next call restarts it"
     assert kind(late) == "timed_out"
     assert bench.call("count", words=["a"]).data == {"a": 1}
 
@@ -239,7 +239,7 @@ def test_pages_pings_notifications_and_pictures(open_env: Open):
             "did not start: it ended with exit code 1: no key",
         ),
         (["mcp:python plain.py"], "has no tools"),
-        (["mcp:python plain.py paged"] * 2, "has a tool 'first', which another tool is called"),
+        (["mcp:python plain.py paged"] * 2, "has a tool 'first', but another tool has that name"),
     ],
 )
 def test_a_server_that_cannot_serve_is_a_mistake_of_the_config(open_env: Open, entries: list[str], why: str):
@@ -261,7 +261,7 @@ def test_a_missing_package_is_named_with_its_extra():
 
 
 def test_tools_outside_of_an_episode_are_refused():
-    with pytest.raises(ConfigError, match="known in an episode only"):
+    with pytest.raises(ConfigError, match="known only in an episode"):
         make_tools(["mcp:python server.py"])
 
 

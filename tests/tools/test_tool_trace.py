@@ -10,7 +10,7 @@ import pytest
 from tool_bench import Bench
 from trace_record import record
 
-from gumshoe.tools.trace_calls import Call, merge, read_trace
+from gumshoe.tools.trace_calls import TracedCall, merge, read_trace
 from gumshoe.tools.trace_compare import compare, summarize
 
 Open = Callable[..., Bench]
@@ -194,7 +194,7 @@ def test_functions_that_cannot_be_traced(open_bench: Open, shop: Path) -> None:
     bench = open_bench(tools=TOOLS)
     assert "no function missing in the workspace" in bench.text("trace", function="missing")
     assert "no_such.py" in bench.text("trace", function="no_such.py:total")
-    assert "__init__ is in several places: cart.py:5 (Cart.__init__), shop.py:6" in bench.text(
+    assert "__init__ exists in several places: cart.py:5 (Cart.__init__), shop.py:6" in bench.text(
         "trace", function="__init__"
     )
     assert "name a function" in bench.text("trace", function="shop.py:")
@@ -228,7 +228,7 @@ def test_other_runners(open_bench: Open, project: Path) -> None:
 
 
 def test_the_script_on_other_pythons(python: str, shop: Path, tmp_path: Path) -> None:
-    seen: dict[str, list[Call]] = {}
+    seen: dict[str, list[TracedCall]] = {}
     for name, line in (("total", 10), ("read", 33), ("opened", 25), ("halves", 20)):
         trace = read_trace(record(python, shop, tmp_path, name, line))
         assert (trace.failed, trace.passed) == (4, 3)
@@ -239,8 +239,8 @@ def test_the_script_on_other_pythons(python: str, shop: Path, tmp_path: Path) ->
     assert [call.lines for call in seen["halves"]] == [[21, 22, 21, 22, 21, 22, 21]]
 
 
-def call(arguments: dict[str, str], lines: list[int], value: str) -> Call:
-    return Call(
+def call(arguments: dict[str, str], lines: list[int], value: str) -> TracedCall:
+    return TracedCall(
         number=1,
         count=1,
         arguments=arguments,

@@ -14,7 +14,7 @@ from micro_config import make_config
 from training_rows import TOOLS, conversation
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.live import LiveSection, Request, Turn, open_arena, play, reward
+from gumshoe.train.live import GeneratedTurn, LiveSection, Request, open_arena, play, reward
 from gumshoe.train.sft import train
 
 HERE = "test_train_best:make_arena"
@@ -122,8 +122,11 @@ def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_p
     [
         ({"patience": 2}, "patience needs best"),
         ({"best": "eval_loss"}, "needs an eval_split"),
-        ({"best": "eval_loss", "eval_split": "test", "eval_every": 2}, "set save_every and eval_every alike"),
-        ({"best": "seeker", "eval_split": "test"}, "a section episodes go together"),
+        (
+            {"best": "eval_loss", "eval_split": "test", "eval_every": 2},
+            "set save_every and eval_every to the same value",
+        ),
+        ({"best": "seeker", "eval_split": "test"}, "a section episodes"),
     ],
 )
 def test_what_does_not_go_together_is_said(dataset: Path, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -154,7 +157,7 @@ def test_an_unknown_score_is_named() -> None:
 def test_an_episode_is_closed_also_when_the_writer_fails() -> None:
     episode = Scripted([1.0])
 
-    def fail(request: Request) -> Turn:
+    def fail(request: Request) -> GeneratedTurn:
         raise KeyError("no")
 
     with pytest.raises(KeyError):

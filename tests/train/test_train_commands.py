@@ -45,7 +45,7 @@ def test_train_twice_says_that_it_is_done(
 ) -> None:
     assert main(["train", str(config_file)]) == 0
     assert main(["train", str(tmp_path / "run" / "config.yaml")]) == 0
-    assert "is trained already" in capsys.readouterr().out
+    assert "has already been trained" in capsys.readouterr().out
 
 
 def test_resume_from_a_named_checkpoint(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +118,7 @@ def test_preflight_of_a_row_that_is_not_there(config_file: Path, capsys: pytest.
 
 
 def test_a_ten_line_trl_script_trains_on_the_dataset(dataset: Path, start: Path, tmp_path: Path) -> None:
-    """Nothing of ours is imported: the dataset and the model folder are enough."""
+    """Nothing from Gumshoe is imported: the dataset and the model folder are enough."""
     script = f"""
 import datasets, trl
 from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -30,7 +30,7 @@ def test_a_missing_folder(tmp_path: Path) -> None:
 
 def test_a_run_folder_is_no_dataset(tmp_path: Path) -> None:
     (tmp_path / "trajectories.jsonl").touch()
-    with pytest.raises(DatasetError, match=r"is a run folder: make a dataset of it, `gumshoe export .* --out"):
+    with pytest.raises(DatasetError, match=r"is a run folder: make a dataset from it with `gumshoe export .* --out"):
         load_rows(tmp_path, "seeker", "train")
 
 

@@ -72,7 +72,7 @@ def test_only_the_two_decisions_are_compared(renderer: Renderer) -> None:
 def test_pairs_that_say_nothing_are_refused(renderer: Renderer) -> None:
     with pytest.raises(DatasetError, match="chosen and rejected are the same"):
         pair_of(pair(1, rejected=pair(1)["chosen"]), renderer)
-    with pytest.raises(DatasetError, match="rejected holds nothing that an assistant wrote"):
+    with pytest.raises(DatasetError, match="rejected contains nothing written by an assistant"):
         pair_of(pair(1, rejected=[{"role": "user", "content": "no"}]), renderer)
 
 

@@ -220,4 +220,4 @@ def test_the_command_runs_it(caller: Path, tmp_path: Path, capsys: pytest.Captur
     assert "1 steps in" in said
     assert "mean reward" in said
     assert main(["train", str(path), "--method", "grpo"]) == 0
-    assert "is trained already" in capsys.readouterr().out
+    assert "has already been trained" in capsys.readouterr().out

@@ -121,9 +121,7 @@ def test_masked_turns_are_yellow(renderer: Renderer) -> None:
 def test_a_template_that_marks_turns_together_cannot_mask_one(start: Path) -> None:
     tokenizer: Any = load_tokenizer(str(start), None)
     template = "{% generation %}{% for m in messages %}{{ m.content }}{% endfor %}{% endgeneration %}"
-    with pytest.raises(
-        DatasetError, match="row e: single turns cannot be told apart, as the chat template marks 1 of 2"
-    ):
+    with pytest.raises(DatasetError, match="row e: single turns cannot be identified: the chat template marks 1 of 2"):
         Renderer(tokenizer, template)(an_episode(turn("a"), turn("b")), masked={0})
 
 

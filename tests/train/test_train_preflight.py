@@ -66,11 +66,11 @@ def test_rows_too_long_may_be_left_out_but_not_all(renderer: Renderer) -> None:
         looked_at(renderer, [long], limit).check("skip")
 
 
-def test_the_mask_on_the_terminal_colours_what_trains(renderer: Renderer) -> None:
+def test_the_mask_on_the_terminal_colors_what_trains(renderer: Renderer) -> None:
     text = mask_text(renderer, renderer(row(2)))
-    coloured = [text.plain[span.start : span.end] for span in text.spans if "green" in str(span.style)]
-    assert len(coloured) == 3
-    assert coloured[1].startswith("[seek 0.5] I read total.")
+    colored = [text.plain[span.start : span.end] for span in text.spans if "green" in str(span.style)]
+    assert len(colored) == 3
+    assert colored[1].startswith("[seek 0.5] I read total.")
 
 
 def test_the_mask_on_a_page_is_escaped_and_marked(renderer: Renderer) -> None:

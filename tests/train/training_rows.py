@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-SYSTEM = "You look for the cause of failing tests and hand it over."
+SYSTEM = "You look for the cause of failing tests and report it."
 
 
 def _tool(name: str, description: str, **properties: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _COROUTINE = 0x80 | 0x200
 
 
-class Recorder:
+class CallRecorder:
     """Takes in what is seen of a function, and what becomes of the tests.
 
     Args:

@@ -12,7 +12,7 @@ _read, _write, _exit = os.read, os.write, os._exit
 _dumps, _loads = json.dumps, json.loads
 
 
-class Channel:
+class JsonChannel:
     """JSON lines over a socket. A closed socket ends the process: nobody is left to talk to.
 
     Each request carries a `nonce` that cannot be guessed; what is sent repeats that of the last one. A program that

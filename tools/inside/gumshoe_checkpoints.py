@@ -1,4 +1,4 @@
-"""Time travel: processes that wait to be gone back to. Standard library only, Python 3.6 to 3.14.
+"""Checkpoints: waiting processes to which a session can return. Standard library only, Python 3.6 to 3.14.
 
 `make` forks; the parent waits as the checkpoint while the child runs on as the program. `restore` ends the running
 process and forks the waiting one again, so that a checkpoint can be gone back to any number of times, and from any

@@ -1,4 +1,4 @@
-"""Waiting for forked children, and ending them. Standard library only, Python 3.6 to 3.14."""
+"""Waits for forked children, and ends them. Standard library only, Python 3.6 to 3.14."""
 
 import contextlib
 import os

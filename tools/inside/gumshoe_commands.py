@@ -51,7 +51,7 @@ class Commands(Inspection):
         if self.debugger.state == "ready":
             return None
         if self.stop.finished:
-            raise CommandError("this is a post-mortem: the code here has ended; only c goes on, to the next failure")
+            raise CommandError("this is a post-mortem: the code here has ended; only c continues, to the next failure")
         return self.stop.frames[-1][0]
 
     def do_continue(self, rest):
@@ -218,7 +218,7 @@ class Commands(Inspection):
         if not found:
             raise CommandError("no function {} in the workspace".format(name))
         places = ", ".join("{}:{}".format(path, line) for path, line, _ in found[:5])
-        raise CommandError("{} is in several places: b FILE:LINE with one of {}".format(name, places))
+        raise CommandError("{} exists in several places: b FILE:LINE with one of {}".format(name, places))
 
     def _chosen(self, rest, usage):
         """The breakpoints that `rest` names by number or place. Raises CommandError."""

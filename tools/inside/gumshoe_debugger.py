@@ -44,7 +44,7 @@ import sys
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
 
-from gumshoe_channel import Channel  # noqa: E402 - it is beside this file
+from gumshoe_channel import JsonChannel  # noqa: E402 - it is beside this file
 from gumshoe_hooks import install  # noqa: E402
 from gumshoe_program import (  # noqa: E402
     is_pytest,
@@ -67,7 +67,7 @@ def main(arguments):
         return 2
     use_right_interpreter(program, __file__)
     sys.path.remove(_HERE)
-    debugger = Debugger(Channel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd(), is_pytest(program))
+    debugger = Debugger(JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd(), is_pytest(program))
     install(debugger)
     release_children(debugger)
     signal.signal(signal.SIGINT, debugger.on_interrupt)

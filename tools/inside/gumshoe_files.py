@@ -26,7 +26,7 @@ def _as_the_shell_says(root):
     return said if os.path.realpath(said) == os.path.realpath(root) else root
 
 
-class Files:
+class WorkspaceFiles:
     """Which files belong to the workspace, and where code is in them."""
 
     def __init__(self, root):

@@ -191,7 +191,7 @@ class Inspection:
     def do_exception(self, rest):
         """The last exception seen, with what caused it."""
         if self.debugger.last_exception is None:
-            raise CommandError("no exception was seen yet")
+            raise CommandError("no exception has been seen yet")
         lines, error = [], self.debugger.last_exception
         while error is not None and len(lines) < 6:
             lines.append(describe_exception(type(error), error))

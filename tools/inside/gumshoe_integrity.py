@@ -35,7 +35,7 @@ WRAPPED = 20
 _compile, _open = compile, open
 
 
-class Watch:
+class RunnerState:
     """The state of the runner's modules, to compare with later ones.
 
     Making it is the expensive part, and can be done ahead; what is compared with is the state when it begins.

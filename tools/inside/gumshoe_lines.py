@@ -76,17 +76,17 @@ class Follower:
         """Calls between each function and the innermost of `frames`, by path and first line."""
         if not frames:
             return {}
-        neighbours = {}
+        neighbors = {}
         codes = {id(frames[-1]): frames[-1]}
         for caller, code in list(self._calls.values()):
             for one, other in ((caller, code), (code, caller)):
                 codes[id(one)] = one
-                neighbours.setdefault(id(one), set()).add(id(other))
+                neighbors.setdefault(id(one), set()).add(id(other))
         distances = {id(frames[-1]): 0}
         edge = [id(frames[-1])]
         while edge:
             edge = [
-                each for known in edge for each in self._next(neighbours.get(known, ()), distances[known], distances)
+                each for known in edge for each in self._next(neighbors.get(known, ()), distances[known], distances)
             ]
         return {
             (self._paths[codes[key].co_filename], codes[key].co_firstlineno): distance

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from gumshoe_channel import Channel
+from gumshoe_channel import JsonChannel
 
 MOST_BYTES = 1 << 20
 GRACE_S = 2
@@ -57,7 +57,7 @@ def ended(server):
 
 
 def main():
-    channel = Channel(int(os.environ.pop("GUMSHOE_CONTROL")))
+    channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     server, failure = start(sys.argv[1:])
     while True:
         messages = channel.receive()["messages"]

@@ -20,7 +20,7 @@ import threading
 import time
 
 from gumshoe_breakpoints import Breakpoints
-from gumshoe_files import Files
+from gumshoe_files import WorkspaceFiles
 from gumshoe_stops import failing_frames
 from gumshoe_values import CommandError, describe_exception, full_repr, short_repr, shorten
 
@@ -62,7 +62,7 @@ class Probe:
         return event == self.event and self.test in (None, test) and self.time in (None, number)
 
 
-class Watcher:
+class ProbeObserver:
     """Stands in the place of a debugger: it never stops, it only looks.
 
     Args:
@@ -71,7 +71,7 @@ class Watcher:
     """
 
     def __init__(self, probes, record):
-        self.files = Files(os.getcwd())
+        self.files = WorkspaceFiles(os.getcwd())
         self.test = None
         self.pid = os.getpid()
         self._record = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -16,19 +16,19 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import ThreadingMixIn
 
-from gumshoe_channel import Channel
+from gumshoe_channel import JsonChannel
 
 MOST_BYTES = 5 << 20
 
 
-class Server(ThreadingMixIn, HTTPServer):
+class RelayServer(ThreadingMixIn, HTTPServer):
     """Listens on the sandbox's own loopback."""
 
     daemon_threads = True
     waiting = None
 
 
-class Handler(BaseHTTPRequestHandler):
+class RelayHandler(BaseHTTPRequestHandler):
     """Waits until the host has answered."""
 
     protocol_version = "HTTP/1.1"
@@ -71,9 +71,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main():
-    channel = Channel(int(os.environ.pop("GUMSHOE_CONTROL")))
+    channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     order = channel.receive()
-    server = Server(("127.0.0.1", 0), Handler)
+    server = RelayServer(("127.0.0.1", 0), RelayHandler)
     server.waiting = waiting = queue.Queue()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base_url = "http://127.0.0.1:%d" % server.server_address[1]

@@ -10,7 +10,7 @@ EVENT_BYTES = 32 << 20
 LINE_BYTES = 1 << 16
 
 
-class Output:
+class BoundedOutput:
     """The first and the last bytes of what the tests print."""
 
     def __init__(self, limit):

@@ -16,7 +16,7 @@ sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _
 import gumshoe_sympy_hooks  # noqa: E402 - it is beside this file
 import gumshoe_unittest_hooks  # noqa: E402
 from gumshoe_program import Nobody, read_request, run_program  # noqa: E402
-from gumshoe_suspects import Spectrum  # noqa: E402
+from gumshoe_suspects import SpectrumObserver  # noqa: E402
 
 
 def main(arguments):
@@ -27,7 +27,7 @@ def main(arguments):
     os.environ["GUMSHOE_LINES"] = request["record"]
     os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, ("gumshoe_suspects", os.environ.get("PYTEST_PLUGINS"))))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_HERE, os.environ.get("PYTHONPATH"))))
-    spectrum = Spectrum(request["record"], os.getcwd())
+    spectrum = SpectrumObserver(request["record"], os.getcwd())
     gumshoe_unittest_hooks.observe(spectrum)
     gumshoe_sympy_hooks.observe(spectrum)
     try:

@@ -36,9 +36,9 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from gumshoe_channel import Channel  # noqa: E402 - the interpreter is isolated and does not look here by itself
+from gumshoe_channel import JsonChannel  # noqa: E402 - the interpreter is isolated and does not look here by itself
 from gumshoe_project import test_file_stamps  # noqa: E402
-from gumshoe_reports import LINE_BYTES, Output, Reports  # noqa: E402
+from gumshoe_reports import LINE_BYTES, BoundedOutput, Reports  # noqa: E402
 
 del sys.path[0]  # What is written there later must not be imported.
 CHUNK = 1 << 16
@@ -121,7 +121,7 @@ class Tests:
         """Starts the process. `how` says what it does first with the socket that it inherits."""
         self.line = self.out = None
         self.key = os.urandom(32)
-        self.output = Output(self.request["output"])
+        self.output = BoundedOutput(self.request["output"])
         self.reports = Reports(self.key)
         self.exit_code = theirs = None
         if self.request["direct"]:
@@ -307,7 +307,7 @@ def command_line(pid):
 
 def main():
     protected = protect()
-    channel = Channel(int(os.environ.pop("GUMSHOE_CONTROL")))
+    channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     try:
         request = channel.receive()
         os.mkdir(request["folder"], 0o700)

@@ -28,7 +28,7 @@ WRITE_EVERY_S = 1.0
 LONG_TEST_S = 3.0
 
 
-class Spectrum:
+class SpectrumObserver:
     """The observer: adds up what failing and passing tests ran."""
 
     def __init__(self, path, root):
@@ -173,4 +173,4 @@ def pytest_configure(config):
     if path:
         from gumshoe_pytest_hooks import observe
 
-        observe(config, Spectrum(path, os.getcwd()))
+        observe(config, SpectrumObserver(path, os.getcwd()))

@@ -31,7 +31,7 @@ TIMED_OUT = 124
 def _child(program, request):
     """Runs the program under a recorder. Returns its exit code."""
     first = "collection" if is_pytest(program) else " ".join(program)
-    recorder = gumshoe_calls.Recorder(request["function"], request["record"], os.getcwd(), first)
+    recorder = gumshoe_calls.CallRecorder(request["function"], request["record"], os.getcwd(), first)
     gumshoe_calls.recorder = recorder
 
     def give_up(*_):

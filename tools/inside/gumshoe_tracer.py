@@ -7,7 +7,7 @@ from gumshoe_breakpoints import Breakpoints
 from gumshoe_checkpoints import Checkpoints, flush_output
 from gumshoe_command_line import lines_of
 from gumshoe_commands import Commands
-from gumshoe_files import Files, loaded_files, stamp_of
+from gumshoe_files import WorkspaceFiles, loaded_files, stamp_of
 from gumshoe_stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from gumshoe_tracing import Counts, before_execution, only_wanted, set_trace
 from gumshoe_values import CommandError, describe_exception, short_repr
@@ -28,7 +28,7 @@ class Debugger:
     def __init__(self, channel, root, deferred=False):
         self.channel = channel
         self.deferred = deferred
-        self.files = Files(root)
+        self.files = WorkspaceFiles(root)
         self.breakpoints = Breakpoints(self.files)
         self.watches = Watches(self.files)
         self.log = Log(self.files)

@@ -1,4 +1,4 @@
-"""Short texts of values and exceptions, also where their own code fails. Standard library only, Python 3.6 to 3.14."""
+"""Short texts of values and exceptions, even if their own code fails. Standard library only, Python 3.6 to 3.14."""
 
 import re
 import reprlib

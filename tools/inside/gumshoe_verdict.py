@@ -271,10 +271,10 @@ def pytest_configure(config):
     """Within a command of the repository's own: registers the reporter, if this process is the first to connect."""
     connected = connect()
     if connected is not None:
-        from gumshoe_verdict_pytest import RUNNER, Reporter, Watch
+        from gumshoe_verdict_pytest import RUNNER, Reporter, RunnerState
 
         send, options = connected
-        reporter = Reporter(send, is_changed(options), (Watch(RUNNER), {}), options["tests"], ends=True)
+        reporter = Reporter(send, is_changed(options), (RunnerState(RUNNER), {}), options["tests"], ends=True)
         config.pluginmanager.register(reporter, "gumshoe_verdict_reporter")
 
 

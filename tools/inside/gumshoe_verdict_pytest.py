@@ -10,7 +10,7 @@ import time
 import gumshoe_ahead
 import pytest
 from _pytest.assertion import rewrite
-from gumshoe_integrity import Definitions, Watch
+from gumshoe_integrity import Definitions, RunnerState
 from gumshoe_originals import Originals, compile_ahead
 from gumshoe_outcomes import Outcomes, plain_message
 
@@ -38,7 +38,7 @@ def load(arguments=None, tests=()):
             continue
     if arguments is not None:
         gumshoe_ahead.prepare(arguments, "pytest.main()")
-    return Watch(RUNNER), compile_ahead(os.getcwd(), tests)
+    return RunnerState(RUNNER), compile_ahead(os.getcwd(), tests)
 
 
 class Reporter(Outcomes):

@@ -11,7 +11,7 @@ import traceback
 import unittest
 
 import gumshoe_sympy_hooks
-from gumshoe_integrity import Definitions, Watch
+from gumshoe_integrity import Definitions, RunnerState
 from gumshoe_project import project_path
 
 FRAMES, MESSAGE_LIMIT = 4, 700
@@ -77,7 +77,7 @@ def report_unittest(send, changed):
     outcomes.update(addExpectedFailure="xfailed", addUnexpectedSuccess="xpassed")
     for name, outcome in outcomes.items():
         after(name, functools.partial(note, outcome))
-    watch = Watch(("unittest",))
+    watch = RunnerState(("unittest",))
     watch.begin(changed)
 
 

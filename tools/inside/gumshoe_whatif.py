@@ -32,7 +32,7 @@ import gumshoe_children  # noqa: E402 - it is beside this file
 import gumshoe_hooks  # noqa: E402
 import gumshoe_unittest_outcomes  # noqa: E402
 from gumshoe_change import ChangeError, install, transform  # noqa: E402
-from gumshoe_probes import Watcher  # noqa: E402
+from gumshoe_probes import ProbeObserver  # noqa: E402
 from gumshoe_program import Nobody, is_pytest, read_request, run_program  # noqa: E402
 
 PATIENCE = 5
@@ -41,7 +41,7 @@ IDLE = 5
 JOBS = 4
 
 
-class Run:
+class ForkedRun:
     """One fork of the program."""
 
     def __init__(self, number, program, folder, change, probes=(), only=None):
@@ -58,7 +58,7 @@ class Run:
             os.setpgid(0, 0)
             if change is not None:
                 install(change, self.hits)
-            watcher = Watcher(probes, os.path.join(folder, "probes.jsonl")) if probes else None
+            watcher = ProbeObserver(probes, os.path.join(folder, "probes.jsonl")) if probes else None
             os._exit(_child(program, record, watcher, only))
 
     def is_over(self):
@@ -171,7 +171,7 @@ def _in_forks(changes, failing, program, folder, end):
     with open(only, "w") as file:
         json.dump(sorted(failing), file)
     gumshoe_forks.plugin = gumshoe_forks.Forks(changes, lambda record: failing_tests(record) == failing, folder, end)
-    run_all([lambda: Run("forks", program, folder, None, only=only)], lambda run: time.time() >= end)
+    run_all([lambda: ForkedRun("forks", program, folder, None, only=only)], lambda run: time.time() >= end)
     try:
         with open(os.path.join(folder, "forks.json")) as file:
             return {int(number): answer for number, answer in json.load(file).items()}
@@ -200,7 +200,7 @@ def main(arguments):
     known = _in_forks(changes, failing, program, folder, end) if failing and is_pytest(program) else {}
     if not known:
         (base,) = run_all(
-            [lambda: Run(0, program, folder, None, request.get("probes") or ())], lambda run: time.time() >= end
+            [lambda: ForkedRun(0, program, folder, None, request.get("probes") or ())], lambda run: time.time() >= end
         )
         known = {0: base.answer}
     for number, answer in known.items():
@@ -210,7 +210,7 @@ def main(arguments):
     usual = known[0]["duration_s"] if known[0]["whole"] else request["usual_s"]
     patience = max(LEAST_S, PATIENCE * usual)
     again = [number for number in changes if number not in known or number in helped]
-    starts = [lambda number=number: Run(number, program, folder, changes[number]) for number in again]
+    starts = [lambda number=number: ForkedRun(number, program, folder, changes[number]) for number in again]
     for run in run_all(starts, lambda run: time.time() >= end or run.has_used(patience)):
         answers[run.number] = run.answer
     with open(os.path.join(folder, "answer.json"), "w") as file:

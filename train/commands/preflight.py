@@ -1,4 +1,4 @@
-"""`gumshoe preflight`: show which tokens of a dataset would be trained, and check it."""
+"""`gumshoe preflight`: show which tokens of a dataset would be trained on, and check it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 
 if TYPE_CHECKING:
-    from gumshoe.train.pairs import Pair
+    from gumshoe.train.pairs import PreferencePair
     from gumshoe.train.preflight import Preflight
     from gumshoe.train.sampled import Drift
 
@@ -44,8 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", type=Path, help="YAML file of the training run (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
     parser.add_argument("--row", type=int, default=0, help="row whose mask is shown on the terminal (0)")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write masks to a page")
-    parser.add_argument("--rows", type=int, default=8, help="how many rows the page shows, from the first on (8)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the masks to an HTML page")
+    parser.add_argument("--rows", type=int, default=8, help="number of rows on the page (8)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(config, DpoConfig):
         return _pairs(config, arguments)
     if not isinstance(config, TrainConfig):
-        raise ConfigError(f"preflight looks at a dataset, and method: {config.method} has none")
+        raise ConfigError(f"preflight checks a dataset, and method:  {config.method} has none")
     return _rows(config, arguments)
 
 
@@ -114,7 +114,7 @@ def _pairs(config: DpoConfig, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs_summary(pairs: Sequence[Pair], max_length: int) -> Table:
+def _pairs_summary(pairs: Sequence[PreferencePair], max_length: int) -> Table:
     table = Table("tokens", "all", "shortest", "median", "longest", title=f"{len(pairs)} pairs")
     for name in ("prompt", "chosen", "rejected"):
         counts = [len(getattr(pair, name)) for pair in pairs]

@@ -40,16 +40,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
     parser.add_argument("--method", help="full, lora, qlora, dpo or grpo (default: as the config says)")
     parser.add_argument(
-        "--resume", type=Path, metavar="CHECKPOINT", help="resume from it (default: the newest, if any)"
+        "--resume", type=Path, metavar="CHECKPOINT", help="checkpoint to resume from (default: the newest, if any)"
     )
     parser.add_argument("--accelerate", type=Path, metavar="FILE", help="start several processes, as accelerate does")
-    parser.add_argument("--processes", type=int, help="with --accelerate: how many (default: as FILE says)")
-    parser.add_argument("--estimate", action="store_true", help="say what memory and time it would take, and stop")
+    parser.add_argument("--processes", type=int, help="with --accelerate: number of processes (default: as FILE says)")
+    parser.add_argument("--estimate", action="store_true", help="estimate memory and time, and exit")
     parser.add_argument("--device", default="h100-80gb", help="with --estimate: accelerator (h100-80gb)")
-    parser.add_argument("--devices", type=int, default=1, help="with --estimate: how many, sharded if several (1)")
-    parser.add_argument("--tokens", type=float, help="with --estimate: of all rows (default: 10,000 full rows)")
+    parser.add_argument(
+        "--devices", type=int, default=1, help="with --estimate: number of accelerators, sharded if several (1)"
+    )
+    parser.add_argument("--tokens", type=float, help="with --estimate: tokens in all rows (default: 10,000 full rows)")
     parser.add_argument("--mfu", type=float, default=0.4, help="with --estimate: share of the peak reached (0.4)")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what the libraries say")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the log output of the libraries")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -132,7 +134,7 @@ def _prefer(config: DpoConfig, resume: Path | None) -> int:
 
 def _done_already(model: Path, out: str) -> int:
     if _is_main_process():
-        print(f"{model} is trained already: give another out, or delete {out}")
+        print(f"{model} has already been trained: choose another out, or delete {out}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The investigator: a policy that knows neither the answer nor a language, and finds bugs by experiments."""
+"""The investigator: a policy that knows no answer and uses no language model, and finds bugs by experiments."""
 
 from gumshoe.collect.policies.investigator.policy import InvestigatorPolicy
 

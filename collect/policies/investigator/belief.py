@@ -19,7 +19,7 @@ from gumshoe.collect.policies.investigator.statements import Statement, statemen
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = ["Belief", "Effect", "Function", "Trial", "form_belief", "trials"]
+__all__ = ["Belief", "Effect", "SuspectFunction", "TriedChange", "form_belief", "trials"]
 
 RAISED_THERE = 2.0
 """How much more likely a statement is that the exception went through."""
@@ -51,7 +51,7 @@ Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
 
 
 @dataclass(frozen=True)
-class Function:
+class SuspectFunction:
     """A function that failing tests run: a hypothesis.
 
     `lines` are its most suspicious ones, `raised` those that the exception went through.
@@ -75,7 +75,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedChange:
     """One change that `whatif` tried, what it did to the tests, of which `failing` failed, and where that was shown."""
 
     step: int
@@ -98,12 +98,12 @@ class Trial:
 class Belief:
     """Probabilities that add up to 1 with `elsewhere`. `statements` holds those of the functions that were viewed."""
 
-    functions: dict[Function, float] = field(default_factory=dict)
+    functions: dict[SuspectFunction, float] = field(default_factory=dict)
     statements: dict[Statement, float] = field(default_factory=dict)
     elsewhere: float = 1.0
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[TriedChange] = field(default_factory=list)
 
-    def ranked(self) -> list[Function]:
+    def ranked(self) -> list[SuspectFunction]:
         """The functions, likeliest first."""
         return sorted(self.functions, key=lambda function: -self.functions[function])
 
@@ -111,15 +111,15 @@ class Belief:
         """The statements, likeliest first."""
         return sorted(self.statements, key=lambda statement: -self.statements[statement])
 
-    def is_viewed(self, function: Function) -> bool:
+    def is_viewed(self, function: SuspectFunction) -> bool:
         """Whether its statements are known."""
         return any(function.holds(statement.path, statement.line) for statement in self.statements)
 
-    def statements_of(self, function: Function) -> list[Statement]:
+    def statements_of(self, function: SuspectFunction) -> list[Statement]:
         """The statements of a function that was viewed, likeliest first."""
         return [each for each in self.ranked_statements() if self.function_of(each.path, each.line) == function]
 
-    def function_of(self, path: str, line: int) -> Function | None:
+    def function_of(self, path: str, line: int) -> SuspectFunction | None:
         """The innermost function that holds a line."""
         around = [function for function in self.functions if function.holds(path, line)]
         return min(around, key=lambda function: function.end - function.start, default=None)
@@ -132,7 +132,7 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
     if not functions:
         return Belief(trials=tried)
     code = seen_code(outputs)
-    weights: dict[tuple[Function, Statement | None], float] = {}
+    weights: dict[tuple[SuspectFunction, Statement | None], float] = {}
     total = ELSEWHERE + sum(function.weight for function in functions)
     elsewhere = ELSEWHERE / total
     belief = Belief(dict.fromkeys(functions, 0.0), trials=tried)
@@ -157,11 +157,11 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
     return belief
 
 
-def _functions(outputs: Iterable[ToolOutput]) -> list[Function]:
+def _functions(outputs: Iterable[ToolOutput]) -> list[SuspectFunction]:
     """The suspects that were shown."""
     seen = list(outputs)
     raised, failed = failing_frames(seen), failing_tests(seen)
-    found: dict[tuple[str, int], Function] = {}
+    found: dict[tuple[str, int], SuspectFunction] = {}
     for output in seen:
         ranked = shown_suspects(output.data) if output.tool == "suspects" else ()
         for rank, suspect in enumerate(ranked, start=1):
@@ -169,11 +169,11 @@ def _functions(outputs: Iterable[ToolOutput]) -> list[Function]:
             through = frozenset(line for raising, line in raised if raising == path and start <= line <= end)
             weight = prior_weight(suspect, rank, failed)
             lines = frozenset(suspect["lines"])
-            found[path, start] = Function(path, suspect["function"], start, end, weight, lines, through)
+            found[path, start] = SuspectFunction(path, suspect["function"], start, end, weight, lines, through)
     return list(found.values())
 
 
-def _share(statement: Statement, function: Function, unreached: Collection[tuple[str, int]]) -> float:
+def _share(statement: Statement, function: SuspectFunction, unreached: Collection[tuple[str, int]]) -> float:
     """How likely the bug is in a statement, compared to others of its function."""
     if statement.line == function.start:
         return HEADER
@@ -184,7 +184,7 @@ def _share(statement: Statement, function: Function, unreached: Collection[tuple
     return share * UNREACHED if all((statement.path, line) in unreached for line in own) else share
 
 
-def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[Trial]) -> set[tuple[str, int]]:
+def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[TriedChange]) -> set[tuple[str, int]]:
     """Lines that no failing test runs: where a change was never reached, or that no traced call of its function ran."""
     found = {(one.path, one.line) for one in tried if one.effect == "unreached"}
     for output in outputs:
@@ -197,7 +197,7 @@ def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[Trial]) -> set[tup
     return found
 
 
-def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Sequence[Trial]) -> None:
+def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried: Sequence[TriedChange]) -> None:
     """Bayes' rule: each statement's weight times the likelihood of what was seen at it, over that elsewhere."""
     for function, statement in list(weights):
         if statement is None:
@@ -210,7 +210,7 @@ def _weigh(weights: dict[tuple[Function, Statement | None], float], tried: Seque
         weights[function, statement] *= max(matters, default=without)
 
 
-def _likelier(trial: Trial, power: float) -> float:
+def _likelier(trial: TriedChange, power: float) -> float:
     """How many times likelier what a change did is where the bug is than elsewhere."""
     if trial.effect == "repairs":
         return max(1.0, power / FALSE_REPAIR * max(1, trial.failing) ** 0.5)
@@ -236,9 +236,9 @@ def _of_calls(data: Mapping[str, Any]) -> float:
     return OTHER_OUTCOME if any(not one["arguments"] and one["result"] for one in compared) else 1.0
 
 
-def trials(outputs: Iterable[ToolOutput]) -> list[Trial]:
+def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     """Every change that `whatif` has tried so far."""
-    found: list[Trial] = []
+    found: list[TriedChange] = []
     for output in outputs:
         if output.tool != "whatif" or "variants" not in output.data:
             continue
@@ -246,7 +246,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[Trial]:
         for number, result in enumerate(output.data["variants"], start=1):
             quote = lines[number] if number < len(lines) else ""
             found.append(
-                Trial(
+                TriedChange(
                     output.step,
                     result["path"],
                     result["line"],

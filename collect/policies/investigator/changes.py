@@ -1,4 +1,4 @@
-"""What `whatif` may try at a statement: small changes, each with how likely it is to repair one that is wrong.
+"""What `whatif` may try at a statement: small changes, each with the probability that it repairs a wrong one.
 
 Force a branch, turn a condition round, move a bound by one, take another operator or another name, leave something
 out. (Y. Jia, M. Harman: An Analysis and Survey of the Development of Mutation Testing, TSE 2011, has the usual ones.)
@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 from gumshoe.collect.policies.investigator.statements import Statement
 
-__all__ = ["Change", "changes_at"]
+__all__ = ["WhatifChange", "changes_at"]
 
 SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -75,7 +75,7 @@ LONGEST_LIST = 4
 
 
 @dataclass(frozen=True)
-class Change:
+class WhatifChange:
     """What `whatif` does at a statement. `power`: how likely it repairs the statement if that is wrong, 0 to 1."""
 
     path: str
@@ -84,7 +84,7 @@ class Change:
     power: float
 
 
-def changes_at(statement: Statement) -> list[Change]:
+def changes_at(statement: Statement) -> list[WhatifChange]:
     """The changes worth a try, best first; none where the statement cannot be changed in memory."""
     node = statement.node
     if node is None or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import)):
@@ -92,7 +92,7 @@ def changes_at(statement: Statement) -> list[Change]:
     found: dict[str, float] = {}
     for do, power in _proposed(statement, copy.deepcopy(node)):
         found.setdefault(do, power)
-    made = [Change(statement.path, statement.line, do, power) for do, power in found.items()]
+    made = [WhatifChange(statement.path, statement.line, do, power) for do, power in found.items()]
     return sorted(made, key=lambda change: -change.power)
 
 

@@ -1,4 +1,4 @@
-"""What the investigator hands over: the likeliest places, what was seen of them, and who was ruled out and why."""
+"""The investigator's report: the likeliest places, what was seen there, and which suspects were ruled out and why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.collect.evidence import failures, stop_at, telling_values
-from gumshoe.collect.policies.investigator.belief import Belief, Effect, Function, Trial
+from gumshoe.collect.policies.investigator.belief import Belief, Effect, SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.tool_output import ToolOutput
@@ -31,7 +31,7 @@ ORDER: tuple[Effect, ...] = ("repairs", "cures", "mixed")
 class Conclusion:
     """The likeliest place, and the probability that the bug is there."""
 
-    function: Function | None
+    function: SuspectFunction | None
     statement: Statement | None
     probability: float
 
@@ -42,7 +42,7 @@ def conclusion(belief: Belief) -> Conclusion:
     return _place(belief, ranked[0]) if ranked else Conclusion(None, None, 0.0)
 
 
-def _place(belief: Belief, function: Function) -> Conclusion:
+def _place(belief: Belief, function: SuspectFunction) -> Conclusion:
     probability = belief.functions[function]
     best = next(iter(belief.statements_of(function)), None)
     if best is not None and belief.statements[best] >= NARROW * probability:
@@ -73,12 +73,12 @@ def _hypothesis(belief: Belief, place: Conclusion, words: Words) -> str:
     return words.hypothesis(where, place.statement.code if place.statement else "", best_trial(belief, place))
 
 
-def best_trial(belief: Belief, place: Conclusion) -> Trial | None:
+def best_trial(belief: Belief, place: Conclusion) -> TriedChange | None:
     """The change at a place that did most for the failing tests."""
     return next(iter(_useful(belief, place)), None)
 
 
-def _is_at(trial: Trial, place: Conclusion) -> bool:
+def _is_at(trial: TriedChange, place: Conclusion) -> bool:
     if place.statement is not None:
         return (trial.path, trial.line) == (place.statement.path, place.statement.line)
     return place.function is not None and place.function.holds(trial.path, trial.line)
@@ -113,13 +113,13 @@ def _fits(quote: str) -> bool:
     return 0 < len(quote) <= LONGEST_QUOTE
 
 
-def _useful(belief: Belief, place: Conclusion) -> list[Trial]:
+def _useful(belief: Belief, place: Conclusion) -> list[TriedChange]:
     """The changes at a place that did something for the failing tests, best first."""
     there = [one for one in belief.trials if one.effect in ORDER and _is_at(one, place)]
     return sorted(there, key=lambda one: ORDER.index(one.effect))[:MOST_TRIALS]
 
 
-def _seen_in(function: Function, output: ToolOutput, words: Words) -> list[Finding]:
+def _seen_in(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:
     """What one observation says of a function."""
     found: list[Finding] = []
     if stop_at(output, function.path, range(function.start, function.end + 1)):
@@ -129,7 +129,7 @@ def _seen_in(function: Function, output: ToolOutput, words: Words) -> list[Findi
     return found
 
 
-def _suspected(function: Function, output: ToolOutput, words: Words) -> list[Finding]:
+def _suspected(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:
     """That a function was a suspect: nothing that could be run again, so it counts only where there is nothing else."""
     return [
         Finding(claim=words.suspicious(function), step=output.step, quote=describe_suspect(suspect))
@@ -138,7 +138,7 @@ def _suspected(function: Function, output: ToolOutput, words: Words) -> list[Fin
     ]
 
 
-def ruled_out(belief: Belief, named: Sequence[Function], words: Words) -> list[RuledOut]:
+def ruled_out(belief: Belief, named: Sequence[SuspectFunction], words: Words) -> list[RuledOut]:
     """Suspects that are not named, with what speaks against them."""
     found: list[RuledOut] = []
     for function in belief.ranked():

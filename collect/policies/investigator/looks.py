@@ -15,8 +15,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from gumshoe.collect.evidence import seen_code
-from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, Function
-from gumshoe.collect.policies.investigator.changes import Change, changes_at
+from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, SuspectFunction
+from gumshoe.collect.policies.investigator.changes import WhatifChange, changes_at
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.tool_output import ToolOutput
 
@@ -48,9 +48,9 @@ class Look:
 
     kind: LookKind
     bits: float
-    function: Function | None = None
+    function: SuspectFunction | None = None
     statement: Statement | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[WhatifChange, ...] = ()
     text: str = ""
     path: str = ""
     start: int = 0
@@ -121,7 +121,7 @@ def _views(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
     return found
 
 
-def window_of(function: Function, *lines: int) -> tuple[int, int]:
+def window_of(function: SuspectFunction, *lines: int) -> tuple[int, int]:
     """All of a function; of a long one what is around some lines, by default its most suspicious ones."""
     if function.end - function.start < LONGEST_VIEW:
         return function.start, function.end
@@ -138,7 +138,7 @@ def _experiments(belief: Belief) -> list[Look]:
     """
     tried = {(trial.path, trial.line, trial.do) for trial in belief.trials}
     repaired = {(trial.path, trial.line) for trial in belief.trials if trial.effect == "repairs"}
-    valued: list[tuple[float, Change, Function | None]] = []
+    valued: list[tuple[float, WhatifChange, SuspectFunction | None]] = []
     for statement in belief.ranked_statements()[:60]:
         function = belief.function_of(statement.path, statement.line)
         left = belief.statements[statement]
@@ -159,7 +159,7 @@ def _experiments(belief: Belief) -> list[Look]:
     return found
 
 
-def _experiment(batch: Sequence[tuple[float, Change, Function | None]]) -> Look:
+def _experiment(batch: Sequence[tuple[float, WhatifChange, SuspectFunction | None]]) -> Look:
     functions = {function for _, _, function in batch}
     return Look(
         "whatif",

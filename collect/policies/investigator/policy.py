@@ -1,4 +1,4 @@
-"""The investigator: looks where it is expected to learn most, and reports when it is sure enough.
+"""The investigator: it looks where it expects to learn most, and reports when it is sure enough.
 
 It keeps a belief about where the bug is, which is worked out anew from all that was observed, so that a replayed
 episode comes to the same one. It knows no answer and asks no language model. Spectrum-based localization gives the
@@ -37,7 +37,7 @@ class InvestigatorPolicy:
         seed: of the small choices: wording, which of several good looks comes first.
         sure: the probability of the first location at which it reports.
         patience: the worth, in bits for each run of the tests, below which another look is not taken.
-        turns: looks that it takes at most.
+        turns: maximum number of looks.
     """
 
     kind = "investigator"

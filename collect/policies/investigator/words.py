@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gumshoe.collect.evidence import FailingTest
-from gumshoe.collect.policies.investigator.belief import Function, Trial
+from gumshoe.collect.policies.investigator.belief import SuspectFunction, TriedChange
+from gumshoe.collect.policies.investigator.latest import LatestFindings, in_words
 from gumshoe.collect.policies.investigator.looks import Look
-from gumshoe.collect.policies.investigator.observed import Observed, in_words
 from gumshoe.records import ContextPack, DebugFrame
 from gumshoe.tools.text import plural
 
 __all__ = ["Words"]
 
 
-class Words(Observed):
+class Words(LatestFindings):
     """The sentences of one turn."""
 
     def before(self, look: Look) -> str:
@@ -53,7 +53,7 @@ class Words(Observed):
             return self.pick("likelier than the rest, not proven", "the best explanation that is left")
         return self.pick("possible, not tested to the end", "cannot be ruled out")
 
-    def hypothesis(self, where: str, line: str, trial: Trial | None) -> str:
+    def hypothesis(self, where: str, line: str, trial: TriedChange | None) -> str:
         """What is wrong: the place, the line if one stands out, the change that showed it."""
         if not line:
             return self.pick(
@@ -85,18 +85,18 @@ class Words(Observed):
         test = failure.test.rpartition("::")[2]
         return self.pick(f"this is how {test} fails", f"{test} fails with this", f"what {test} reports")
 
-    def effect(self, trial: Trial) -> str:
+    def effect(self, trial: TriedChange) -> str:
         """The claim about a change that was tried."""
         passing = plural(len(trial.passes), "failing test")
         if trial.effect == "mixed":
             return f"with another line there {passing} {self._verb(trial.passes)}, though others break"
         return f"with this change {passing} {self._verb(trial.passes)} and no other breaks"
 
-    def value(self, name: str, function: Function) -> str:
+    def value(self, name: str, function: SuspectFunction) -> str:
         """The claim about a value."""
         return f"value of {name} when the debugger stopped in {function.name}"
 
-    def suspicious(self, function: Function) -> str:
+    def suspicious(self, function: SuspectFunction) -> str:
         """The claim about a suspect."""
         return f"failing tests run {function.name} more than passing ones"
 
@@ -104,7 +104,7 @@ class Words(Observed):
         """The claim about the last frame."""
         return "the exception was raised there"
 
-    def _left(self, following: Function | None) -> str:
+    def _left(self, following: SuspectFunction | None) -> str:
         """The hypotheses that are left, and how the function that comes next stands among them."""
         ranked = self.belief.ranked()
         if not ranked:

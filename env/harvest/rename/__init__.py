@@ -1,1 +1,1 @@
-"""Gives a package and its tests other names, so that nobody can know its code by heart."""
+"""Renames a package and its tests, so that no model can know its code by heart."""

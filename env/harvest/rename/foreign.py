@@ -1,5 +1,5 @@
 # ruff: noqa: SIM905 (lists of words read better as text)
-"""The names that belong to others: of Python itself, its standard library, and what is installed beside a project."""
+"""The names that belong to others: those of Python, its standard library, and what is installed with a project."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: SIM905 (lists of words read better as text)
-"""Which names of a project are exchanged, in which roles, and for what."""
+"""Which names of a project are replaced, in which roles, and by what."""
 
 from __future__ import annotations
 

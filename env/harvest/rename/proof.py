@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gumshoe.env.harvest.rename.names import Names
 
-__all__ = ["DOCUMENTS", "Proof", "Trial", "prove"]
+__all__ = ["DOCUMENTS", "Proof", "RenamedRun", "prove"]
 
 # Stands for the documents that are left out, among the names that can be put back.
 DOCUMENTS = "documents of the project"
@@ -23,7 +23,7 @@ MAX_RUNS, MESSAGE_ROUNDS = 60, 12
 
 
 @dataclass(frozen=True)
-class Trial:
+class RenamedRun:
     """What a run of the renamed project has shown: of each test that should pass and does not, what it said."""
 
     failed: Mapping[str, str]
@@ -44,7 +44,10 @@ class _Search:
     """Looks for the names that have to be put back."""
 
     def __init__(
-        self, names: Names, run: Callable[[Names, frozenset[str], Sequence[str]], Trial], note: Callable[[str], None]
+        self,
+        names: Names,
+        run: Callable[[Names, frozenset[str], Sequence[str]], RenamedRun],
+        note: Callable[[str], None],
     ) -> None:
         self._all = names
         self._run = run
@@ -56,12 +59,12 @@ class _Search:
     def names(self) -> Names:
         return self._all.without(self.back)
 
-    def try_(self, more: Iterable[str] = (), tests: Sequence[str] = ()) -> Trial:
+    def try_(self, more: Iterable[str] = (), tests: Sequence[str] = ()) -> RenamedRun:
         self.runs += 1
         back = frozenset({*self.back, *more})
         return self._run(self._all.without(back), back, tests)
 
-    def by_messages(self, trial: Trial) -> Trial:
+    def by_messages(self, trial: RenamedRun) -> RenamedRun:
         """Puts back what the failures name, as long as that helps."""
         for pattern in (TELLING, QUOTED):
             for _ in range(MESSAGE_ROUNDS):
@@ -78,7 +81,7 @@ class _Search:
                 trial = after
         return trial
 
-    def _told(self, trial: Trial, pattern: re.Pattern[str]) -> dict[str, str]:
+    def _told(self, trial: RenamedRun, pattern: re.Pattern[str]) -> dict[str, str]:
         """The exchanged names that the lines of messages name, each with its line."""
         names = self.names
         old_of = {new: old for old, new in names.new.items()}
@@ -113,7 +116,7 @@ class _Search:
 
 def prove(
     names: Names,
-    run: Callable[[Names, frozenset[str], Sequence[str]], Trial],
+    run: Callable[[Names, frozenset[str], Sequence[str]], RenamedRun],
     doubtful: Sequence[str],
     note: Callable[[str], None],
 ) -> Proof:

@@ -1,4 +1,4 @@
-"""Names in texts that are no code: comments, docstrings, messages, configuration files."""
+"""Names in text that is not code: comments, docstrings, messages, configuration files."""
 
 from __future__ import annotations
 

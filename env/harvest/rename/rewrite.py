@@ -1,5 +1,5 @@
 # ruff: noqa: N802 (libcst calls the hooks by the names of its nodes)
-"""Exchanges the names in one Python file, by the role in which each of them stands there."""
+"""Replaces the names in one Python file, each according to its role there."""
 
 from __future__ import annotations
 

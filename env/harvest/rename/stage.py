@@ -1,4 +1,4 @@
-"""The rename stage: a project, its tests and its environment under other names, proven by its own tests."""
+"""The rename stage: a project, its tests and its environment under new names, proven by its own tests."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from gumshoe.env.harvest.rename.installed import (
     site_of,
 )
 from gumshoe.env.harvest.rename.names import Names, choose_names
-from gumshoe.env.harvest.rename.proof import DOCUMENTS, Proof, Trial, prove
+from gumshoe.env.harvest.rename.proof import DOCUMENTS, Proof, RenamedRun, prove
 from gumshoe.env.harvest.rename.survey import survey
-from gumshoe.env.harvest.rename.tree import Rewritten, is_document, new_path, read_tree, write_tree
+from gumshoe.env.harvest.rename.tree import RewrittenFiles, is_document, new_path, read_tree, write_tree
 from gumshoe.env.harvest.stages import StageCache, key_of
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.synth.suite import Suite
@@ -104,7 +104,7 @@ class _Stage:
         self._name, self._lock, self._baseline, self._config = name, lock, baseline, config
         self._target = folder / "project"
         self._tree = read_tree(project)
-        self._cache = Rewritten()
+        self._cache = RewrittenFiles()
         self._made: set[str] = set()
         self._distribution, installed = installed_names(lock)
         modules = self._tree.modules
@@ -176,7 +176,7 @@ class _Stage:
             self._made.add(lock.name)
         return lock
 
-    def _try(self, names: Names, back: frozenset[str], tests: Sequence[str]) -> Trial:
+    def _try(self, names: Names, back: frozenset[str], tests: Sequence[str]) -> RenamedRun:
         lock = self._write(names, back)
         wanted = [new_id(test, self._tree, names).partition("[")[0] for test in tests]
         run = self._run(lock, (*self._arguments(names), *dict.fromkeys(wanted)))
@@ -188,7 +188,7 @@ class _Stage:
             if outcome is None or outcome.outcome not in GOOD:
                 failed[test] = outcome.message if outcome is not None else ""
         broken = [outcome.message for outcome in run.outcomes if outcome.outcome == "error"]
-        return Trial(failed, "\n".join([*broken, run.result.output[-20_000:]]) if failed else "")
+        return RenamedRun(failed, "\n".join([*broken, run.result.output[-20_000:]]) if failed else "")
 
     def _arguments(self, names: Names) -> tuple[str, ...]:
         return tuple(new_argument(argument, self._tree, names) for argument in self._baseline.arguments)
@@ -220,7 +220,7 @@ class _Stage:
                 settled = (*arguments, *(f"--deselect={test}" for test in left_out))
                 return Baseline(settled, tuple(seen), {**gone, **left_out, **lost}, self._baseline.seconds), tests
             left_out.update(dict.fromkeys(bad, "renamed"))
-        raise TaskError("its tests do not become stable under other names")
+        raise TaskError("its tests do not stabilize under other names")
 
     def _doubtful(self) -> list[str]:
         """The names that stand in strings, or that others have too."""

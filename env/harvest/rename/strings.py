@@ -1,5 +1,5 @@
 # ruff: noqa: N802 (libcst calls the hook by the name of its node)
-"""Strings that name code: where they stand tells that they do."""
+"""Strings that name code, recognized by where they stand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 (ast calls the hooks by the names of its nodes)
-"""What the names of a project stand for: read from its syntax trees, with nothing of it run."""
+"""What the names of a project stand for: read from its syntax trees, without running any of it."""
 
 from __future__ import annotations
 

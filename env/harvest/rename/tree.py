@@ -16,7 +16,7 @@ from gumshoe.env.harvest.rename.names import Names
 from gumshoe.env.harvest.rename.prose import in_config, in_prose
 from gumshoe.env.harvest.rename.rewrite import rewrite
 
-__all__ = ["Rewritten", "Tree", "is_document", "new_path", "read_tree", "write_tree"]
+__all__ = ["RewrittenFiles", "Tree", "is_document", "new_path", "read_tree", "write_tree"]
 
 # Python that is run or read under its own name.
 KEPT = frozenset({"conftest", "setup", "noxfile", "tasks", "__init__", "__main__", "versioneer", "conf"})
@@ -124,7 +124,7 @@ def new_path(path: str, tree: Tree, names: Names) -> str:
 
 
 def write_tree(
-    tree: Tree, names: Names, target: Path, own: frozenset[str], kept: Iterable[str], cache: Rewritten
+    tree: Tree, names: Names, target: Path, own: frozenset[str], kept: Iterable[str], cache: RewrittenFiles
 ) -> None:
     """Writes the renamed project to `target`; documents are left out but for those in `kept`."""
     shutil.rmtree(target, ignore_errors=True)
@@ -153,7 +153,7 @@ def _without_description(text: str) -> str:
     return DESCRIPTION.sub("", LINK.sub("", text))
 
 
-class Rewritten:
+class RewrittenFiles:
     """What files have become: a name that is put back changes few of them."""
 
     def __init__(self) -> None:

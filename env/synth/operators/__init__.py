@@ -1,4 +1,4 @@
-"""The kinds of mistakes, one small file a family."""
+"""The kinds of mistakes, one small file per family."""
 
 from gumshoe.env.synth.mutation import Operator
 from gumshoe.env.synth.operators.arithmetic import ARITHMETIC

@@ -8,7 +8,7 @@ import libcst as cst
 
 from gumshoe.env.synth.build import like
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["ARITHMETIC"]
 
@@ -32,7 +32,7 @@ OTHERS: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
 TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
 
 
-def _propose(node: cst.BinaryOperation | cst.AugAssign, source: Source) -> Iterator[Mutation]:
+def _propose(node: cst.BinaryOperation | cst.AugAssign, source: ParsedFile) -> Iterator[Mutation]:
     sides = (node.left, node.right) if isinstance(node, cst.BinaryOperation) else (node.value,)
     if any(isinstance(side, TEXTS) for side in sides):
         return

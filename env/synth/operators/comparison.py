@@ -8,7 +8,7 @@ import libcst as cst
 
 from gumshoe.env.synth.build import like
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["COMPARISON"]
 
@@ -22,7 +22,7 @@ OTHERS: dict[type[cst.BaseCompOp], tuple[type[cst.BaseCompOp], ...]] = {
 }
 
 
-def _propose(node: cst.ComparisonTarget, source: Source) -> Iterator[Mutation]:
+def _propose(node: cst.ComparisonTarget, source: ParsedFile) -> Iterator[Mutation]:
     for other in OTHERS.get(type(node.operator), ()):
         if other is cst.Equal and isinstance(node.comparator, cst.Name) and node.comparator.value == "None":
             continue

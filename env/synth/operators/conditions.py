@@ -8,12 +8,12 @@ import libcst as cst
 
 from gumshoe.env.synth.build import like, negated
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["BOOLEAN_OPERATOR", "DROPPED_CONDITION", "INVERTED_CONDITION"]
 
 
-def _inverted(node: cst.If | cst.IfExp | cst.CompIf, source: Source) -> Iterator[Mutation]:
+def _inverted(node: cst.If | cst.IfExp | cst.CompIf, source: ParsedFile) -> Iterator[Mutation]:
     yield replace(node.test, negated(node.test))
 
 
@@ -22,7 +22,7 @@ INVERTED_CONDITION = Operator(
 )
 
 
-def _dropped(node: cst.BooleanOperation | cst.CompFor | cst.UnaryOperation, source: Source) -> Iterator[Mutation]:
+def _dropped(node: cst.BooleanOperation | cst.CompFor | cst.UnaryOperation, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node, cst.BooleanOperation):
         for side in (node.left, node.right):
             yield replace(node, side.with_changes(lpar=[*node.lpar, *side.lpar], rpar=[*side.rpar, *node.rpar]))
@@ -33,7 +33,7 @@ def _dropped(node: cst.BooleanOperation | cst.CompFor | cst.UnaryOperation, sour
         yield replace(node, node.expression)
 
 
-def _is_test(node: cst.UnaryOperation, source: Source) -> bool:
+def _is_test(node: cst.UnaryOperation, source: ParsedFile) -> bool:
     """Whether the whole condition is this: inverting it is the operator above."""
     return isinstance(source.parent(node), cst.If | cst.IfExp | cst.CompIf)
 
@@ -46,7 +46,7 @@ DROPPED_CONDITION = Operator(
 )
 
 
-def _joined(node: cst.BooleanOperation, source: Source) -> Iterator[Mutation]:
+def _joined(node: cst.BooleanOperation, source: ParsedFile) -> Iterator[Mutation]:
     old = node.operator
     kind = cst.Or if isinstance(old, cst.And) else cst.And
     yield replace(old, like(kind, old))

@@ -8,14 +8,14 @@ import libcst as cst
 
 from gumshoe.env.synth.build import shifted
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["WRONG_DEFAULT"]
 
 LOOKUPS = ("get", "pop", "setdefault", "getattr", "next")
 
 
-def _propose(node: cst.Param | cst.Call, source: Source) -> Iterator[Mutation]:
+def _propose(node: cst.Param | cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     default = node.default if isinstance(node, cst.Param) else _lookup_default(node)
     if default is not None:
         for other in _others(default):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["CHANGED_EXCEPTION"]
 
@@ -29,7 +29,7 @@ OTHERS = {
 }
 
 
-def _propose(node: cst.ExceptHandler | cst.Raise, source: Source) -> Iterator[Mutation]:
+def _propose(node: cst.ExceptHandler | cst.Raise, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node, cst.Raise):
         raised = node.exc.func if isinstance(node.exc, cst.Call) else node.exc
         yield from _renamed(raised)

@@ -1,4 +1,4 @@
-"""Code that is not there: statements, branches, returns, arguments, awaits."""
+"""Missing code: statements, branches, returns, arguments, awaits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import libcst as cst
 from gumshoe.env.synth.build import unwrapped, without_statement
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
 from gumshoe.env.synth.operators.omissions import is_default, is_guard
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = [
     "DROPPED_ARGUMENT",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def _statement(node: cst.SimpleStatementLine, source: Source) -> Iterator[Mutation]:
+def _statement(node: cst.SimpleStatementLine, source: ParsedFile) -> Iterator[Mutation]:
     block = source.parent(node)
     if isinstance(block, cst.IndentedBlock) and source.function(node) is not None and _acts(node.body[0]):
         yield replace(block, without_statement(block, node))
@@ -39,7 +39,7 @@ def _acts(statement: cst.BaseSmallStatement) -> bool:
 DROPPED_STATEMENT = Operator("dropped_statement", "a statement is missing", (cst.SimpleStatementLine,), _statement)
 
 
-def _branch(node: cst.If, source: Source) -> Iterator[Mutation]:
+def _branch(node: cst.If, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node.orelse, cst.Else):
         yield replace(node, node.with_changes(orelse=None))
     elif isinstance(node.orelse, cst.If):
@@ -58,7 +58,7 @@ def _branch(node: cst.If, source: Source) -> Iterator[Mutation]:
 MISSING_BRANCH = Operator("missing_branch", "a case is not handled", (cst.If,), _branch)
 
 
-def _return(node: cst.Return, source: Source) -> Iterator[Mutation]:
+def _return(node: cst.Return, source: ParsedFile) -> Iterator[Mutation]:
     if node.value is not None and not (isinstance(node.value, cst.Name) and node.value.value == "None"):
         yield replace(node, cst.Expr(node.value, semicolon=node.semicolon))
 
@@ -66,7 +66,7 @@ def _return(node: cst.Return, source: Source) -> Iterator[Mutation]:
 MISSING_RETURN = Operator("missing_return", "a value is computed and not returned", (cst.Return,), _return)
 
 
-def _argument(node: cst.Call, source: Source) -> Iterator[Mutation]:
+def _argument(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     if len(node.args) < 2 or node.args[-1].star:
         return
     last = node.args[-2].with_changes(comma=node.args[-1].comma)
@@ -76,14 +76,14 @@ def _argument(node: cst.Call, source: Source) -> Iterator[Mutation]:
 DROPPED_ARGUMENT = Operator("dropped_argument", "an argument is left to its default", (cst.Call,), _argument)
 
 
-def _await(node: cst.Await, source: Source) -> Iterator[Mutation]:
+def _await(node: cst.Await, source: ParsedFile) -> Iterator[Mutation]:
     yield replace(node, node.expression)
 
 
 REMOVED_AWAIT = Operator("removed_await", "a coroutine is not awaited", (cst.Await,), _await)
 
 
-def _loop(node: cst.Break | cst.Continue, source: Source) -> Iterator[Mutation]:
+def _loop(node: cst.Break | cst.Continue, source: ParsedFile) -> Iterator[Mutation]:
     other = cst.Continue if isinstance(node, cst.Break) else cst.Break
     for kind in (other, cst.Pass):
         yield replace(node, kind(semicolon=node.semicolon))

@@ -9,17 +9,17 @@ from itertools import pairwise
 import libcst as cst
 
 from gumshoe.env.synth.mutation import Mutation, Operator
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["MULTI_SITE"]
 
 
-def _propose(node: cst.FunctionDef, source: Source) -> Iterator[Mutation]:
+def _propose(node: cst.FunctionDef, source: ParsedFile) -> Iterator[Mutation]:
     yield from _crossed_attributes(node, source)
     yield from _renamed_key(node, source)
 
 
-def _crossed_attributes(function: cst.FunctionDef, source: Source) -> Iterator[Mutation]:
+def _crossed_attributes(function: cst.FunctionDef, source: ParsedFile) -> Iterator[Mutation]:
     """Two attributes get each other's value; the methods that read them show it."""
     stores = [
         item
@@ -31,7 +31,7 @@ def _crossed_attributes(function: cst.FunctionDef, source: Source) -> Iterator[M
             yield Mutation(((first.value, second.value), (second.value, first.value)))
 
 
-def _renamed_key(function: cst.FunctionDef, source: Source) -> Iterator[Mutation]:
+def _renamed_key(function: cst.FunctionDef, source: ParsedFile) -> Iterator[Mutation]:
     """All of a function's uses of a key are misspelt alike; the functions that share the mapping disagree."""
     here = _keys(function, source)
     for key, nodes in here.items():
@@ -41,13 +41,13 @@ def _renamed_key(function: cst.FunctionDef, source: Source) -> Iterator[Mutation
             yield Mutation(tuple((node, node.with_changes(value=f"{quote}{key}s{quote}")) for node in nodes))
 
 
-def _other_keys(function: cst.FunctionDef, source: Source) -> Iterator[dict[str, list[cst.SimpleString]]]:
+def _other_keys(function: cst.FunctionDef, source: ParsedFile) -> Iterator[dict[str, list[cst.SimpleString]]]:
     for other in source.nodes:
         if isinstance(other, cst.FunctionDef) and other is not function:
             yield _keys(other, source)
 
 
-def _keys(function: cst.FunctionDef, source: Source) -> dict[str, list[cst.SimpleString]]:
+def _keys(function: cst.FunctionDef, source: ParsedFile) -> dict[str, list[cst.SimpleString]]:
     """The plain texts that a function uses as keys: in a subscript, a dict display or as first argument of get."""
     keys: dict[str, list[cst.SimpleString]] = defaultdict(list)
     for node in source.inside(function, cst.SimpleString):

@@ -1,4 +1,4 @@
-"""The right kind of thing, the wrong one: variables, attributes and functions that are taken for each other."""
+"""The right kind of thing, but the wrong one: variables, attributes and functions that are confused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["WRONG_ATTRIBUTE", "WRONG_CALL", "WRONG_VARIABLE"]
 
@@ -28,7 +28,7 @@ READERS = (
 CONSTANTS = ("None", "True", "False", "self", "cls")
 
 
-def _variable(node: cst.Name, source: Source) -> Iterator[Mutation]:
+def _variable(node: cst.Name, source: ParsedFile) -> Iterator[Mutation]:
     function = source.function(node)
     if function is None or node.value in CONSTANTS or not _is_read(node, source):
         return
@@ -40,7 +40,7 @@ def _variable(node: cst.Name, source: Source) -> Iterator[Mutation]:
                 yield replace(node, node.with_changes(value=name))
 
 
-def _is_read(node: cst.Name, source: Source) -> bool:
+def _is_read(node: cst.Name, source: ParsedFile) -> bool:
     parent = source.parent(node)
     if isinstance(parent, cst.Attribute):
         return parent.value is node and not isinstance(source.parent(parent), cst.AssignTarget)
@@ -51,7 +51,7 @@ def _is_read(node: cst.Name, source: Source) -> bool:
     return isinstance(parent, READERS)
 
 
-def _bound_names(function: cst.FunctionDef, source: Source) -> dict[str, int]:
+def _bound_names(function: cst.FunctionDef, source: ParsedFile) -> dict[str, int]:
     """The function's parameters and simple local variables, each with the line from which it has a value."""
     names: dict[str, int] = {}
     for node in source.inside(function, cst.Name):
@@ -66,7 +66,7 @@ def _bound_names(function: cst.FunctionDef, source: Source) -> dict[str, int]:
 WRONG_VARIABLE = Operator("wrong_variable", "another variable of the function is used", (cst.Name,), _variable)
 
 
-def _attribute(node: cst.Attribute, source: Source) -> Iterator[Mutation]:
+def _attribute(node: cst.Attribute, source: ParsedFile) -> Iterator[Mutation]:
     owner = source.enclosing(node, cst.ClassDef)
     if owner is None or not _is_own(node) or isinstance(source.parent(node), cst.AssignTarget | cst.Call):
         return
@@ -79,7 +79,7 @@ def _is_own(node: cst.Attribute) -> bool:
     return isinstance(node.value, cst.Name) and node.value.value == "self"
 
 
-def _own_attributes(owner: cst.ClassDef, source: Source) -> list[str]:
+def _own_attributes(owner: cst.ClassDef, source: ParsedFile) -> list[str]:
     """What the methods assign to `self`, in order of appearance."""
     targets = [target.target for target in source.inside(owner, cst.AssignTarget)]
     return list(dict.fromkeys(item.attr.value for item in targets if isinstance(item, cst.Attribute) and _is_own(item)))
@@ -116,7 +116,7 @@ CONFUSED = (
 ONE_WAY = ("sorted", "round", "sum", "set", "heappush", "appendleft", "popleft")
 
 
-def _call(node: cst.Call, source: Source) -> Iterator[Mutation]:
+def _call(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
     if not isinstance(name, cst.Name):
         return

@@ -8,12 +8,12 @@ import libcst as cst
 
 from gumshoe.env.synth.build import pick_name, shifted
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["OFF_BY_ONE", "RANGE_BOUNDS"]
 
 
-def _off_by_one(node: cst.Integer, source: Source) -> Iterator[Mutation]:
+def _off_by_one(node: cst.Integer, source: ParsedFile) -> Iterator[Mutation]:
     parent = source.parent(node)
     if isinstance(parent, cst.Slice | cst.Index | cst.Param | cst.UnaryOperation):
         return
@@ -24,7 +24,7 @@ def _off_by_one(node: cst.Integer, source: Source) -> Iterator[Mutation]:
 OFF_BY_ONE = Operator("off_by_one", "a number is one too large or too small", (cst.Integer,), _off_by_one)
 
 
-def _range_bounds(node: cst.Call | cst.Slice | cst.Index, source: Source) -> Iterator[Mutation]:
+def _range_bounds(node: cst.Call | cst.Slice | cst.Index, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node, cst.Call):
         yield from _calls(node)
     elif isinstance(node, cst.Slice):

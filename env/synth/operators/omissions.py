@@ -1,4 +1,4 @@
-"""Care that was not taken: of special cases, of untidy input, of errors."""
+"""Missing care: for special cases, untidy input, errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 
 from gumshoe.env.synth.build import parenthesized, pick_name, unwrapped, without_statement
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["MISSING_GUARD", "MISSING_HANDLER", "MISSING_NORMALIZATION", "is_default", "is_guard"]
 
@@ -45,7 +45,7 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
     return pick_name(node, (name,)) is not None or any(_mentions(child, name) for child in node.children)
 
 
-def _guard(node: cst.If, source: Source) -> Iterator[Mutation]:
+def _guard(node: cst.If, source: ParsedFile) -> Iterator[Mutation]:
     block = source.parent(node)
     if isinstance(block, cst.IndentedBlock) and source.function(node) is not None and is_guard(node):
         yield replace(block, without_statement(block, node))
@@ -57,7 +57,7 @@ METHODS = ("casefold", "expanduser", "expandtabs", "lower", "lstrip", "resolve",
 FUNCTIONS = ("abs", "abspath", "bool", "bytes", "expanduser", "float", "int", "normcase", "normpath", "realpath", "str")
 
 
-def _normalization(node: cst.SimpleStatementLine | cst.If | cst.Call, source: Source) -> Iterator[Mutation]:
+def _normalization(node: cst.SimpleStatementLine | cst.If | cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node, cst.Call):
         yield from _raw_value(node, source)
         return
@@ -93,7 +93,7 @@ def _is_made_from_itself(node: cst.Assign) -> bool:
     return False
 
 
-def _raw_value(node: cst.Call, source: Source) -> Iterator[Mutation]:
+def _raw_value(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     """The value as it comes, where a call would tidy it."""
     assign = source.parent(node)
     if isinstance(assign, cst.Assign) and _is_made_from_itself(assign):
@@ -114,7 +114,7 @@ MISSING_NORMALIZATION = Operator(
 )
 
 
-def _handler(node: cst.Try | cst.With, source: Source) -> Iterator[Mutation]:
+def _handler(node: cst.Try | cst.With, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node, cst.Try) and len(node.handlers) > 1:
         for dropped in node.handlers:
             yield replace(node, node.with_changes(handlers=[item for item in node.handlers if item is not dropped]))

@@ -9,14 +9,14 @@ import libcst as cst
 
 from gumshoe.env.synth.build import without_statement
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["MUTABLE_DEFAULT", "SHARED_STATE", "STALE_CACHE"]
 
 EMPTY = ("[]", "{}", "list()", "dict()", "set()")
 
 
-def _mutable_default(node: cst.Param, source: Source) -> Iterator[Mutation]:
+def _mutable_default(node: cst.Param, source: ParsedFile) -> Iterator[Mutation]:
     function = source.function(node)
     if function is None or not isinstance(node.default, cst.Name) or node.default.value != "None":
         return
@@ -24,7 +24,7 @@ def _mutable_default(node: cst.Param, source: Source) -> Iterator[Mutation]:
         yield replace(node.default, empty)
 
 
-def _fresh_values(function: cst.FunctionDef, name: str, source: Source) -> Iterator[cst.BaseExpression]:
+def _fresh_values(function: cst.FunctionDef, name: str, source: ParsedFile) -> Iterator[cst.BaseExpression]:
     """The empty containers that the function puts in place of a missing argument."""
     for assign in source.inside(function, cst.Assign):
         if any(isinstance(item.target, cst.Name) and item.target.value == name for item in assign.targets):
@@ -38,7 +38,7 @@ def _fresh_values(function: cst.FunctionDef, name: str, source: Source) -> Itera
             yield from _empties(choice.orelse, source)
 
 
-def _empties(value: cst.BaseExpression, source: Source) -> Iterator[cst.BaseExpression]:
+def _empties(value: cst.BaseExpression, source: ParsedFile) -> Iterator[cst.BaseExpression]:
     if source.code(value) in EMPTY:
         yield value.deep_clone()
 
@@ -48,7 +48,7 @@ MUTABLE_DEFAULT = Operator("mutable_default", "a default is shared by all calls"
 COPIERS = ("list", "dict", "set", "tuple", "copy", "deepcopy", "sorted", "reversed")
 
 
-def _shared(node: cst.Call, source: Source) -> Iterator[Mutation]:
+def _shared(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     func = node.func
     if isinstance(func, cst.Attribute) and func.attr.value == "copy" and not node.args:
         yield replace(node, func.value)
@@ -67,7 +67,7 @@ KEY = re.compile(r"key", re.IGNORECASE)
 FORGETTING = ("clear", "pop", "popitem", "discard", "remove", "invalidate", "cache_clear")
 
 
-def _stale(node: cst.Tuple | cst.Subscript | cst.SimpleStatementLine, source: Source) -> Iterator[Mutation]:
+def _stale(node: cst.Tuple | cst.Subscript | cst.SimpleStatementLine, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(node, cst.Subscript):
         if len(node.slice) > 1 and CACHE.search(source.code(node.value)):
             yield from _shorter_subscript(node)
@@ -81,7 +81,7 @@ def _stale(node: cst.Tuple | cst.Subscript | cst.SimpleStatementLine, source: So
         yield replace(block, without_statement(block, node))
 
 
-def _is_key(node: cst.Tuple, source: Source) -> bool:
+def _is_key(node: cst.Tuple, source: ParsedFile) -> bool:
     parent = source.parent(node)
     function = source.function(node)
     if isinstance(parent, cst.Return):
@@ -106,7 +106,7 @@ def _shorter_subscript(node: cst.Subscript) -> Iterator[Mutation]:
         yield replace(node, node.with_changes(slice=rest))
 
 
-def _forgets(statement: cst.BaseSmallStatement, source: Source) -> bool:
+def _forgets(statement: cst.BaseSmallStatement, source: ParsedFile) -> bool:
     """Whether the statement throws away something that was remembered."""
     if isinstance(statement, cst.Del):
         return bool(CACHE.search(source.code(statement.target)))

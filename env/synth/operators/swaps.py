@@ -8,12 +8,12 @@ from itertools import pairwise
 import libcst as cst
 
 from gumshoe.env.synth.mutation import Mutation, Operator, replace
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 
 __all__ = ["SWAPPED_ARGUMENTS", "SWAPPED_RESULT"]
 
 
-def _arguments(node: cst.Call, source: Source) -> Iterator[Mutation]:
+def _arguments(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     for first, second in pairwise(node.args):
         alike = not first.star and not second.star and bool(first.keyword) == bool(second.keyword)
         if alike and not first.value.deep_equals(second.value):
@@ -28,7 +28,7 @@ def _swapped(arguments: Sequence[cst.Arg], first: cst.Arg, second: cst.Arg) -> l
 SWAPPED_ARGUMENTS = Operator("swapped_arguments", "two arguments of a call changed places", (cst.Call,), _arguments)
 
 
-def _result(node: cst.Tuple, source: Source) -> Iterator[Mutation]:
+def _result(node: cst.Tuple, source: ParsedFile) -> Iterator[Mutation]:
     if not isinstance(source.parent(node), cst.Return) or len(node.elements) < 2:
         return
     for index in range(len(node.elements) - 1):

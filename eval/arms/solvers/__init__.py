@@ -1,1 +1,1 @@
-"""Who repairs the bug from a pack: a script that tries small changes, or a policy."""
+"""Solvers, which fix the bug with a pack: a script that tries small changes, a policy, or a program."""

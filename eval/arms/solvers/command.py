@@ -12,6 +12,7 @@ from typing import Any
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.interchange.files import FORMATS
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -19,10 +20,9 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, ToolFailure
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.solvers.brief import pack_text, with_pack
-from gumshoe.eval.arms.solvers.sandboxed import Endpoint, Ran, run_with_endpoint
+from gumshoe.eval.arms.solvers.sandboxed import Ran, RelayTarget, run_with_endpoint
 from gumshoe.eval.config import CommandConfig
-from gumshoe.eval.grading.grader import Answer, Grader
-from gumshoe.eval.parallel import run_parallel
+from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Trajectory
 from gumshoe.storage import append_line, open_append
 
@@ -81,7 +81,7 @@ class CommandSolver:
         )
         known = {one.key: (one, facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
         grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
-        answers = {key: Answer(one.task, one.oracle, facts["patch"]) for key, (one, facts) in known.items()}
+        answers = {key: Submission(one.task, one.oracle, facts["patch"]) for key, (one, facts) in known.items()}
         grader.grade(answers.values(), run.control, run.config.workers)
         return {
             key: Solution(
@@ -105,7 +105,7 @@ class CommandSolver:
         config = self._config
         packages = tuple(dict.fromkeys((*run.config.sandbox.packages, *config.packages)))
         settings = run.config.sandbox.model_copy(update={"packages": packages})
-        endpoint = Endpoint(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
+        endpoint = RelayTarget(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
         sandbox = open_sandbox(attempt.task, settings, trusted=False)
         try:
             workspace = Workspace(attempt.task, sandbox)
@@ -134,13 +134,15 @@ class CommandSolver:
             "seconds": round(ran.seconds, 3),
         }
 
-    def _check(self, ran: Ran, endpoint: Endpoint) -> None:
+    def _check(self, ran: Ran, endpoint: RelayTarget) -> None:
         """Raises PolicyError for what says nothing about the task: a program or a server that does not work."""
         if endpoint.failure and not endpoint.answered:
-            raise PolicyError(f"{self.name}: its endpoint answered nothing: {endpoint.failure}")
+            raise PolicyError(f"{self.name}: its endpoint did not respond: {endpoint.failure}")
         if ran.exit_code not in (0, None) and not endpoint.answered:
             last = (ran.output.strip().splitlines() or ["no output"])[-1]
-            raise PolicyError(f"{self.name} ended with exit code {ran.exit_code} before it asked a model: {last[:200]}")
+            raise PolicyError(
+                f"{self.name} ended with exit code {ran.exit_code} before it queried a model: {last[:200]}"
+            )
 
     def _trajectory(self, sandbox: WardenSandbox, path: str, attempt: Attempt, patch: str) -> Trajectory | None:
         """The program's own record, as a trajectory of the task; None where it has left none that can be read."""

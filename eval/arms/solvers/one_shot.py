@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies import close_policy
 from gumshoe.eval.arms.solvers.brief import PROMPTS
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.grading.grader import Answer, Grader
+from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import Trajectory
 
 __all__ = ["OwnPatches", "grade_episodes", "solution_of"]
@@ -32,7 +32,7 @@ def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> d
     """What episodes that end with a patch came to; each patch is graded that its episode could not judge itself."""
     grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
     pairs = run.pairs
-    answers = {key: Answer(*pairs[one.task.id], one.patch) for key, one in episodes.items() if one.resolved is None}
+    answers = {key: Submission(*pairs[one.task.id], one.patch) for key, one in episodes.items() if one.resolved is None}
     grader.grade(answers.values(), run.control, run.config.workers)
     return {
         key: solution_of(one, grader.resolved(answers[key]), grader.describe(answers[key]))

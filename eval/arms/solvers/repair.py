@@ -1,4 +1,4 @@
-"""A solver without a mind of its own: it tries small changes on the lines it was pointed to, and runs the tests.
+"""The scripted solver's search: it tries small changes on the lines it was pointed to, and runs the tests.
 
 What it can repair depends on where it looks and on nothing else, so that the difference between two packs is the
 difference in what they say. It repairs nothing that takes more than one of the changes that it knows.
@@ -17,7 +17,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.arms.solvers.trials import Passing, try_orders
 from gumshoe.eval.grading.describe import describe_run
-from gumshoe.eval.scorers.localisation import clean_path
+from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.records import ContextPack, Location
 
 __all__ = ["Repair", "repair", "repair_each"]

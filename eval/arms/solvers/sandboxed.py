@@ -19,14 +19,14 @@ from gumshoe.errors import SandboxError
 from gumshoe.protocols import Session
 from gumshoe.records import SessionReply, Usage
 
-__all__ = ["Endpoint", "Ran", "run_with_endpoint"]
+__all__ = ["Ran", "RelayTarget", "run_with_endpoint"]
 
 PATH = re.compile(r"/[\w./-]*")
 GRACE_S = 5.0
 TAIL = 4000
 
 
-class Endpoint:
+class RelayTarget:
     """The server that requests from a sandbox are sent to, and to nothing else. It adds the key.
 
     Args:
@@ -90,7 +90,7 @@ def run_with_endpoint(
     sandbox: WardenSandbox,
     argv: Sequence[str],
     env: Mapping[str, str],
-    endpoint: Endpoint,
+    endpoint: RelayTarget,
     *,
     timeout_s: float,
     control: Control,

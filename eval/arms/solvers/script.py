@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
+from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
@@ -14,7 +15,6 @@ from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.solvers.repair import Repair, repair_each
 from gumshoe.eval.config import SolverConfig
-from gumshoe.eval.parallel import run_parallel
 from gumshoe.records import Task
 
 __all__ = ["ScriptedSolver"]

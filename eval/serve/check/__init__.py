@@ -1,6 +1,6 @@
-"""Whether a server does over the wire what Gumshoe needs of it."""
+"""Checks over HTTP whether a server does what Gumshoe needs."""
 
 from gumshoe.eval.serve.check.run import check_server
-from gumshoe.eval.serve.check.verdict import Verdict
+from gumshoe.eval.serve.check.verdict import CheckItem
 
-__all__ = ["Verdict", "check_server"]
+__all__ = ["CheckItem", "check_server"]

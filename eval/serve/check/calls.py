@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gumshoe.eval.serve.check.verdict import Verdict
-from gumshoe.eval.serve.check.wire import Answer, Wire
+from gumshoe.eval.serve.check.verdict import CheckItem
+from gumshoe.eval.serve.check.wire import ServerReply, Wire
 from gumshoe.records import ToolSchema
 from gumshoe.tools.text_calls import TAG, split_text_calls
 
@@ -16,59 +16,59 @@ __all__ = ["forced_call", "native_call", "text_call"]
 MAX_TOKENS = 128
 
 
-def native_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
+def native_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckItem:
     """A call that the model writes comes back in `tool_calls`, readable, and `finish_reason` says so."""
     item = "native calls"
     answer = wire.chat(_asked(ask), tools=_sent(tools), tool_choice="auto", max_tokens=MAX_TOKENS)
     if answer.refused:
-        return Verdict(item, "not supported", answer.said)
+        return CheckItem(item, "not supported", answer.said)
     if answer.status != 200 or not answer.body:
-        return Verdict(item, "wrong", f"HTTP {answer.status}: {answer.said}")
+        return CheckItem(item, "wrong", f"HTTP {answer.status}: {answer.said}")
     if not answer.calls:
         if TAG in answer.text:
-            return Verdict(item, "not supported", "calls stay in the text: ask it with syntax: template")
-        return Verdict(item, "not judged", f"the model called no tool: {answer.text[:60]!r}")
+            return CheckItem(item, "not supported", "calls stay in the text: ask it with syntax: template")
+        return CheckItem(item, "not judged", f"the model called no tool: {answer.text[:60]!r}")
     problem = _problem(answer, {tool.name for tool in tools})
     if problem is None and answer.finish != "tool_calls":
         problem = f"finish_reason is {answer.finish!r}"
-    return Verdict(item, "wrong", problem) if problem else Verdict(item, "ok", _shown(answer))
+    return CheckItem(item, "wrong", problem) if problem else CheckItem(item, "ok", _shown(answer))
 
 
-def text_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
+def text_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckItem:
     """A call reaches us as the model wrote it, where the server leaves calls alone or has read them itself."""
     item = "text calls"
     answer = wire.chat(_asked(ask), tools=_sent(tools), max_tokens=MAX_TOKENS)
     if answer.status != 200:
-        return Verdict(item, "wrong", f"HTTP {answer.status}: {answer.said}")
+        return CheckItem(item, "wrong", f"HTTP {answer.status}: {answer.said}")
     if answer.calls:
-        return Verdict(item, "ok", "the server reads them: they come as native calls")
+        return CheckItem(item, "ok", "the server reads them: they come as native calls")
     _, calls = split_text_calls(answer.text, prefix="call", offered={tool.name for tool in tools})
     if not calls:
-        return Verdict(item, "not judged", f"the model called no tool: {answer.text[:60]!r}")
+        return CheckItem(item, "not judged", f"the model called no tool: {answer.text[:60]!r}")
     unread = next((call.parse_error for call in calls if call.parse_error), None)
     if unread:
-        return Verdict(item, "not judged", f"the model's call was no valid one: {unread}")
-    return Verdict(item, "ok", ", ".join(f"{call.name} {json.dumps(call.arguments)}" for call in calls))
+        return CheckItem(item, "not judged", f"the model's call was no valid one: {unread}")
+    return CheckItem(item, "ok", ", ".join(f"{call.name} {json.dumps(call.arguments)}" for call in calls))
 
 
-def forced_call(wire: Wire, item: str, choice: str | dict[str, Any], wanted: set[str], tools: Any) -> Verdict:
+def forced_call(wire: Wire, item: str, choice: str | dict[str, Any], wanted: set[str], tools: Any) -> CheckItem:
     """`tool_choice` required, or a named tool: the answer is a call, whatever the model would rather say."""
     answer = wire.chat(_asked("Say hello."), tools=_sent(tools), tool_choice=choice, max_tokens=MAX_TOKENS)
     if answer.refused:
-        return Verdict(item, "not supported", answer.said)
+        return CheckItem(item, "not supported", answer.said)
     if answer.status != 200:
-        return Verdict(item, "wrong", f"HTTP {answer.status}: {answer.said}")
+        return CheckItem(item, "wrong", f"HTTP {answer.status}: {answer.said}")
     if not answer.calls and answer.finish == "length":
-        return Verdict(item, "not judged", "the call reached the length limit before it was whole")
+        return CheckItem(item, "not judged", "the call reached the length limit before it was whole")
     if not answer.calls and TAG in answer.text:
         names = {call.name for call in split_text_calls(answer.text, prefix="call")[1]}
-        return Verdict(item, "not supported", f"the choice is ignored; the model called {', '.join(sorted(names))}")
+        return CheckItem(item, "not supported", f"the choice is ignored; the model called {', '.join(sorted(names))}")
     if not answer.calls:
-        return Verdict(item, "not supported", f"the choice is ignored; the model wrote {answer.text[:60]!r}")
+        return CheckItem(item, "not supported", f"the choice is ignored; the model wrote {answer.text[:60]!r}")
     problem = _problem(answer, wanted)
     if problem and answer.finish == "length":
-        return Verdict(item, "not judged", f"the call reached the length limit: {problem}")
-    return Verdict(item, "wrong", problem) if problem else Verdict(item, "ok", _shown(answer))
+        return CheckItem(item, "not judged", f"the call reached the length limit: {problem}")
+    return CheckItem(item, "wrong", problem) if problem else CheckItem(item, "ok", _shown(answer))
 
 
 def _asked(text: str) -> list[dict[str, str]]:
@@ -79,7 +79,7 @@ def _sent(tools: tuple[ToolSchema, ...]) -> list[dict[str, Any]]:
     return [tool.as_openai() for tool in tools]
 
 
-def _problem(answer: Answer, wanted: set[str]) -> str | None:
+def _problem(answer: ServerReply, wanted: set[str]) -> str | None:
     """What is wrong with the native calls; None where nothing is."""
     for call in answer.calls:
         if call.get("name") not in wanted:
@@ -93,5 +93,5 @@ def _problem(answer: Answer, wanted: set[str]) -> str | None:
     return None
 
 
-def _shown(answer: Answer) -> str:
+def _shown(answer: ServerReply) -> str:
     return ", ".join(f"{call['name']} {call['arguments']}" for call in answer.calls)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gumshoe.collect.chat import as_native_chat, as_template_chat
 from gumshoe.eval.serve.check.trained import TrainedRow
-from gumshoe.eval.serve.check.verdict import Verdict
+from gumshoe.eval.serve.check.verdict import CheckItem
 from gumshoe.eval.serve.check.wire import Prompt, Wire
 from gumshoe.records import Message, ToolSchema
 
@@ -26,7 +26,7 @@ def same_rendering(
     messages: Sequence[Message],
     tools: Sequence[ToolSchema],
     trained: TrainedRow,
-) -> Verdict:
+) -> CheckItem:
     """At each point where the model is asked, the server's prompt is what stands there in the training row.
 
     A server that renders a native history otherwise does not support that syntax; calls sent as the text they were
@@ -34,19 +34,21 @@ def same_rendering(
     """
     turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
     if len(trained.starts) != len(turns):
-        return Verdict(item, "wrong", f"{len(turns)} turns, of which {len(trained.starts)} train")
+        return CheckItem(item, "wrong", f"{len(turns)} turns, of which {len(trained.starts)} train")
     exact = True
     for turn, index in enumerate(turns):
         prompt = wire.prompt(SYNTAXES[syntax](messages[:index]), [tool.as_openai() for tool in tools])
         if not isinstance(prompt, Prompt):
-            return Verdict(item, "not supported" if prompt.refused else "wrong", f"HTTP {prompt.status}: {prompt.said}")
+            return CheckItem(
+                item, "not supported" if prompt.refused else "wrong", f"HTTP {prompt.status}: {prompt.said}"
+            )
         difference = _difference(prompt, trained.prompt(turn))
         if difference is not None:
             status = "wrong" if syntax == "template" else "not supported"
-            return Verdict(item, status, f"turn {turn}: {difference}")
+            return CheckItem(item, status, f"turn {turn}: {difference}")
         exact = exact and prompt.ids is not None
     how = "token by token" if exact else "by their number, as the server does not name its tokens"
-    return Verdict(item, "ok", f"{len(turns)} prompts compared {how}")
+    return CheckItem(item, "ok", f"{len(turns)} prompts compared {how}")
 
 
 def _difference(prompt: Prompt, expected: tuple[int, ...]) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gumshoe.eval.serve.check.answers import length_stop, sampled_tokens, streaming, token_counts
+from gumshoe.eval.serve.check.answer_form import length_stop, sampled_tokens, streaming, token_counts
 from gumshoe.eval.serve.check.calls import forced_call, native_call, text_call
 from gumshoe.eval.serve.check.rendering import SYNTAXES, same_rendering
 from gumshoe.eval.serve.check.samples import ASK, PARALLEL, REASONED, TOOLS, TURNS
 from gumshoe.eval.serve.check.trained import TrainedRow, Unrendered, render_rows
-from gumshoe.eval.serve.check.verdict import Verdict
+from gumshoe.eval.serve.check.verdict import CheckItem
 from gumshoe.eval.serve.check.wire import Wire
 from gumshoe.records import Message, ToolSchema
 
@@ -25,7 +25,7 @@ _CONVERSATIONS: dict[str, tuple[Message, ...]] = {
 
 def check_server(
     base_url: str, model: str, folder: Path, *, ask: str = ASK, tools: tuple[ToolSchema, ...] = TOOLS
-) -> Iterator[Verdict]:
+) -> Iterator[CheckItem]:
     """Asks a running server and yields a verdict an item.
 
     What depends on the model's ability (that it calls a tool at all) is `not judged` where the model does not.
@@ -57,7 +57,7 @@ def check_server(
         wire.close()
 
 
-def _renderings(wire: Wire, folder: Path, tools: tuple[ToolSchema, ...]) -> Iterator[Verdict]:
+def _renderings(wire: Wire, folder: Path, tools: tuple[ToolSchema, ...]) -> Iterator[CheckItem]:
     items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in _CONVERSATIONS]
     try:
         rows: dict[str, TrainedRow] = dict(
@@ -65,7 +65,7 @@ def _renderings(wire: Wire, folder: Path, tools: tuple[ToolSchema, ...]) -> Iter
         )
     except Unrendered as error:
         for item, _, _ in items:
-            yield Verdict(item, "not judged", str(error))
+            yield CheckItem(item, "not judged", str(error))
         return
     for item, syntax, name in items:
         yield same_rendering(wire, item, syntax, _CONVERSATIONS[name], tools, rows[name])

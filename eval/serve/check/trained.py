@@ -1,4 +1,4 @@
-"""Conversations rendered by the training path, in a process of its own: nothing here needs torch."""
+"""Conversations rendered by the training path, in a separate process, so that nothing here needs torch."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Status", "Verdict"]
+__all__ = ["CheckItem", "Status"]
 
 Status = Literal["ok", "not supported", "wrong", "not judged"]
 """`not supported`: the server refuses or ignores it, and says so by its answer. `wrong`: it answers, but not with what
@@ -14,7 +14,7 @@ was asked for. `not judged`: the model gave no occasion, or what it takes to jud
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckItem:
     """One item, its status, and what was seen."""
 
     item: str

@@ -1,4 +1,4 @@
-"""Requests as bytes over HTTP: nothing between the check and the server smooths anything over."""
+"""Raw HTTP requests, so that no client library hides a server's mistakes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import requests
 
 from gumshoe.errors import ServeError
 
-__all__ = ["Answer", "Prompt", "Wire"]
+__all__ = ["Prompt", "ServerReply", "Wire"]
 
 REFUSALS = frozenset({400, 404, 405, 415, 422, 501})
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServerReply:
     """A server's answer to a chat request. `body` is empty where it refused; `said` is then why."""
 
     status: int
@@ -88,7 +88,7 @@ class Wire:
         """Closes the connections."""
         self._session.close()
 
-    def chat(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Answer:
+    def chat(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> ServerReply:
         """One answer, at temperature 0. Raises ServeError where nobody answers."""
         response = self._post(messages, fields, stream=False)
         try:
@@ -96,8 +96,8 @@ class Wire:
         except ValueError:
             body = None
         if response.status_code != 200 or not isinstance(body, dict):
-            return Answer(response.status_code, {}, " ".join(response.text.split())[:300])
-        return Answer(200, body)
+            return ServerReply(response.status_code, {}, " ".join(response.text.split())[:300])
+        return ServerReply(200, body)
 
     def stream(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> tuple[int, list[dict[str, Any]], bool]:
         """Status, the pieces of a streamed answer, and whether it ended with `[DONE]`."""
@@ -112,7 +112,7 @@ class Wire:
                 pieces.append(json.loads(line.removeprefix("data: ")))
         return response.status_code, pieces, done
 
-    def prompt(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Prompt | Answer:
+    def prompt(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Prompt | ServerReply:
         """What the server renders before it asks the model; its refusal where it gives none."""
         fields = {"tools": list(tools), "max_tokens": 1}
         answer = self.chat(messages, **fields, **({"return_token_ids": True} if self._says_tokens else {}))

@@ -1,4 +1,4 @@
-"""The frozen records: what is stored, sent and compared. Data only, no behaviour beyond derived values.
+"""The frozen records: what is stored, sent and compared. Data only, no behavior beyond derived values.
 
 Everything that is written to disk carries `schema_version`. Facts are stored, values that follow from them are
 properties. Sequences are tuples so that a record cannot be changed once it is made.

@@ -1,4 +1,4 @@
-"""What a policy and its tools say to each other: messages, calls, observations, completions."""
+"""What a policy and its tools exchange: messages, calls, observations, completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the seeker hands to the solver: places, findings that can be checked, and what was ruled out."""
+"""What the seeker reports to the solver: places, findings that can be checked, and what was ruled out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of running programs in a sandbox."""
+"""The results of running programs in a sandbox."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Limits(Record):
     calls: int | None = Field(
         default=None, ge=1, description="tool calls of the whole episode; null: ten for each turn that is allowed"
     )
-    command_timeout_s: float = Field(default=300.0, gt=0, description="seconds one tool call may take")
-    wall_s: float | None = Field(default=None, gt=0, description="seconds the whole episode may take")
+    command_timeout_s: float = Field(default=300.0, gt=0, description="time limit for one tool call, in seconds")
+    wall_s: float | None = Field(default=None, gt=0, description="time limit for the whole episode, in seconds")
     tokens: int | None = Field(default=None, ge=1, description="tokens the policy may use, prompt and completion")
 
     @property

@@ -106,7 +106,7 @@ def test_nothing_shown_drives_a_terminal(text: str) -> None:
     assert shown(Observation(tool="eval", text=text, failure=Failure(kind="x", message="y"))).plain == clean
 
 
-def test_colours() -> None:
+def test_colors() -> None:
     spans = shown(Observation(tool="eval", text="1 failed, 3 passed\nFAILED test_a\nE   KeyError: 3\nplain")).spans
     assert [str(span.style) for span in spans] == ["bold red", "red", "red"]
     text = patch_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c\n")

@@ -284,4 +284,4 @@ def test_what_pytest_runs_on_is_refused_before_anything_is_fetched(tmp_path: Pat
     (source,) = parse_sources(("pluggy>=1",))
     report = harvest_package(source, HarvestConfig(), tmp_path / "set", lambda stage, text: None)
     assert not report.done
-    assert report.reason == "pytest itself runs on it: with a bug in it, no outcome of a test could be trusted"
+    assert report.reason == "pytest itself depends on it: with a bug in it, no test outcome could be trusted"

@@ -207,7 +207,7 @@ def test_a_killed_harvest_goes_on_where_it_was(harvested: tuple[Path, subprocess
     _, second = harvested
     assert "installing" not in second.stderr  # The environment was there.
     assert "run 1 of the tests" not in second.stderr  # And the baseline.
-    assert "1 of 1 packages gave a set" in second.stdout
+    assert "1 of 1 packages produced a set" in second.stdout
 
 
 def test_tests_that_no_verdict_can_hang_on_are_deselected_and_listed(
@@ -283,7 +283,7 @@ def test_the_status_is_read_from_the_set(
     harvested: tuple[Path, subprocess.CompletedProcess[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["harvest", "--status", "--out", str(harvested[0])]) == 0
-    assert "1 of 1 packages gave a set" in capsys.readouterr().out
+    assert "1 of 1 packages produced a set" in capsys.readouterr().out
 
 
 def test_a_package_without_tests_is_refused_with_the_reason(

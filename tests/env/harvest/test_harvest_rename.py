@@ -12,7 +12,7 @@ from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment
 from gumshoe.env.harvest.package import read_report
-from gumshoe.env.harvest.rename.proof import Trial, prove
+from gumshoe.env.harvest.rename.proof import RenamedRun, prove
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 from tests.env.harvest.test_harvest_rename_texts import SHOP, names_of
@@ -170,10 +170,10 @@ def test_a_name_without_which_a_test_passes_is_found_by_halves() -> None:
     needed = {"price_of": "test_a", "rounding": "test_b"}
     runs: list[int] = []
 
-    def run(names: object, back: frozenset[str], tests: Sequence[str]) -> Trial:
+    def run(names: object, back: frozenset[str], tests: Sequence[str]) -> RenamedRun:
         runs.append(1)
         failing = [test for name, test in needed.items() if name not in back]
-        return Trial({test: "assert 1 == 2" for test in failing if not tests or test in tests})
+        return RenamedRun({test: "assert 1 == 2" for test in failing if not tests or test in tests})
 
     proof = prove(names, run, ["rounding"], lambda text: None)
     assert set(proof.put_back) == needed.keys()

@@ -24,7 +24,7 @@ from gumshoe.env.inside.disk import DiskFull, DiskWatch, deleted_but_open, writt
 from gumshoe.env.inside.files import Files, Ignore
 from gumshoe.env.inside.jobs import Job, Launcher
 from gumshoe.env.inside.messages import read_object
-from gumshoe.env.inside.running import Run
+from gumshoe.env.inside.running import ProgramRun
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.sandboxes.bootstrap import launcher_program
 from gumshoe.env.sandboxes.replies import text_of
@@ -139,7 +139,7 @@ def test_the_launcher_starts_programs_and_nothing_of_them_is_left() -> None:
         def start(stdin: int, stdout: int, launch: Any = launch) -> Job:
             return Job(launcher, launch, stdin, stdout)
 
-        run = Run(start, None, 1000)
+        run = ProgramRun(start, None, 1000)
         reply: Any = run.finish(timeout, silent)
         replies.append((reply["exit_code"], reply["timed_out"], text_of(reply["output"])[0]))
         assert run.job.supervisor is not None

@@ -1,4 +1,4 @@
-"""Images are pulled from a registry, once, within a budget; what cannot be pulled is told in one line."""
+"""Images are pulled from a registry, once, within a budget; what cannot be pulled is reported in one line."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_the_doctor_reaps_folders_where_no_daemon_answers(temporary: Path) -> No
     env = {**os.environ, "DOCKER_HOST": f"unix://{temporary}/no.sock"}
     argv = [sys.executable, "-m", "gumshoe", "doctor", "--reap"]
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-    assert "no containers removed: no Docker daemon answers" in done.stdout
+    assert "no containers were removed: no Docker daemon answers" in done.stdout
     assert not left.exists()
 
 

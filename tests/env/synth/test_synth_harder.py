@@ -10,7 +10,7 @@ import pytest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.synth.config import SynthConfig
-from gumshoe.env.synth.make import Result, make_bugs, write_result
+from gumshoe.env.synth.make import SynthResult, make_bugs, write_result
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.verifier import Verifier
@@ -133,7 +133,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def proven(result: Result, config: SynthConfig, out: Path) -> None:
+def proven(result: SynthResult, config: SynthConfig, out: Path) -> None:
     """One task of each kind passes the check, from the set on disk: it fails, and its gold patch repairs it."""
     write_result(result, config.model_copy(update={"out": str(out)}))
     sample = list({pair[0].tags["operator"]: pair for pair in load_tasks(str(out))}.values())

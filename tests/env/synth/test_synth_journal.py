@@ -14,7 +14,7 @@ from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.make import make_bugs
-from gumshoe.env.synth.verify import Failure, Verdict
+from gumshoe.env.synth.verify import CandidateVerdict, FailedTest
 from gumshoe.errors import DatasetError
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)
@@ -22,8 +22,8 @@ CONFIG = SynthConfig(projects=("casebook:ttl_cache",), per_project=12, batch=4, 
 NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`
 
 texts = st.text(max_size=20)
-failures = st.builds(Failure, texts, texts, st.lists(st.tuples(texts, st.integers(1, 99), texts)).map(tuple))
-verdicts = st.builds(Verdict, texts, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures))
+failures = st.builds(FailedTest, texts, texts, st.lists(st.tuples(texts, st.integers(1, 99), texts)).map(tuple))
+verdicts = st.builds(CandidateVerdict, texts, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures))
 
 
 def bug(text: str) -> Bug:
@@ -61,7 +61,7 @@ def test_what_was_judged_before_a_stop_is_not_judged_again(tmp_path: Path) -> No
 @settings(max_examples=50)
 @given(first=verdicts, second=verdicts)
 def test_verdicts_come_back_as_they_were(
-    first: Verdict, second: Verdict, tmp_path_factory: pytest.TempPathFactory
+    first: CandidateVerdict, second: CandidateVerdict, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / "verdicts.jsonl"
     one, two = bug("1"), bug("2")
@@ -73,9 +73,9 @@ def test_verdicts_come_back_as_they_were(
 
 def test_a_torn_line_is_judged_again_and_a_strange_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
-    VerdictJournal(path).verdicts("p", [bug("1")], lambda batch: [Verdict("survived")])
+    VerdictJournal(path).verdicts("p", [bug("1")], lambda batch: [CandidateVerdict("survived")])
     path.write_bytes(path.read_bytes() + b'{"key": "p:')
-    assert VerdictJournal(path).verdicts("p", [bug("1")], lambda batch: []) == [Verdict("survived")]
+    assert VerdictJournal(path).verdicts("p", [bug("1")], lambda batch: []) == [CandidateVerdict("survived")]
     path.write_text('{"no": "key"}\n')
     with pytest.raises(DatasetError, match=r"verdicts\.jsonl line 1 has no key: remove the file"):
         VerdictJournal(path)

@@ -12,7 +12,7 @@ from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.synth.config import SynthConfig
-from gumshoe.env.synth.make import Result, make_bugs, write_result
+from gumshoe.env.synth.make import SynthResult, make_bugs, write_result
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
@@ -23,7 +23,7 @@ SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_proj
 
 
 @pytest.fixture(scope="module")
-def casebook() -> Result:
+def casebook() -> SynthResult:
     return make_bugs(SynthConfig(per_project=13, sandbox=LOCAL, workers=2))
 
 
@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_casebook_gives_200_verified_bugs_and_more(casebook: Result) -> None:
+def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) -> None:
     assert len(casebook.tasks) >= 200
     assert len({task.id for task, _ in casebook.tasks}) == len(casebook.tasks)
     assert len({task.tags["operator"] for task, _ in casebook.tasks}) >= 15
@@ -58,14 +58,14 @@ def test_when_its_time_is_over_a_project_has_the_bugs_of_one_batch(project: Path
     assert 0 < len(made.tasks) == made.counts["calc"]["kept"] <= 2 == made.counts["calc"].total()
 
 
-def test_every_bug_is_told_from_its_failure(casebook: Result) -> None:
+def test_every_bug_is_told_from_its_failure(casebook: SynthResult) -> None:
     for task, oracle in casebook.tasks:
         assert task.problem_statement.startswith(f"{oracle.fail_to_pass[0]} fails:")
         assert task.tags["operator"] not in task.problem_statement
         assert len(task.problem_statement) < 1500
 
 
-def test_no_two_bugs_fail_alike_on_the_same_lines(casebook: Result) -> None:
+def test_no_two_bugs_fail_alike_on_the_same_lines(casebook: SynthResult) -> None:
     keys = Counter(
         (task.tags["project"], str(changed_lines(task, oracle)), frozenset(oracle.fail_to_pass))
         for task, oracle in casebook.tasks
@@ -80,7 +80,7 @@ def changed_lines(task: Task, oracle: Oracle) -> dict[str, set[int]]:
     return gold_lines(make_patch({path: (clean[path].encode(), buggy[path].encode()) for path in clean}))
 
 
-def test_projects_and_functions_are_held_out(casebook: Result) -> None:
+def test_projects_and_functions_are_held_out(casebook: SynthResult) -> None:
     splits: dict[str, set[str]] = {}
     for task, _ in casebook.tasks:
         splits.setdefault(task.tags["project"], set()).add(task.tags["split"])
@@ -91,12 +91,12 @@ def test_projects_and_functions_are_held_out(casebook: Result) -> None:
     assert counts["train"] > counts["heldout_bugs"] > 0
 
 
-def test_any_first_part_of_the_set_is_balanced(casebook: Result) -> None:
+def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
     projects = len(casebook.counts)
     assert len({task.tags["project"] for task, _ in casebook.tasks[:projects]}) == projects
 
 
-def test_the_gold_patch_gives_the_clean_file_back(casebook: Result, tmp_path: Path) -> None:
+def test_the_gold_patch_gives_the_clean_file_back(casebook: SynthResult, tmp_path: Path) -> None:
     write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
     for task, oracle in itertools.islice(load_tasks(str(tmp_path / "set")), 30):
         buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
@@ -104,7 +104,7 @@ def test_the_gold_patch_gives_the_clean_file_back(casebook: Result, tmp_path: Pa
             assert text == Path(str(task.workspace.path), path).read_text()
 
 
-def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: Result, tmp_path: Path) -> None:
+def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: SynthResult, tmp_path: Path) -> None:
     folder = write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
     by_rows = load_tasks(f"swesmith:{folder / 'rows.jsonl'}")
     by_set = load_tasks(str(folder))
@@ -115,11 +115,11 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: Result, tmp_path
         assert row.tags["operator"] == task.tags["operator"]
         assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
     assert [result.problems for result in check_tasks(by_rows[:1], LOCAL)] == [()]
-    with pytest.raises(TaskError, match="for the regime debug only"):
+    with pytest.raises(TaskError, match="only in the regime debug"):
         load_tasks("swesmith", path=folder / "rows.jsonl", regime="issue")
 
 
-def test_made_bugs_pass_the_check(casebook: Result, tmp_path: Path) -> None:
+def test_made_bugs_pass_the_check(casebook: SynthResult, tmp_path: Path) -> None:
     write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
     sample = load_tasks(str(tmp_path / "set"), limit=8)
     assert [result.problems for result in check_tasks(sample, LOCAL, workers=2)] == [()] * 8

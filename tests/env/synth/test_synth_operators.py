@@ -11,7 +11,7 @@ import pytest
 from gumshoe.env.synth.candidates import Candidate, candidates, project_candidates
 from gumshoe.env.synth.mutation import apply
 from gumshoe.env.synth.operators import OPERATORS
-from gumshoe.env.synth.source import Source
+from gumshoe.env.synth.source import ParsedFile
 from gumshoe.env.tasks.projects import casebook_projects
 
 # One small file in which every operator finds something; odd spacing and comments show whether formatting is kept.
@@ -114,7 +114,7 @@ def test_the_formatting_elsewhere_is_kept(everything: list[Candidate]) -> None:
 
 def test_one_operator_makes_one_change(everything: list[Candidate]) -> None:
     """The syntax trees differ below one node, unless the operator is the one that works in several places."""
-    source = Source(EVERYTHING)
+    source = ParsedFile(EVERYTHING)
     for name, operator in OPERATORS.items():
         for mutation in operator.proposals(source):
             if name == "multi_site":
@@ -124,7 +124,7 @@ def test_one_operator_makes_one_change(everything: list[Candidate]) -> None:
 
 
 def test_a_mutation_put_back_gives_the_file_back() -> None:
-    source = Source(EVERYTHING)
+    source = ParsedFile(EVERYTHING)
     assert source.module.code == EVERYTHING
     for operator in OPERATORS.values():
         for mutation in operator.proposals(source):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from gumshoe.env.synth.bug import Bug
-from gumshoe.env.synth.pairs import Pair, pairs_of
-from gumshoe.env.synth.verify import Failure, Verdict
+from gumshoe.env.synth.pairs import BugPair, pairs_of
+from gumshoe.env.synth.verify import CandidateVerdict, FailedTest
 
 CLEAN = "def f():\n    return 1\ndef g():\n    return 2\n"
-FAILURE = Failure("AssertionError", "assert 0", ())
+FAILURE = FailedTest("AssertionError", "assert 0", ())
 
 
-def proven(symbol: str, old: str, *failing: str, path: str = "a.py") -> tuple[Bug, Verdict]:
+def proven(symbol: str, old: str, *failing: str, path: str = "a.py") -> tuple[Bug, CandidateVerdict]:
     lines = (CLEAN[: CLEAN.index(old)].count("\n") + 1,)
     bug = Bug("x", {path: CLEAN.replace(old, "return 0")}, {path: lines}, ((path, symbol),))
-    return bug, Verdict("killed", (), dict.fromkeys(failing, FAILURE))
+    return bug, CandidateVerdict("killed", (), dict.fromkeys(failing, FAILURE))
 
 
-def paired(*found: tuple[Bug, Verdict], splits: dict[str, str] | None = None) -> list[Pair]:
+def paired(*found: tuple[Bug, CandidateVerdict], splits: dict[str, str] | None = None) -> list[BugPair]:
     same = {bug.digest: "train" for bug, _ in found}
     return list(pairs_of(found, {**same, **(splits or {})}, {"a.py": CLEAN, "b.py": CLEAN}, seed=0))
 
@@ -48,5 +48,5 @@ def test_bugs_that_fail_a_test_in_common_are_paired_first() -> None:
 
 def test_a_half_whose_tests_the_task_does_not_name_is_noticed() -> None:
     (pair,) = paired(proven("f", "return 1", "t1"), proven("g", "return 2", "t2"))
-    assert pair.needs_both(Verdict("killed", ("t2",), {"t1": FAILURE}))
-    assert not pair.needs_both(Verdict("killed", ("t3",), {"t1": FAILURE}))
+    assert pair.needs_both(CandidateVerdict("killed", ("t2",), {"t1": FAILURE}))
+    assert not pair.needs_both(CandidateVerdict("killed", ("t3",), {"t1": FAILURE}))

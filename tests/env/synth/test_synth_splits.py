@@ -9,7 +9,7 @@ from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.difficulty import difficulty
 from gumshoe.env.synth.splits import assign_splits, heldout_names, joined
 from gumshoe.env.synth.statement import problem_statement
-from gumshoe.env.synth.verify import Failure
+from gumshoe.env.synth.verify import FailedTest
 
 FUNCTIONS = st.dictionaries(st.text("abc123", min_size=1), st.sampled_from(["f", "g", "h", "k"]), max_size=30)
 SHARES = st.floats(0, 0.99)
@@ -55,8 +55,8 @@ def test_some_projects_are_held_out_and_some_are_not(projects: set[str], share: 
         assert not held
 
 
-def failure(*frames: tuple[str, int, str], message: str = "AssertionError: assert 1 == 2") -> Failure:
-    return Failure("AssertionError", message, frames)
+def failure(*frames: tuple[str, int, str], message: str = "AssertionError: assert 1 == 2") -> FailedTest:
+    return FailedTest("AssertionError", message, frames)
 
 
 def test_difficulty_is_the_distance_of_the_nearest_failure() -> None:

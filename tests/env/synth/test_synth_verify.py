@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.synth.bug import Bug
-from gumshoe.env.synth.verify import ProjectVerifier, Verdict
+from gumshoe.env.synth.verify import CandidateVerdict, ProjectVerifier
 from gumshoe.errors import SandboxClosed, TaskError
 
 LOCAL = SandboxConfig(kind="local", unsafe=True)
@@ -90,7 +90,7 @@ def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEA
     return Bug("x", {path: clean.replace(old, new)}, {path: (line,)}, ((path, "f"),))
 
 
-def verdict(verifier: ProjectVerifier, old: str, new: str) -> Verdict:
+def verdict(verifier: ProjectVerifier, old: str, new: str) -> CandidateVerdict:
     (answer,) = verifier.verify([variant(old, new)])
     return answer
 

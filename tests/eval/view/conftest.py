@@ -14,7 +14,7 @@ import pytest
 from evaluation_samples import write_everything
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from gumshoe.eval.view.gold import GoldPatches
+from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.guard import is_loopback
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.library import Library

@@ -18,7 +18,7 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.view.code import code_of
 from gumshoe.eval.view.episode import LONGEST_TEXT, MOST_CHARACTERS, cap, of_journal
 from gumshoe.eval.view.facts import row_of_dataset, row_of_journal, row_of_trajectory, words_of
-from gumshoe.eval.view.gold import GoldPatches
+from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.index import TABLES, Index, cache_folder
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.query import search

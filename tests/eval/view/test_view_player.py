@@ -157,7 +157,7 @@ def test_a_link_to_a_pane_leads_there_on_a_narrow_screen(browser: Browser, site:
         expect(page.get_by_role("tablist")).to_be_in_viewport()
 
 
-def test_tabs_and_neighbours_by_keyboard(played: Page) -> None:
+def test_tabs_and_neighbors_by_keyboard(played: Page) -> None:
     played.keyboard.press("4")
     expect(played.get_by_role("tab", name=re.compile("Messages"))).to_have_attribute("aria-selected", "true")
     played.keyboard.press("ArrowRight")

@@ -1,4 +1,4 @@
-"""Made bugs as rows of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
+"""Synthetic bugs as rows of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
 
 `gumshoe tasks ... swesmith:FOLDER/rows.jsonl` reads them again; so does whatever reads SWE-smith's rows. In place of an
 image, `project` names the clean project as a task set does.
@@ -6,15 +6,13 @@ image, `project` names the clean project as a task set does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import jsonlines
-
 from gumshoe.env.diff import reverse_patch
 from gumshoe.records import Oracle, Task
+from gumshoe.storage import write_jsonl
 
 __all__ = ["ROWS", "smith_row", "write_rows"]
 
@@ -37,13 +35,7 @@ def smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
 
 
 def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> Path:
-    """Writes rows.jsonl into a folder, beside and then renamed. Equal tasks give equal bytes."""
+    """Replaces rows.jsonl in a folder. Equal tasks give equal bytes."""
     path = folder / ROWS
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with jsonlines.open(beside, "w", compact=True) as writer:
-            writer.write_all(smith_row(task, oracle) for task, oracle in tasks)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_jsonl(path, (smith_row(task, oracle) for task, oracle in tasks))
     return path

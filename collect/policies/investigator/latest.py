@@ -6,17 +6,17 @@ import random
 from collections.abc import Sequence
 
 from gumshoe.collect.evidence import failures
-from gumshoe.collect.policies.investigator.belief import Belief, Function, Trial
+from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.tools.text import plural
 
-__all__ = ["CODE", "Observed", "in_words"]
+__all__ = ["CODE", "LatestFindings", "in_words"]
 
 CODE = 70
 """Characters of code that a sentence quotes."""
 
 
-class Observed:
+class LatestFindings:
     """Sentences about the last answer.
 
     Args:
@@ -51,7 +51,7 @@ class Observed:
             return self._of_calls(last)
         return ""
 
-    def dropped(self, following: Function | None) -> str:
+    def dropped(self, following: SuspectFunction | None) -> str:
         """Why the function that was read last is left for another."""
         last = self.outputs[-1] if self.outputs else None
         if last is None or last.tool != "view" or "path" not in last.data or following is None:
@@ -81,7 +81,7 @@ class Observed:
             f"{message}: that is what {test} runs into{more}.",
         )
 
-    def _of_trials(self, tried: Sequence[Trial]) -> str:
+    def _of_trials(self, tried: Sequence[TriedChange]) -> str:
         good = [one for one in tried if one.effect in ("repairs", "cures")]
         if good:
             one = good[0]
@@ -144,7 +144,7 @@ class Observed:
             f"What {name} is given in the failing tests never occurs in passing ones.",
         )
 
-    def against(self, function: Function, there: Sequence[Trial]) -> str:
+    def against(self, function: SuspectFunction, there: Sequence[TriedChange]) -> str:
         """Why a suspect is no longer one."""
         useless = [one for one in there if one.effect in ("nothing", "mixed")]
         if there and all(one.effect == "unreached" for one in there):

@@ -1,4 +1,4 @@
-"""How well the handed-over locations cover the lines that the gold patch touches."""
+"""How well the reported locations cover the lines that the gold patch touches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
     "FirstRank",
     "Gold",
     "Level",
-    "Localisation",
+    "Localization",
     "Measure",
     "Overlap",
     "ReciprocalRank",
@@ -34,7 +34,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
-class Localisation:
+class Localization:
     """Precision, recall or F1 of a pack's locations against the gold patch, in files, functions or lines.
 
     An episode that ended without a pack handed over nothing: recall and F1 are 0, precision is None. A task whose
@@ -137,5 +137,5 @@ def _touched(found: tuple[Span, ...], location: Location) -> set[str]:
 
 def _explain(found: Overlap, level: Level, trajectory: Trajectory) -> str:
     if trajectory.context_pack is None:
-        return "nothing was handed over"
+        return "nothing was reported"
     return f"{found.shared} of {found.gold} {level}s, {found.named} named"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gumshoe.eval.serve.check.verdict import Verdict
-from gumshoe.eval.serve.check.wire import Answer, Prompt, Wire
+from gumshoe.eval.serve.check.verdict import CheckItem
+from gumshoe.eval.serve.check.wire import Prompt, ServerReply, Wire
 from gumshoe.records import ToolSchema
 
 __all__ = ["length_stop", "sampled_tokens", "streaming", "token_counts"]
@@ -13,7 +13,7 @@ __all__ = ["length_stop", "sampled_tokens", "streaming", "token_counts"]
 LIMIT = 5
 
 
-def streaming(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
+def streaming(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckItem:
     """The pieces of a stream put together are the answer that comes in one piece."""
     item = "streaming"
     fields = {"tools": [tool.as_openai() for tool in tools], "max_tokens": 64}
@@ -21,8 +21,8 @@ def streaming(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
     whole = wire.chat(messages, **fields)
     status, pieces, done = wire.stream(messages, **fields)
     if status != 200:
-        refused = Answer(status, {}).refused
-        return Verdict(item, "not supported" if refused else "wrong", f"HTTP {status}")
+        refused = ServerReply(status, {}).refused
+        return CheckItem(item, "not supported" if refused else "wrong", f"HTTP {status}")
     text, calls, finish = _joined(pieces)
     problems = [
         ("the text differs from the answer in one piece", text.strip() != whole.text.strip()),
@@ -34,7 +34,9 @@ def streaming(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
     ]
     ending = "" if done else ", and no [DONE] behind them"
     wrong = [problem for problem, is_so in problems if is_so]
-    return Verdict(item, "wrong", "; ".join(wrong)) if wrong else Verdict(item, "ok", f"{len(pieces)} pieces{ending}")
+    return (
+        CheckItem(item, "wrong", "; ".join(wrong)) if wrong else CheckItem(item, "ok", f"{len(pieces)} pieces{ending}")
+    )
 
 
 def _joined(pieces: list[dict[str, Any]]) -> tuple[str, list[tuple[str, str]], str | None]:
@@ -53,49 +55,49 @@ def _joined(pieces: list[dict[str, Any]]) -> tuple[str, list[tuple[str, str]], s
     return text, [calls[index] for index in sorted(calls)], finish
 
 
-def length_stop(wire: Wire, ask: str) -> Verdict:
+def length_stop(wire: Wire, ask: str) -> CheckItem:
     """An answer that is cut off says so, and is as long as was allowed."""
     item = "stop at length"
     answer = wire.chat([{"role": "user", "content": ask}], max_tokens=LIMIT)
     if answer.status != 200:
-        return Verdict(item, "wrong", f"HTTP {answer.status}: {answer.said}")
+        return CheckItem(item, "wrong", f"HTTP {answer.status}: {answer.said}")
     made = answer.usage.get("completion_tokens", 0)
     if answer.finish == "stop" and made <= LIMIT:
-        return Verdict(item, "not judged", f"the model had ended after {made} tokens")
+        return CheckItem(item, "not judged", f"the model had ended after {made} tokens")
     if answer.finish != "length" or made != LIMIT:
-        return Verdict(item, "wrong", f"finish_reason {answer.finish!r} after {made} tokens of {LIMIT}")
-    return Verdict(item, "ok", f"cut after {made} tokens")
+        return CheckItem(item, "wrong", f"finish_reason {answer.finish!r} after {made} tokens of {LIMIT}")
+    return CheckItem(item, "ok", f"cut after {made} tokens")
 
 
-def token_counts(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> Verdict:
+def token_counts(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckItem:
     """Counts are given, add up, and grow with the conversation."""
     item = "token counts"
     sent = [tool.as_openai() for tool in tools]
     answer = wire.chat([{"role": "user", "content": ask}], tools=sent, max_tokens=LIMIT)
     usage = answer.usage
     if not {"prompt_tokens", "completion_tokens", "total_tokens"} <= usage.keys():
-        return Verdict(item, "wrong", f"usage is {usage or 'missing'}")
+        return CheckItem(item, "wrong", f"usage is {usage or 'missing'}")
     if usage["prompt_tokens"] + usage["completion_tokens"] != usage["total_tokens"]:
-        return Verdict(item, "wrong", f"the parts do not add up: {usage}")
+        return CheckItem(item, "wrong", f"the parts do not add up: {usage}")
     longer = wire.prompt([{"role": "user", "content": f"{ask} {ask}"}], sent)
     if not isinstance(longer, Prompt) or longer.count <= usage["prompt_tokens"]:
-        return Verdict(item, "wrong", "a longer conversation has no more tokens")
-    return Verdict(item, "ok", f"{usage['prompt_tokens']} + {usage['completion_tokens']}")
+        return CheckItem(item, "wrong", "a longer conversation has no more tokens")
+    return CheckItem(item, "ok", f"{usage['prompt_tokens']} + {usage['completion_tokens']}")
 
 
-def sampled_tokens(wire: Wire, ask: str) -> Verdict:
+def sampled_tokens(wire: Wire, ask: str) -> CheckItem:
     """The ids of the tokens that were sampled and their log probabilities: what training as sampled needs."""
     item = "sampled tokens"
     fields = {"return_token_ids": True, "logprobs": True, "max_tokens": LIMIT}
     answer = wire.chat([{"role": "user", "content": ask}], **fields)
     if answer.status != 200:
-        return Verdict(item, "not supported" if answer.refused else "wrong", f"HTTP {answer.status}: {answer.said}")
+        return CheckItem(item, "not supported" if answer.refused else "wrong", f"HTTP {answer.status}: {answer.said}")
     ids, logprobs = answer.choice.get("token_ids"), answer.choice.get("logprobs")
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(ids, list) or not isinstance(entries, list):
         missing = "token ids" if not isinstance(ids, list) else "log probabilities"
-        return Verdict(item, "not supported", f"the answer has no {missing}")
+        return CheckItem(item, "not supported", f"the answer has no {missing}")
     made = answer.usage.get("completion_tokens")
     if not len(ids) == len(entries) == made:
-        return Verdict(item, "wrong", f"{len(ids)} ids and {len(entries)} log probabilities for {made} tokens")
-    return Verdict(item, "ok", f"{len(ids)} ids with log probabilities")
+        return CheckItem(item, "wrong", f"{len(ids)} ids and {len(entries)} log probabilities for {made} tokens")
+    return CheckItem(item, "ok", f"{len(ids)} ids with log probabilities")
