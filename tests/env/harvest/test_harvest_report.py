@@ -53,7 +53,7 @@ def test_the_status_tells_what_is_done_refused_on_its_way_and_not_begun(
     assert refusal == "click: baseline: no test was run"
     assert unfinished == "toolz: not finished (bugs)"
     assert waiting == "not begun: blinker, wsproto"
-    assert total == "1 of 5 packages gave a set, 3 verified bugs"
+    assert total == "1 of 5 packages produced a set, 3 verified bugs"
 
 
 def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
