@@ -87,7 +87,7 @@ def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
         "keep": str(root.parent / "keep"),
         "results": str(root.parent / "results"),
         "cpu_s": 20,
-        "wall_s": 30,
+        "wall_s": 90,
         "memory_mb": 4096,
         "candidates": candidates,
     }
@@ -142,7 +142,7 @@ def test_a_test_that_only_calls_is_followed_no_longer_and_meets_every_bug_all_th
     called = "\n\ndef step(n):\n    return n + 1\n\n\ndef last():\n    return 3\n"
     (project / "shop" / "more.py").write_text(called)
     test = "def test_{}():\n    from shop import core, more\n    {}\n    assert core.cut([5]) == [5]\n"
-    calls = "for n in range(500_000):\n        more.step(n)"
+    calls = "for n in range(2_000_000):\n        more.step(n)"
     (project / "test_shop.py").write_text("\n\n".join([test.format("many", calls), test.format("few", "pass")]))
     _, answer = asked(project, ("kept.append(item)", "kept.append(0)"))
     known = json.loads((project.parent / "keep" / "known.json").read_text())
