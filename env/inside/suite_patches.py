@@ -8,7 +8,6 @@ Standard library only, Python 3.6 and later.
 """
 
 import ast
-import dis
 import gc
 import os
 import sys
@@ -37,14 +36,12 @@ class Patch:
         codes: [(function, its new code)].
         defaults: [(function, lambda with its new defaults, what these are evaluated in)].
         headers: [(path, lines of a definition whose defaults change, lines of its body)].
-        lines: {path: lines of the functions that change}.
     """
 
     def __init__(self):
         self.codes = []
         self.defaults = []
         self.headers = []
-        self.lines = {}
 
     def apply(self):
         """Makes the changes. Raises what the evaluation of a default raises."""
@@ -115,7 +112,6 @@ class Functions:
             raise NoPatch  # a generator that is half through goes on as it was
         else:
             made.codes.extend((function, new) for function in functions)
-            made.lines.setdefault(path, set()).update(lines_of(old))
         before, after = nested(old), nested(new)
         if len(before) == len(after):
             for pair in zip(before, after):
@@ -137,7 +133,6 @@ class Functions:
             if not functions:
                 raise NoPatch
             made.headers.append((path, before.header, before.body))
-            made.lines.setdefault(path, set()).update(before.body)
             for function in functions:
                 made.defaults.append((function, after.evaluator(self.files.get(path, path)), class_of(function)))
 
@@ -229,11 +224,6 @@ def all_code(code):
         yield one
         for inner in all_code(one):
             yield inner
-
-
-def lines_of(code):
-    """The lines of a piece of code, and of what is inside it."""
-    return {line for one in [code, *all_code(code)] for _, line in dis.findlinestarts(one) if line}
 
 
 def shell(code):

@@ -19,11 +19,11 @@ that is all. Then there is a line for each candidate, whose `status` is
     killed      some test fails: `outcomes` has every test's outcome, `failures` the facts of each failure
 
 What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
-changed functions get their new code, and which runs the tests that execute the change. Where some fail, a second fork
-runs these again, with all tests that execute anything in the changed functions, since what one test leaves behind may
-decide which lines another one executes. It also runs all tests that start processes and those that were too slow to
-follow, since not all that these execute is known. The other tests have the outcomes of the clean project. What fails is
-run once without the change.
+changed functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork
+runs all tests that execute anything in the changed files, since what one test leaves behind may decide which lines
+another one executes. It also runs all tests that start processes and those that were too slow to follow, since not all
+that these execute is known. The other tests have the outcomes of the clean project. What fails is run once without the
+change.
 
 A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
 process that has pytest configured and what the project imports from outside loaded; it starts with collecting, and its
@@ -125,6 +125,11 @@ def in_place(candidates, project, forks, known):
     return forks.collected(work, wall_s).get("answers", {}) if candidates else {}
 
 
+def tests_in(covered, path):
+    """The tests that execute a line of a file, apart from importing it."""
+    return {test for tests in covered.get(path, {}).values() for test in tests if test}
+
+
 def tests_of(patch, lines, covered):
     """The tests that execute a change made in place; None where something of it ran at the import.
 
@@ -158,13 +163,11 @@ def judge(files, patch, tests, project, run, known, passing):
         return None
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
-    near = set(covering_tests(known["covered"]["lines"], patch.lines)) - {"", *tests}
-    again = variant(sorted(near.union(first["failures"], known["unfollowed"])))
+    near = (tests_in(known["covered"]["lines"], path) for path in files)
+    again = variant(sorted({*tests, *known["unfollowed"]}.union(*near)))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
-    if any(
-        again[facts].get(test) != first[facts][test] for facts in ("outcomes", "failures") for test in first["failures"]
-    ):
+    if any(again[facts].get(test) != told for facts in ("outcomes", "failures") for test, told in first[facts].items()):
         return {"status": "flaky"}
     unknown = sorted(set(again["failures"]) - passing)
     if unknown:
@@ -174,8 +177,7 @@ def judge(files, patch, tests, project, run, known, passing):
     # A test that fails without the change as well needs others before it, or is at odds with being run here.
     if set(again["failures"]) - passing:
         return None
-    outcomes = dict(known["seen"]["outcomes"], **first["outcomes"])
-    outcomes.update(again["outcomes"])
+    outcomes = dict(known["seen"]["outcomes"], **again["outcomes"])
     return {"status": "killed", "outcomes": outcomes, "failures": again["failures"]}
 
 
