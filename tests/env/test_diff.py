@@ -165,11 +165,11 @@ def test_an_added_file_has_no_gold_lines() -> None:
         ({"x": "b\n"}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", r"x:1 should be 'a\\n' but is 'b\\n'"),
         ({"x": ""}, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "the end of the file"),
         ({"x": "a\n"}, "--- a/x\n+++ b/x\n@@ -7 +7 @@\n-a\n+b\n", "x has no line 7"),
-        ({"x": ""}, f"{BINARY}delta 3\nKc$@<\n\n", "binary file x without its whole content"),
+        ({"x": ""}, f"{BINARY}delta 3\nKc$@<\n\n", "binary file x without its full content"),
         ({"x": ""}, "diff --git a/x b/x\nindex 1..2\nBinary files a/x and b/x differ\n", "binary file x without"),
         ({"x": ""}, f"{BINARY}literal 0\n\n", "a damaged binary file"),
         ({"x": ""}, f"{BINARY}literal 9\nE|\n\n", "a damaged binary file"),
-        ({"x": ""}, f"{BINARY}literal 9\nHcmV?d00001\n\n", "cut off"),
+        ({"x": ""}, f"{BINARY}literal 9\nHcmV?d00001\n\n", "truncated binary file"),
     ],
 )
 def test_a_patch_that_does_not_fit_is_refused(files: dict[str, str], patch: str, message: str) -> None:

@@ -200,11 +200,11 @@ def seen_in(patch: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["no-such-agent"], "no-such-agent ended with exit code 127 before it asked a model"),
+        (["no-such-agent"], "no-such-agent ended with exit code 127 before it queried a model"),
         (["python", "-c", "raise SystemExit('bad option')"], "before it queried a model: bad option"),
         (
             ["python", "-c", "import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + '/x')", "{base_url}"],
-            "its endpoint answered nothing: status 401",
+            "its endpoint did not respond: status 401",
         ),
     ],
 )

@@ -315,7 +315,7 @@ def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
         (["-p", "tools=[submit]"], "submit ends an episode"),
         (["-p", "tools=[vew]"], "did you mean 'view'"),
         (["-p", "polcy.kind=suspect"], "did you mean 'policy'"),
-        (["-p", "policy.kind=teacher"], "no answer"),
+        (["-p", "policy.kind=teacher"], "it would need an answer"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ def run(folder: Path, *arguments: str, prepared: list[str] | None = None, **vari
     )
     argv = [sys.executable, "-B", "-c", program]
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
-    lines = [line.partition(" in 0.")[0] for line in (done.stdout + done.stderr).splitlines()]
+    lines = [re.sub(r" in \d+\.\d+s.*", "", line) for line in (done.stdout + done.stderr).splitlines()]
     return "\n".join([*lines, f"exit code {done.returncode}"])
 
 

@@ -153,7 +153,7 @@ def test_tools_by_dotted_path() -> None:
         ("veiw", "unknown tool 'veiw'; did you mean 'view'?"),
         ("no_such_module.tool", "cannot be imported: No module named 'no_such_module'"),
         ("test_toolbox:nothing", "cannot be imported"),
-        ("test_toolbox:Loose", "is no tool"),
+        ("test_toolbox:Loose", "is not a tool"),
     ],
 )
 def test_names_that_are_no_tools(name: str, said: str) -> None:

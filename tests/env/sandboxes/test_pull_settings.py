@@ -15,6 +15,7 @@ from gumshoe.env.sandboxes.pull import is_pullable, provide_image, pull_error, s
 from gumshoe.errors import SandboxError, TaskError
 
 
+@pytest.mark.needs("docker")
 def test_a_registry_that_stops_answering_is_given_up() -> None:
     over = threading.Event()
 
