@@ -8,6 +8,7 @@ from pydantic import Field
 
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.synth.config import NO_SOURCES
 
 __all__ = ["BaselineConfig", "BuildConfig", "HarvestConfig"]
 
@@ -81,29 +82,9 @@ class HarvestConfig(Config):
     )
     exclude: tuple[str, ...] = Field(
         default=(
-            "tests/",
-            "test/",
-            "testing/",
-            "test.py",
-            "tests.py",
-            "test_*.py",
-            "*_test.py",
-            "*_tests.py",
-            "conftest.py",
-            "setup.py",
-            "noxfile.py",
-            "docs/",
-            "doc/",
-            "examples/",
-            "benchmarks/",
-            "bench/",
-            "scripts/",
-            "tools/",
-            "tasks.py",
-            "_version.py",
-            "_vendor/",
-            "build/",
-            ".*/",
+            *NO_SOURCES,
+            *("testing/", "noxfile.py", "doc/", "examples/", "benchmarks/", "bench/", "scripts/", "tools/", "tasks.py"),
+            *("_version.py", "_vendor/", "build/"),
         ),
         description="gitignore patterns of files that get no bugs",
     )

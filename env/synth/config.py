@@ -9,7 +9,13 @@ from pydantic import Field
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
-__all__ = ["SynthConfig"]
+__all__ = ["NO_SOURCES", "SynthConfig"]
+
+NO_SOURCES = (
+    *("tests/", "test/", "test.py", "tests.py", "test_*.py", "*_test.py", "*_tests.py"),
+    *("conftest.py", "setup.py", "docs/", ".*/"),
+)
+"""Files of any project that no bug should be put into: its tests, and what is no part of its code."""
 
 
 class SynthConfig(Config):
@@ -35,20 +41,7 @@ class SynthConfig(Config):
         description="share of bugs that are in two places, combined from two proven bugs in different functions",
     )
     exclude: tuple[str, ...] = Field(
-        default=(
-            "tests/",
-            "test/",
-            "test.py",
-            "tests.py",
-            "test_*.py",
-            "*_test.py",
-            "*_tests.py",
-            "conftest.py",
-            "setup.py",
-            "docs/",
-            ".*/",
-            "venv/",
-        ),
+        default=(*NO_SOURCES, "venv/"),
         description="gitignore patterns of files that get no bugs",
     )
     readonly: tuple[str, ...] = Field(default=("tests/",), description="gitignore patterns the agent cannot write")

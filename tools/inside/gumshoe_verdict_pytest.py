@@ -23,7 +23,7 @@ ASIDE = "the code under test left the test: "
 
 
 def load(arguments=None, tests=()):
-    """Loads pytest's own plugins and returns a Watch over them all and what is known of test files, for the Reporter.
+    """Loads pytest's own plugins and returns their RunnerState and what is known of test files, for the Reporter.
 
     Args:
         arguments: those that pytest will get, where it is to get ready for them.
@@ -49,7 +49,7 @@ class Reporter(Outcomes):
     Args:
         send: sends one report.
         changed: whether the file of this name was changed by the patch.
-        loaded: a Watch over the runner, which begins with the session, and what is known of test files; see `load`.
+        loaded: the RunnerState, which begins with the session, and what is known of test files; see `load`.
         deciding: paths of the files with the tests that decide.
         ends: whether the end of the session is the last that can be reported.
     """

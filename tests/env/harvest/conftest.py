@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gumshoe.env.harvest.build_sandbox import BuildSandbox
@@ -18,3 +20,15 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> None:
     result = sandbox.run(argv, timeout=60, limit="the test's")
     if "file" not in result.output:
         pytest.skip(f"pip's index does not answer: {result.output.strip()[-200:]}")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of a module's tests, and of the harvests that they share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the module's cache used."""
+    monkeypatch.setenv("GUMSHOE_CACHE", str(cache))

@@ -14,7 +14,7 @@ from gumshoe.env.harvest.pythons import interpreters
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 
-pytestmark = pytest.mark.needs("bubblewrap")
+pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
 
 SETUP = """\
 from setuptools import Extension, setup
@@ -81,16 +81,6 @@ def test_installed():
     assert iniconfig.__file__.startswith("/environment")
 """
 OPTIONS = ["-p", "per_package=2", "-p", "difficulty=false", "-p", "pairs=0"]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GUMSHOE_CACHE", str(cache))
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from gumshoe.env.harvest.run import harvest
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 
-pytestmark = pytest.mark.needs("bubblewrap")
+pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
 
 PYPROJECT = """\
 [build-system]
@@ -148,16 +148,6 @@ for path in ("{outside}/by-conftest", os.path.expanduser("~/by-conftest"), "/env
     except OSError:
         pass
 """
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GUMSHOE_CACHE", str(cache))
 
 
 @pytest.fixture(scope="module")
