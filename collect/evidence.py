@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.collect.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Finding, Location
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
 
@@ -73,8 +73,9 @@ def seen_code(outputs: Iterable[ToolOutput]) -> dict[str, dict[int, str]]:
     """The lines of code that `view` has shown, by path and number."""
     code: dict[str, dict[int, str]] = {}
     for output in outputs:
-        if output.tool == "view" and "lines" in output.data:
-            code.setdefault(output.data["path"], {}).update(enumerate(output.data["lines"], output.data["start"]))
+        lines = shown_code(output)
+        if lines:
+            code.setdefault(output.data["path"], {}).update(lines)
     return code
 
 

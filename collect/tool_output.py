@@ -8,7 +8,7 @@ from typing import Any
 
 from gumshoe.records import Message, Observation, Step, ToolCall
 
-__all__ = ["ToolOutput", "outputs_of_steps", "reproduction_of", "tool_message", "tool_outputs"]
+__all__ = ["ToolOutput", "outputs_of_steps", "reproduction_of", "shown_code", "tool_message", "tool_outputs"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,17 @@ def tool_outputs(messages: Sequence[Message]) -> list[ToolOutput]:
 def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     """Every answer in the steps of a trajectory, in order."""
     return [ToolOutput(step.index, observation) for step in steps for observation in step.observations]
+
+
+def shown_code(output: ToolOutput) -> dict[int, str]:
+    """The lines of code, by number, that an answer of `view` shows: all of them, unless its text was cut."""
+    if output.tool != "view" or "lines" not in output.data:
+        return {}
+    lines = dict(enumerate(output.data["lines"], output.data["start"]))
+    if not output.observation.truncated:
+        return lines
+    shown = {line[1:].lstrip() for line in output.text.split("\n")}
+    return {number: line for number, line in lines.items() if f"{number} {line}" in shown}
 
 
 def reproduction_of(steps: Iterable[Step]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps
+from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, shown_code
 from gumshoe.records import Step, Trajectory
 from gumshoe.tools.suspects import shown_suspects
 
@@ -187,8 +187,9 @@ def _in_code(code: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
 def _shown_lines(output: ToolOutput) -> Iterator[tuple[str, Iterable[int]]]:
     """The lines of files that an observation shows or names, from its data."""
     data = output.data
-    if "lines" in data and "start" in data:
-        yield data["path"], range(data["start"], data["start"] + len(data["lines"]))
+    lines = shown_code(output)
+    if lines:
+        yield data["path"], lines
     for match in _items(data.get("matches")):
         yield match["path"], [match["line"]]
     for suspect in shown_suspects(data) if output.tool == "suspects" else ():

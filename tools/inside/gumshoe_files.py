@@ -35,6 +35,7 @@ class WorkspaceFiles:
         self.own = os.path.dirname(os.path.realpath(__file__))
         self._names = {}
         self._lines = {}
+        self._codes = {}
 
     def name(self, filename):
         """The path relative to the workspace; None for a file outside it or in an installed package."""
@@ -81,18 +82,14 @@ class WorkspaceFiles:
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def compiled(self, name):
-        """The code object of a workspace file. Raises CommandError."""
+        """The code object of a workspace file, compiled anew once the file has changed. Raises CommandError."""
         path = os.path.join(self.root, name)
-        try:
-            with _open(path, "rb") as stream:
-                data = stream.read()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return compile(data, path, "exec", 0, True)
-        except OSError:
-            raise CommandError("no file {}".format(name)) from None
-        except (SyntaxError, ValueError) as error:
-            raise CommandError("{} cannot be compiled: {}".format(name, error)) from None
+        stamp = stamp_of(path)
+        known, code = self._codes.get(path, (None, None))
+        if stamp is None or stamp != known:
+            code = _compiled(path, name)
+            self._codes[path] = stamp, code
+        return code
 
     def resolve(self, path):
         """The workspace's name of a file given by an agent. Raises CommandError."""
@@ -119,6 +116,19 @@ class WorkspaceFiles:
             if len(found) > SEARCH_LIMIT:
                 break
         return found[:SEARCH_LIMIT]
+
+
+def _compiled(path, name):
+    try:
+        with _open(path, "rb") as stream:
+            data = stream.read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return compile(data, path, "exec", 0, True)
+    except OSError:
+        raise CommandError("no file {}".format(name)) from None
+    except (SyntaxError, ValueError) as error:
+        raise CommandError("{} cannot be compiled: {}".format(name, error)) from None
 
 
 def loaded_files(files):

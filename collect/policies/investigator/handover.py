@@ -156,20 +156,21 @@ def _failing_frame(outputs: Sequence[ToolOutput]) -> DebugFrame | None:
 
 
 def _frames(outputs: Sequence[ToolOutput]) -> list[tuple[int, DebugFrame]]:
-    """The frames of failing tests that `eval` has shown, with the step."""
+    """The frames of failing tests that the text of `eval` shows, with the step: that names some tests only."""
+    return [(output.step, frame) for output in outputs if output.tool == "eval" for frame in _frames_in(output)]
+
+
+def _frames_in(output: ToolOutput) -> list[DebugFrame]:
+    found = [
+        DebugFrame.model_validate(frame)
+        for outcome in output.data.get("outcomes", ())
+        if outcome["outcome"] in ("failed", "error")
+        for frame in outcome.get("frames", ())
+    ]
+    printed = [DebugFrame.model_validate(frame) for frame in output.data.get("frames", ())]
     return [
-        (output.step, DebugFrame.model_validate(frame))
-        for output in outputs
-        if output.tool == "eval"
-        for frame in [
-            *(
-                frame
-                for outcome in output.data.get("outcomes", ())
-                if outcome["outcome"] in ("failed", "error")
-                for frame in outcome.get("frames", ())
-            ),
-            *output.data.get("frames", ()),
-        ]
+        *(frame for frame in found if describe_frame(frame) in output.text),
+        *(frame for frame in printed if f"line {frame.line}" in output.text),
     ]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from gumshoe.collect.evidence import failures
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.tool_output import ToolOutput
-from gumshoe.tools.text import plural
 
 __all__ = ["CODE", "LatestFindings", "in_words"]
 
@@ -72,7 +72,7 @@ class LatestFindings:
         if not failed:
             return ""
         test = failed[0].test.rpartition("::")[2]
-        message = failed[0].message[:CODE]
+        message = _beginning(failed[0].message)
         more = f", and {len(failed) - 1} more fail" if len(failed) > 1 and str(len(failed) - 1) in last.text else ""
         return self.pick(
             f"{test} stops with: {message}{more}.",
@@ -150,7 +150,10 @@ class LatestFindings:
         if there and all(one.effect == "unreached" for one in there):
             return "the lines changed there were never reached"
         if useless:
-            return f"{plural(len(useless), 'change')} there did not bring the failing tests through"
+            return self.pick(
+                "nothing that was tried there brought the failing tests through",
+                "the failing tests fail with other code there, too",
+            )
         return self.pick(
             "passing tests run it much as failing ones do",
             "less suspicious than the places named, and nothing seen speaks for it",
@@ -160,4 +163,12 @@ class LatestFindings:
 def in_words(text: str) -> str:
     """Code in a sentence; of long code the beginning, word for word as it was shown."""
     line = " ".join(text.split())
-    return f"`{line}`" if len(line) <= CODE else f"`{line[:CODE].rstrip()}` (and so on)"
+    return f"`{line}`" if len(line) <= CODE else f"`{_beginning(line)}` (and so on)"
+
+
+def _beginning(line: str) -> str:
+    """At most CODE characters of a line, its last word whole: half a name is the name of nothing."""
+    if len(line) <= CODE:
+        return line
+    whole = re.sub(r"\w+$", "", line[:CODE]) if re.match(r"\w\w", line[CODE - 1 : CODE + 1]) else line[:CODE]
+    return (whole or line[:CODE]).rstrip()
