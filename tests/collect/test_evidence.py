@@ -29,6 +29,7 @@ from gumshoe.records import (
     ToolCall,
     Trajectory,
 )
+from gumshoe.tools.text import cut
 
 SOURCE = '''\
 LIMIT = 3
@@ -120,6 +121,20 @@ def test_code_is_read_off_views() -> None:
     assert seen_code([EVAL, output(0, "view"), output(0, "view", "a.py 9-10 of 10 lines\n   9 x = 1")]) == {}
     part = output(0, "view", path="a.py", start=9, lines=["x = 1", "y = 2"])
     assert seen_code([part]) == {"a.py": {9: "x = 1", 10: "y = 2"}}
+
+
+def test_of_a_view_that_was_cut_only_what_it_still_shows_was_seen() -> None:
+    lines = [f"line_{number} = {number}" for number in range(8, 108)]
+    text, _ = cut(
+        "\n".join(["a.py", *(f"{'*' if n == 8 else ' '}{n:>3} {line}" for n, line in enumerate(lines, 8))]), 500
+    )
+    observation = Observation(
+        tool="view", text=text, data={"path": "a.py", "start": 8, "lines": list(lines)}, truncated=True
+    )
+    (code,) = seen_code([ToolOutput(0, observation)]).values()
+    assert {8, 9, 106, 107} <= set(code)
+    assert not {40, 60, 80} & set(code)
+    assert all(f"{number} {line}\n" in text + "\n" for number, line in code.items())
 
 
 def test_failures_have_their_telling_line() -> None:
