@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,14 +49,21 @@ class Unseen:
 
 
 class _Seen:
-    """What was shown before a turn."""
+    """What was shown so far."""
 
-    def __init__(self, texts: Sequence[str], outputs: Sequence[ToolOutput]) -> None:
-        self.text = _squeezed("\n".join(texts))
-        self.words = set(WORD.findall(self.text))
-        self.numbers = set(re.findall(r"\d+(?:\.\d+)?", self.text)) | SMALL
+    def __init__(self) -> None:
+        self.text = ""
+        self.words: set[str] = set()
+        self.numbers = set(SMALL)
         self.lines: dict[str, set[int]] = {}
-        for match in PLACE.finditer(self.text):
+
+    def add(self, texts: Iterable[str], outputs: Iterable[ToolOutput]) -> None:
+        """Takes in messages, and the answers of tools that they hold."""
+        new = _squeezed("\n".join(texts))
+        self.text = f"{self.text} {new}"
+        self.words.update(WORD.findall(new))
+        self.numbers.update(re.findall(r"\d+(?:\.\d+)?", new))
+        for match in PLACE.finditer(new):
             self.lines.setdefault(match["path"], set()).add(int(match["line"]))
         for output in outputs:
             for path, numbers in _shown_lines(output):
@@ -74,13 +81,17 @@ class _Seen:
 def unseen(trajectory: Trajectory) -> list[Unseen]:
     """All that the turns of a trajectory say and nothing before them has shown, each once a turn."""
     descriptions = [f"{tool.name} {tool.description} {tool.parameters}" for tool in trajectory.tools]
-    outputs = outputs_of_steps(trajectory.steps)
+    seen = _Seen()
+    seen.add(descriptions, ())
     found: list[Unseen] = []
+    read = 0
+    answered: tuple[Step, ...] = ()
     for step in trajectory.steps:
-        before = trajectory.messages[: step.message_index]
+        before = trajectory.messages[read : step.message_index]
         shown = [message.content for message in before if message.role != "assistant"]
-        seen = _Seen([*descriptions, *shown], [output for output in outputs if output.step < step.index])
+        seen.add(shown, outputs_of_steps(answered))
         found += dict.fromkeys(_of_step(step, seen))
+        read, answered = step.message_index, (step,)
     return found
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.elision import shown
+from gumshoe.collect.unseen import unseen
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.code import code_of
 from gumshoe.eval.view.packs import pack_of
@@ -48,7 +49,7 @@ def of_trajectory(line: bytes, gold: str | None) -> Episode:
             _message(message) | ({"left_out": short.content} if short.content != message.content else {})
             for message, short in zip(trajectory.messages, everything, strict=True)
         ],
-        "steps": [_step(step) for step in trajectory.steps],
+        "steps": _steps_with_unseen(trajectory),
         "patch": trajectory.patch,
         "pack": pack_of(trajectory.context_pack, trajectory.steps, gold),
         "gold": gold,
@@ -173,6 +174,7 @@ def _step(step: Step, *, timed: bool = True) -> dict[str, Any]:
         "observations": [_observation(one, timed) for one in step.observations],
         "elided": step.elided,
         "reward": step.reward,
+        "unseen": [],
         "started": step.started_at if timed else None,
         "seconds": step.duration_s if timed else None,
         "asking": usage.duration_s if timed else None,
@@ -181,6 +183,14 @@ def _step(step: Step, *, timed: bool = True) -> dict[str, Any]:
         "cached_tokens": usage.cached_tokens,
         "cost": usage.cost_usd,
     }
+
+
+def _steps_with_unseen(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """The steps, each with what it says that nothing before it has shown."""
+    found: dict[int, list[dict[str, str]]] = {}
+    for one in unseen(trajectory):
+        found.setdefault(one.step, []).append({"where": one.where, "kind": one.kind, "text": one.text})
+    return [_step(step) | {"unseen": found.get(step.index, [])} for step in trajectory.steps]
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

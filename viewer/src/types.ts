@@ -126,6 +126,8 @@ export interface Step {
   observations: Observation[]
   elided: number
   reward: number
+  /** What it says that no earlier message contains. */
+  unseen: { where: 'rationale' | 'call' | 'report' | 'edit'; kind: 'place' | 'name' | 'number' | 'string'; text: string }[]
   started: number | null
   seconds: number | null
   asking: number | null

@@ -232,3 +232,18 @@ def test_a_dataset_row_shows_whose_messages_train(page: Page, site: str, library
 def test_what_is_not_there_says_so(page: Page, site: str) -> None:
     page.goto(f"{site}/#/nowhere")
     expect(page.get_by_text("There is no such page.")).to_be_visible()
+
+
+def test_what_a_step_says_without_having_seen_it_is_marked(browser: Browser, tmp_path: Path) -> None:
+    made = make_trajectory(0, SEEK)
+    steps = list(made.steps)
+    steps[1] = steps[1].model_copy(update={"rationale": "compute_vat in shop/vat.py:77 must be wrong"})
+    write_run(tmp_path / "run", [made.model_copy(update={"steps": tuple(steps)})])
+    with open_library(tmp_path / "run", cache=tmp_path / "cache") as library, serving(library) as site:
+        with quiet_page(browser) as page:
+            page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=2")
+            said = page.get_by_role("article", name="Step 2").locator(".unseen.bad")
+            expect(said).to_contain_text("shop/vat.py:77 (place in the rationale)")
+            expect(said).to_contain_text("compute_vat (name in the rationale)")
+            page.keyboard.press("Home")
+            expect(page.get_by_role("article", name="Step 1").locator(".unseen.bad")).to_have_count(0)

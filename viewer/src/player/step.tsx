@@ -9,6 +9,7 @@ import type { Episode, Observation, Step } from '../types'
 import { TriedHere } from './tried'
 
 const FOLD = 6_000
+const MOST_UNSEEN = 12
 
 export function StepCard({ episode, position, search = '' }: { episode: Episode; position: number; search?: string }) {
   const step = episode.steps[position]
@@ -29,9 +30,11 @@ export function StepCard({ episode, position, search = '' }: { episode: Episode;
         </details>
       )}
       <p class="why">{step.rationale ?? <span class="note">No rationale.</span>}</p>
+      <Unseen said={step.unseen.filter((one) => one.where !== 'edit')} title="✗ seen nowhere before" kind="bad" />
       {step.calls.map((call, index) => (
         <CallLine key={index} call={call} />
       ))}
+      <Unseen said={step.unseen.filter((one) => one.where === 'edit')} title="new in the edit" kind="note" />
       {step.calls.length === 0 && <p class="note">No tool call.</p>}
       {step.observations.map((observation, index) => (
         <Answer key={`${position}-${index}`} observation={observation} marks={marksOf(episode, step, observation, search)} />
@@ -72,6 +75,21 @@ function Saw({ episode, position }: { episode: Episode; position: number }) {
         <pre class="answer">{first?.content}</pre>
       )}
     </details>
+  )
+}
+
+function Unseen({ said, title, kind }: { said: Step['unseen']; title: string; kind: string }) {
+  if (!said.length) return null
+  return (
+    <p class={`unseen ${kind}`} title="The leak check: no earlier message contains it">
+      {title}:{' '}
+      {said.slice(0, MOST_UNSEEN).map((one, index) => (
+        <span key={index}>
+          <code>{one.text}</code> ({one.where === 'edit' ? one.kind : `${one.kind} in the ${one.where}`}){' '}
+        </span>
+      ))}
+      {said.length > MOST_UNSEEN && `and ${said.length - MOST_UNSEEN} more`}
+    </p>
   )
 }
 
