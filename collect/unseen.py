@@ -13,6 +13,7 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, shown_code
@@ -24,9 +25,10 @@ __all__ = ["Unseen", "unseen"]
 Kind = Literal["place", "name", "number", "string"]
 Where = Literal["rationale", "call", "report", "edit"]
 
-PLACE = re.compile(r"(?P<path>[\w./-]*\w\.\w+):(?P<line>\d+)")
+PLACE = re.compile(r"(?<![\w./-])(?P<path>[\w./-]*\w\.\w+):(?P<line>\d+)")
 PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[\w.-]*\w\.(?:py|pyi|pyx|cfg|toml|txt|json|ya?ml|ini|rst|md)\b")
 QUOTED = re.compile(r"`([^`\n]{2,})`|(?<!\w)'([^'\n]{2,})'(?!\w)|\"([^\"\n]{2,})\"")
+STRING = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
 WORD = re.compile(r"[A-Za-z_]\w*")
 CODE_WORD = re.compile(
@@ -36,6 +38,8 @@ CODE_WORD = re.compile(
 SMALL = {"0", "1", "2"}
 KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 EDITS = ("rewrite",)
+MOST_A_TURN = 200
+"""What is listed of a turn; more would only say the same."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
         before = trajectory.messages[read : step.message_index]
         shown = [message.content for message in before if message.role != "assistant"]
         seen.add(shown, outputs_of_steps(answered))
-        found += dict.fromkeys(_of_step(step, seen))
+        found += dict.fromkeys(islice(_of_step(step, seen), MOST_A_TURN))
         read, answered = step.message_index, (step,)
     return found
 
@@ -181,12 +185,11 @@ def _is_new_file(arguments: dict[str, Any]) -> bool:
 
 
 def _in_code(code: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
-    rest = code
-    for match in re.finditer(r"\"([^\"\n]*)\"|'([^'\n]*)'", code):
+    for match in STRING.finditer(code):
         text = match[1] or match[2] or ""
         if text and not seen.has(text):
             yield "string", text
-        rest = rest.replace(match[0], " ")
+    rest = STRING.sub(" ", code)
     for word in WORD.findall(rest):
         if word not in seen.words and word not in KNOWN:
             yield "name", word

@@ -142,6 +142,12 @@ def test_a_place_that_nothing_has_named_is_a_leak() -> None:
     assert make_rule("unseen").keeps(episode) is False
 
 
+@pytest.mark.parametrize("piece", ["x", "a.", "a/", "' ", "a_", "a.b", "1.", "a.py", "f("])
+def test_long_texts_are_checked_in_time_in_proportion(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    assert len(unseen(play(text, "rewrite", path="shop.py", code=text, start=1))) < 1000
+
+
 @given(st.text(), st.text())
 def test_any_text_is_checked_without_an_error(text: str, other: str) -> None:
     unseen(play(text, "report", locations=[{"path": other, "start": 3}], hypothesis=other, findings=other))
