@@ -22,6 +22,7 @@ from pathlib import Path
 
 from gumshoe.collect.store import read_trajectories
 from gumshoe.records import ContextPack, Finding, StopProbe
+from gumshoe.tools.probe_checks import EXCEPTION
 
 OTHER = {"True": "False", "False": "True", "None": "0"}
 
@@ -40,9 +41,9 @@ def main() -> int:
         said = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False).stdout
     checks = Counter(
         f"{kind_of(finding)}: {finding.check.status if finding.check else 'not run'}"
-        for line in said.splitlines()
-        for number, finding in enumerate(ContextPack.model_validate(json.loads(line)["pack"]).findings)
-        if number in planted.get(json.loads(line)["id"], ())
+        for report in map(json.loads, said.splitlines())
+        for number, finding in enumerate(ContextPack.model_validate(report["pack"]).findings)
+        if number in planted.get(report["id"], ())
     )
     for what, count in sorted(checks.items()):
         print(f"{what}: {count}")
@@ -63,14 +64,14 @@ def plant(run: Path, folder: Path, count: int, seed: int) -> dict[str, list[int]
         for episode in episodes:
             assert episode.context_pack is not None
             findings = list(episode.context_pack.findings)
-            chosen = [number for number, one in enumerate(findings) if changed(one) is not None][:left]
+            chosen = [(number, new) for number, one in enumerate(findings) if (new := changed(one)) is not None][:left]
             if not chosen:
                 continue
-            for number in chosen:
-                findings[number] = changed(findings[number]) or findings[number]
+            for number, new in chosen:
+                findings[number] = new
             pack = episode.context_pack.model_copy(update={"findings": tuple(findings)})
             file.write(episode.model_copy(update={"context_pack": pack}).model_dump_json() + "\n")
-            planted[episode.id] = chosen
+            planted[episode.id] = [number for number, _ in chosen]
             left -= len(chosen)
     return planted
 
@@ -101,7 +102,7 @@ def kind_of(finding: Finding) -> str:
     probe = finding.probe
     if not isinstance(probe, StopProbe):
         return "effect of a change"
-    return "exception" if probe.expression == "__exception__" else "value"
+    return "exception" if probe.expression == EXCEPTION else "value"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, shown_code
 from gumshoe.records import Step, Trajectory
@@ -22,6 +22,7 @@ from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["Unseen", "unseen"]
 
+ItemT = TypeVar("ItemT")
 Kind = Literal["place", "name", "number", "string"]
 Where = Literal["rationale", "call", "report", "edit"]
 
@@ -38,8 +39,8 @@ CODE_WORD = re.compile(
 SMALL = {"0", "1", "2"}
 KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 EDITS = ("rewrite",)
-MOST_A_TURN = 200
-"""What is listed of a turn; more would only say the same."""
+MOST_OF_A_TEXT = 200
+"""What is listed of one rationale, call or edit, so that a long edit hides nothing of what comes after it."""
 
 
 @dataclass(frozen=True)
@@ -94,23 +95,27 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
         before = trajectory.messages[read : step.message_index]
         shown = [message.content for message in before if message.role != "assistant"]
         seen.add(shown, outputs_of_steps(answered))
-        found += dict.fromkeys(islice(_of_step(step, seen), MOST_A_TURN))
+        found += dict.fromkeys(_of_step(step, seen))
         read, answered = step.message_index, (step,)
     return found
 
 
 def _of_step(step: Step, seen: _Seen) -> Iterator[Unseen]:
-    for kind, text in _in_prose(step.rationale or "", seen):
+    for kind, text in _few(_in_prose(step.rationale or "", seen)):
         yield Unseen(step.index, "rationale", kind, text)
     for call in step.tool_calls:
         arguments: Any = call.arguments
         if call.name == "report":
-            yield from (Unseen(step.index, "report", kind, text) for kind, text in _in_report(arguments, seen))
+            yield from (Unseen(step.index, "report", kind, text) for kind, text in _few(_in_report(arguments, seen)))
             continue
-        yield from (Unseen(step.index, "call", "place", text) for text in _places_of(arguments, seen))
+        yield from (Unseen(step.index, "call", "place", text) for text in _few(_places_of(arguments, seen)))
         if call.name in EDITS:
             code = str(arguments.get("code") or "")
-            yield from (Unseen(step.index, "edit", kind, text) for kind, text in _in_code(code, seen))
+            yield from (Unseen(step.index, "edit", kind, text) for kind, text in _few(_in_code(code, seen)))
+
+
+def _few(found: Iterator[ItemT]) -> Iterator[ItemT]:
+    return islice(found, MOST_OF_A_TEXT)
 
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:

@@ -148,6 +148,17 @@ def test_long_texts_are_checked_in_time_in_proportion(piece: str) -> None:
     assert len(unseen(play(text, "rewrite", path="shop.py", code=text, start=1))) < 1000
 
 
+def test_a_long_edit_hides_nothing_of_a_call_after_it() -> None:
+    new = "\n".join(f"name_{number} = {number}" for number in range(1000, 2000))
+    episode = play("x", "rewrite", path="shop.py", code=new, start=1)
+    (edit,) = episode.steps[-1].tool_calls
+    report = ToolCall(id="c9", name="report", arguments={"hypothesis": "compute_vat is wrong"})
+    turn = episode.steps[-1].completion.model_copy(update={"tool_calls": (edit, report)})
+    step = episode.steps[-1].model_copy(update={"completion": turn})
+    found = unseen(episode.model_copy(update={"steps": (*episode.steps[:-1], step)}))
+    assert ("report", "compute_vat") in [(one.where, one.text) for one in found]
+
+
 @given(st.text(), st.text())
 def test_any_text_is_checked_without_an_error(text: str, other: str) -> None:
     unseen(play(text, "report", locations=[{"path": other, "start": 3}], hypothesis=other, findings=other))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gumshoe.collect.evidence import failures, stop_at, telling_values
 from gumshoe.collect.policies.investigator.belief import Belief, Effect, SuspectFunction, TriedChange
+from gumshoe.collect.policies.investigator.prior import failing_tests
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.tool_output import ToolOutput
@@ -162,10 +163,7 @@ def _frames(outputs: Sequence[ToolOutput]) -> list[tuple[int, DebugFrame]]:
 
 def _frames_in(output: ToolOutput) -> list[DebugFrame]:
     found = [
-        DebugFrame.model_validate(frame)
-        for outcome in output.data.get("outcomes", ())
-        if outcome["outcome"] in ("failed", "error")
-        for frame in outcome.get("frames", ())
+        DebugFrame.model_validate(frame) for outcome in failing_tests([output]) for frame in outcome.get("frames", ())
     ]
     printed = [DebugFrame.model_validate(frame) for frame in output.data.get("frames", ())]
     return [

@@ -163,7 +163,8 @@ class LatestFindings:
 def in_words(text: str) -> str:
     """Code in a sentence; of long code the beginning, word for word as it was shown."""
     line = " ".join(text.split())
-    return f"`{line}`" if len(line) <= CODE else f"`{_beginning(line)}` (and so on)"
+    beginning = _beginning(line)
+    return f"`{beginning}`" if beginning == line else f"`{beginning}` (and so on)"
 
 
 def _beginning(line: str) -> str:
