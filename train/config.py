@@ -69,7 +69,9 @@ class TrainConfig(Config):
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     packing: bool = Field(False, description="pack rows into sequences of max_length; slow on processors")
     by_length: bool = Field(False, description="batch rows of similar length: less padding")
-    bf16: bool = Field(False, description="compute in bfloat16")
+    bf16: bool | Literal["auto"] = Field(
+        False, description="compute in bfloat16; auto: where the device has instructions for it"
+    )
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
     seed: int = Field(0, ge=0, description="seed of the order and of dropout")
     threads: PositiveInt | None = Field(None, description="processor threads; null: torch's default")

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.train.arguments import lora_arguments, on_accelerator, trackers
+from gumshoe.train.arguments import in_bf16, lora_arguments, on_accelerator, trackers
 from gumshoe.train.card import PreferenceOutcome, render_preference_card
 from gumshoe.train.data import load_rows, some_rows
 from gumshoe.train.dpo_config import DpoConfig
@@ -118,7 +118,7 @@ def _arguments(config: DpoConfig) -> DPOConfig:
         lr_scheduler_type=config.schedule,
         warmup_steps=config.warmup,
         max_grad_norm=config.clip,
-        bf16=config.bf16,
+        bf16=in_bf16(config),
         gradient_checkpointing=config.gradient_checkpointing,
         seed=config.seed,
         data_seed=config.seed,
@@ -180,5 +180,5 @@ def _save(
         if config.adapters is not None:
             model.save_pretrained(str(folder.adapters), **({} if state is None else {"state_dict": state}))
             model, state = merge_adapters(local_model(config.model), folder.adapters, config), None
-        write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
+        write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
         (fresh / "README.md").write_text(render_preference_card(config, outcome), encoding="utf-8")

@@ -45,7 +45,9 @@ class DpoConfig(Config):
     )
     warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
-    bf16: bool = Field(False, description="compute in bfloat16")
+    bf16: bool | Literal["auto"] = Field(
+        False, description="compute in bfloat16; auto: where the device has instructions for it"
+    )
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
     seed: int = Field(0, ge=0, description="seed of the order")
     threads: PositiveInt | None = Field(None, description="processor threads; null: torch's default")

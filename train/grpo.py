@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.arguments import on_accelerator, trackers
+from gumshoe.train.arguments import in_bf16, on_accelerator, trackers
 from gumshoe.train.card import RewardOutcome, render_reward_card
 from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
@@ -108,7 +108,7 @@ def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> G
         beta=config.beta,
         scale_rewards=config.scale_rewards,
         max_grad_norm=config.clip,
-        bf16=config.bf16,
+        bf16=in_bf16(config),
         gradient_checkpointing=config.gradient_checkpointing,
         use_vllm=config.vllm != "off",
         vllm_mode="colocate" if config.vllm == "off" else config.vllm,
@@ -149,5 +149,5 @@ def _save(config: GrpoConfig, folder: TrainingFolder, trainer: LiveTrainer, outc
     with put_in_place(folder.model) as fresh:
         # As it was: TRL may have changed its own.
         tokenizer = starting_tokenizer(config)
-        write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
+        write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
         (fresh / "README.md").write_text(render_reward_card(config, outcome), encoding="utf-8")

@@ -44,7 +44,9 @@ class GrpoConfig(Config):
         0.0, ge=0, description="weight of the KL divergence from the starting model; 0: no reference model"
     )
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
-    bf16: bool = Field(False, description="compute in bfloat16")
+    bf16: bool | Literal["auto"] = Field(
+        False, description="compute in bfloat16; auto: where the device has instructions for it"
+    )
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
     seed: int = Field(0, ge=0, description="seed of the order and of sampling")
     threads: PositiveInt | None = Field(None, description="processor threads; null: torch's default")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
+from gumshoe.train.arguments import in_bf16
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 
@@ -36,7 +37,7 @@ def load_model(model: str, config: TrainConfig) -> PreTrainedModel:
 
     if config.method == "qlora":
         return load_weights(model, config.revision, dtype=torch.bfloat16, quantization_config=_four_bits())
-    dtype = torch.bfloat16 if config.bf16 and config.method == "lora" else torch.float32
+    dtype = torch.bfloat16 if config.method == "lora" and in_bf16(config) else torch.float32
     return load_weights(model, config.revision, dtype=dtype)
 
 
@@ -70,7 +71,7 @@ def merge_adapters(model: str, adapters: Path, config: TrainConfig | DpoConfig) 
     import torch
     from peft import PeftModel
 
-    dtype = torch.bfloat16 if config.bf16 else torch.float32
+    dtype = torch.bfloat16 if in_bf16(config) else torch.float32
     merged: Any = PeftModel.from_pretrained(load_weights(model, config.revision, dtype=dtype), str(adapters))
     return merged.merge_and_unload()
 

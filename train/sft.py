@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.train.arguments import in_bf16, lora_arguments, sft_arguments
 from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import load_rows, some_rows
 from gumshoe.train.live import Arena, play
-from gumshoe.train.model import check_targets, load_model
+from gumshoe.train.model import check_targets, load_model, merge_adapters
 from gumshoe.train.preflight import Preflight, prepare
 from gumshoe.train.render import Renderer
 from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
@@ -62,8 +63,6 @@ def train(config: TrainConfig, *, resume: Path | None = None, arena: Arena | Non
         ConfigError: the config, the model or the run folder are wrong.
         DatasetError: the dataset is missing or lacks what is needed, or rows would be cut or have nothing to train.
     """
-    from gumshoe.train.arguments import sft_arguments
-
     arguments = sft_arguments(config)
     # One process of several claims the folder and makes what all read; the others wait for it.
     with arguments.main_process_first(desc="rows"):
@@ -117,7 +116,6 @@ def _trainer(
     """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
     from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 
-    from gumshoe.train.arguments import lora_arguments
     from gumshoe.train.log import LossLog, ProgressBar
     from gumshoe.train.trainer import Trainer
 
@@ -197,7 +195,6 @@ def _best_entry(trainer: SFTTrainer) -> dict[str, float]:
 def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, ready: _Ready, outcome: Outcome) -> None:
     """Writes the result; model/ appears when it is whole."""
     from gumshoe.train.curve import draw_losses
-    from gumshoe.train.model import merge_adapters
 
     state = _gathered(trainer)
     if not trainer.is_world_process_zero():
@@ -210,7 +207,7 @@ def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, read
         if config.method != "full":
             model.save_pretrained(str(folder.adapters), **({} if state is None else {"state_dict": state}))
             model, state = merge_adapters(ready.start, folder.adapters, config), None
-        write_model(model, tokenizer, fresh, state=state, bf16=config.bf16)
+        write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
         (fresh / "README.md").write_text(render_card(config, outcome), encoding="utf-8")
     shutil.rmtree(folder.rows, ignore_errors=True)
 

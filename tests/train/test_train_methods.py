@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,17 @@ def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path,
     assert {str(weight.dtype) for weight in weights.values()} == {"torch.bfloat16"}
     assert result.outcome is not None
     assert result.outcome.loss is not None
+
+
+def test_bfloat16_is_left_to_what_the_processor_has(start: Path, dataset: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    result = train(make_config(dataset, tmp_path / "run", model=str(start), bf16="auto", max_steps=1))
+    weights = load_file(result.model / "model.safetensors")
+    has_instructions = re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    assert {str(weight.dtype) for weight in weights.values()} == {
+        "torch.bfloat16" if has_instructions else "torch.float32"
+    }
 
 
 def test_losses_go_to_a_tracker(start: Path, dataset: Path, tmp_path: Path) -> None:
