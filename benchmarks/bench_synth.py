@@ -52,10 +52,12 @@ class Figure:
 
     @property
     def candidates_a_minute(self) -> float:
+        """Candidates tried per minute."""
         return 60 * self.candidates / self.seconds
 
     @property
     def verified_a_minute(self) -> float:
+        """Verified bugs per minute."""
         return 60 * self.verified / self.seconds
 
 

@@ -48,6 +48,7 @@ def make_run(folder: Path, episodes: int, steps: int) -> None:
 
 
 def episode(number: int, steps: int) -> dict[str, Any]:
+    """A trajectory with `steps` steps, as a record of `trajectories.jsonl`."""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You repair a Python repository whose tests fail."},
         {"role": "user", "content": f"test_{number} fails with a wrong total in module_{number % 97}."},

@@ -20,14 +20,17 @@ class ToolOutput:
 
     @property
     def tool(self) -> str:
+        """The name of the tool."""
         return self.observation.tool
 
     @property
     def text(self) -> str:
+        """What the agent was shown."""
         return self.observation.text
 
     @property
     def data(self) -> Mapping[str, Any]:
+        """The same as structured data; its keys depend on the tool."""
         return self.observation.data
 
 

@@ -1,1 +1,1 @@
-
+"""Evaluation: arms, grading, measures, model servers, and the viewer."""

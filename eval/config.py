@@ -108,6 +108,7 @@ class ArmConfig(Config):
 
     @property
     def title(self) -> str:
+        """What tables and pages call the arm."""
         return self.label or self.name
 
 

@@ -159,6 +159,7 @@ class FunctionTool(BaseTool):
         return read_signature(self.function, self.name, skip=1 if self._wants_workspace else 0)
 
     def run(self, workspace: Workspace, **arguments: Any) -> str | Observation:
+        """Calls the function, with the workspace where it takes one."""
         return self.function(workspace, **arguments) if self._wants_workspace else self.function(**arguments)
 
 

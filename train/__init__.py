@@ -1,1 +1,1 @@
-
+"""Training on exported datasets, with TRL: supervised, by preferences, and on live episodes."""

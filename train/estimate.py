@@ -66,6 +66,7 @@ class TrainingEstimate:
 
     @property
     def total_gb(self) -> float:
+        """The memory of all parts together, in GB."""
         return sum(self.memory_gb.values())
 
 

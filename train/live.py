@@ -24,10 +24,14 @@ class Request(Protocol):
     """What the model is asked next, as its chat template takes it."""
 
     @property
-    def messages(self) -> list[Message]: ...
+    def messages(self) -> list[Message]:
+        """The conversation so far."""
+        ...
 
     @property
-    def tools(self) -> list[dict[str, Any]]: ...
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools that may be called, as JSON schemas."""
+        ...
 
 
 class Episode(Protocol):
@@ -54,7 +58,9 @@ class Arena(Protocol):
     """Tasks, and episodes on them."""
 
     @property
-    def tasks(self) -> Sequence[str]: ...
+    def tasks(self) -> Sequence[str]:
+        """The IDs of the tasks."""
+        ...
 
     @property
     def scores(self) -> Sequence[str]:
@@ -65,7 +71,9 @@ class Arena(Protocol):
         """The messages that an episode of `task` begins with."""
         ...
 
-    def episode(self, task: str) -> Episode: ...
+    def episode(self, task: str) -> Episode:
+        """Opens an episode of `task`. The caller closes it."""
+        ...
 
 
 class GeneratedTurn(NamedTuple):

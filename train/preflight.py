@@ -59,10 +59,12 @@ class Preflight:
 
     @property
     def tokens(self) -> int:
+        """Tokens in all rows."""
         return sum(row.tokens for row in self.rows)
 
     @property
     def trained(self) -> int:
+        """Tokens that the loss covers, in all rows."""
         return sum(row.trained for row in self.rows)
 
     @property

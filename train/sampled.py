@@ -38,6 +38,7 @@ class Drift:
 
     @property
     def turns(self) -> int:
+        """Turns that were compared."""
         return self.same + self.retokenized + self.rewritten + self.foreign
 
     def __add__(self, other: Drift) -> Drift:

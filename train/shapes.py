@@ -34,6 +34,7 @@ class Shape:
 
     @property
     def active_intermediate(self) -> int:
+        """Width of a layer's feed-forward part that one token goes through."""
         return self.intermediate * self.active_experts
 
     @property

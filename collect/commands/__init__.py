@@ -1,1 +1,1 @@
-"""The commands of this folder."""
+"""The commands of this folder, one module each."""

@@ -1,0 +1,1 @@
+"""The commands of this folder, one module each."""

@@ -55,6 +55,7 @@ class BuildResult:
 
     @property
     def ok(self) -> bool:
+        """Whether the program ran to its end and exited with 0."""
         return self.exit_code == 0 and self.problem is None
 
     @property

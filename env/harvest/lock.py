@@ -117,4 +117,5 @@ def keep_environment(root: Path, lock: Lock, python: Interpreter) -> None:
 
 
 def site_packages(root: Path, python: Interpreter) -> Path:
+    """Where the environment at `root` keeps its packages."""
     return root / "lib" / f"python3.{python.version[1]}" / "site-packages"

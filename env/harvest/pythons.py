@@ -30,6 +30,7 @@ class Interpreter:
 
     @property
     def text(self) -> str:
+        """The version as `3.11.7`."""
         return ".".join(map(str, self.version))
 
 

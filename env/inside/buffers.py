@@ -18,6 +18,7 @@ class BoundedBuffer:
         self.total = 0
 
     def write(self, data):
+        """Takes in more bytes; those in the middle are dropped once there are too many."""
         self.total += len(data)
         room = self.half - len(self.head)
         if room > 0:

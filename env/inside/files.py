@@ -109,6 +109,7 @@ class Ignore:
         self.pairs = [(bool(hide), re.compile(expression)) for hide, expression in reversed(pairs)]
 
     def hides(self, relative, folder):
+        """The last pattern's answer for a path relative to the root: True for hidden, False for shown."""
         name = relative + "/" if folder else relative
         for hide, expression in self.pairs:
             if expression.match(name):

@@ -40,11 +40,13 @@ def agents_files(archive):
 
 
 def is_cache(path):
+    """Whether a path belongs to git or to a cache of Python or pytest."""
     parts = path.split("/")
     return ".git" in parts or "__pycache__" in parts or ".pytest_cache" in parts or path.endswith(".pyc")
 
 
 def original_files(root):
+    """The content of each regular file below `root`, by relative path."""
     found = {}
     for parent, _, names in os.walk(root):
         for name in names:
@@ -212,6 +214,7 @@ def failing(tests, outcomes, skipped_counts):
 
 
 def main():
+    """Lays the agent's changes over the original files, runs the tests, and writes the reward."""
     with open(os.path.join(HERE, "task.json"), encoding="utf-8") as stream:
         spec = json.load(stream)
     root = spec["root"]

@@ -30,9 +30,11 @@ class EarlyForks:
         self.project = project
 
     def run(self, tests, trace=False):
+        """Runs `tests` in a fork and returns what it reported."""
         return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
 
     def child(self, tests, trace, writer):
+        """What the fork does. It never returns."""
         enter_child(self.project, trace)
         pytest.main(self.project.arguments + tests, plugins=plugins(self.project, trace, writer))
         os._exit(1)
@@ -71,6 +73,7 @@ class LateForks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session):
+        """Takes the place of the collection: the work is done here, and each fork collects for itself."""
         self.session = session
         session.items, session.testscollected = [], 0
         try:
@@ -80,9 +83,11 @@ class LateForks:
         return True
 
     def run(self, tests, trace=False):
+        """Runs `tests` in a fork and returns what it reported."""
         return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
 
     def child(self, tests, trace, writer):
+        """What the fork does before pytest goes on in it. Always raises InChild."""
         enter_child(self.project, trace)
         if tests:
             self.session.config.args = list(tests)
@@ -115,6 +120,7 @@ class LateForks:
         return forked(child, wall_s)
 
     def collector(self, files, tests, writer):
+        """What the fork does: it collects once and runs the tests twice, with `files` laid again in between."""
         enter_child(self.project)
         runs = []
 
@@ -153,6 +159,7 @@ class Collected:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
+        """Takes the place of the loop over the tests: each run is a fork that has collected them already."""
         if self.recorder.collection_errors:
             self.recorder.finish()
         items = session.items
@@ -170,6 +177,7 @@ class Collected:
         self.recorder.write(answer)
 
     def child(self, session, items, chosen, prepare, cpu_s, writer):
+        """What the fork does before pytest runs `chosen` in it. Always raises InChild."""
         enter_child(self.project, cpu_s=cpu_s)
         wanted = set(chosen)
         session.items = [item for item in items if not wanted or item.nodeid in wanted]
@@ -194,6 +202,7 @@ def lay(project, files):
 
 
 def plugins(project, trace, writer):
+    """The pytest plugins of a run; with `trace`, the tracer is one of them and has been started."""
     if not trace:
         return [OutcomeRecorder(project.root, project.temporary, writer, None)]
     tracer = Tracer(project.root)
@@ -226,6 +235,7 @@ def forked(child, wall_s):
 
 
 def enter_child(project, trace=False, cpu_s=None):
+    """Sets the limits of a fork: processor seconds and memory, in a session of its own."""
     os.setsid()
     cpu_s = cpu_s or project.cpu_s * (project.trace_factor if trace else 1.0)
     # The timer is fine-grained; the limit, in whole seconds, is for what a fork of the tests uses up.

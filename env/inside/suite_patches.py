@@ -91,12 +91,14 @@ class Functions:
         return made
 
     def source_of(self, path):
+        """The clean source of a file, split into its functions. Read once."""
         if path not in self.sources:
             with open(os.path.join(self.clean, path), encoding="utf-8", newline="") as file:
                 self.sources[path] = self.read(path, file.read())
         return self.sources[path]
 
     def read(self, path, text):
+        """A source text, split into its functions."""
         return SplitSource(text, self.files.get(path, path))
 
     def compare(self, path, old, new, made):
@@ -215,6 +217,7 @@ def loaded_files(root):
 
 
 def nested(code):
+    """The code objects directly inside a code object."""
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
@@ -243,5 +246,6 @@ def face(code):
 
 
 def docstring(code):
+    """The docstring of a code object, or None."""
     first = code.co_consts[0] if code.co_consts else None
     return first if isinstance(first, str) else None

@@ -38,6 +38,7 @@ class OutcomeRecorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session):
+        """Sends the outcomes."""
         self.finish()
 
     def finish(self):
@@ -62,11 +63,13 @@ class OutcomeRecorder:
         os._exit(0)
 
     def pytest_collectreport(self, report):
+        """Notes what could not be collected."""
         if report.failed:
             self.collection_errors.append(report.nodeid)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
+        """Keeps a test's first failure."""
         # Nobody reads the failure as pytest would print it, and printing takes longer than most tests.
         item.repr_failure = item._repr_failure_py = nothing
         result = yield
@@ -75,6 +78,7 @@ class OutcomeRecorder:
             self.failures[report.nodeid] = self.failure(report, call.excinfo)
 
     def pytest_runtest_logreport(self, report):
+        """Keeps a test's outcome and adds up its seconds."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         outcome = outcome_of(report)
         # A test whose subtests fail is reported as passed behind them.
@@ -82,6 +86,7 @@ class OutcomeRecorder:
             self.outcomes[report.nodeid] = outcome
 
     def failure(self, report, excinfo):
+        """A failure as JSON: phase, type, message, and the innermost frames in the project."""
         entries = traceback.StackSummary.extract(traceback.walk_tb(excinfo.tb), lookup_lines=False)
         frames = [self.frame(entry) for entry in entries]
         return {
@@ -103,6 +108,7 @@ class OutcomeRecorder:
 
 
 def nothing(*arguments, **options):
+    """Stands in for the functions that print failures."""
     return ""
 
 

@@ -57,6 +57,7 @@ class ProjectUnderTest:
                 self.bring(path)
 
     def bring(self, path):
+        """Copies one clean file or folder into the project."""
         source, target = os.path.join(self.clean, path), os.path.join(self.root, path)
         if self.entries[path] is None:
             os.makedirs(target, exist_ok=True)
@@ -64,6 +65,7 @@ class ProjectUnderTest:
             shutil.copy2(source, target, follow_symlinks=False)
 
     def write(self, files):
+        """Writes texts by path and forgets the byte code of what was there."""
         for path, text in files.items():
             target = os.path.join(self.root, path)
             forget_byte_code(target)
@@ -91,6 +93,7 @@ def changed(seen, entries):
 
 
 def remove(path):
+    """Removes a file, link or folder, if there is one."""
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     elif os.path.lexists(path):

@@ -51,19 +51,23 @@ class Tracer:
             sys.addaudithook(self.audit)
 
     def audit(self, event, arguments):
+        """Audit hook: a test that starts a process cannot be followed."""
         if event in PROCESS_EVENTS:
             self.unseen = True
 
     def pytest_collection_finish(self, session):
+        """Ends what belongs to no test."""
         self.stop("")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):
+        """Follows one test, with its fixtures."""
         self.start(item.nodeid)
         yield
         self.stop(item.nodeid)
 
     def start(self, nodeid=""):
+        """Begins to follow a test; the empty name is for what runs outside of tests."""
         if monitoring is None and not self.began:
             self.began = process_time()
         self.test = nodeid
@@ -81,6 +85,7 @@ class Tracer:
         monitoring.set_events(TOOL, monitoring.events.LINE)
 
     def stop(self, nodeid):
+        """Ends following, and keeps the lines and calls of the test."""
         if monitoring is None:
             sys.settrace(None)
             threading.settrace(None)
@@ -155,6 +160,7 @@ class Tracer:
         return name, count
 
     def name(self, filename):
+        """The path of a file relative to the project, or None outside of it. Computed once."""
         if filename not in self.names:
             self.names[filename] = inside(filename, self.root)
         return self.names[filename]

@@ -245,6 +245,7 @@ def freeze():
 
 
 def read_known(project):
+    """What an earlier verifier found out about the clean tests, or None."""
     path = os.path.join(project.keep, "known.json")
     if not os.path.exists(path):
         return None
@@ -253,11 +254,13 @@ def read_known(project):
 
 
 def write_known(project, known):
+    """Keeps what was found out about the clean tests for later verifiers."""
     with open(os.path.join(project.keep, "known.json"), "w") as file:
         json.dump(known, file)
 
 
 def write_line(results, value):
+    """Sends one result as a line of JSON."""
     results.write(json.dumps(value) + "\n")
     results.flush()
 
@@ -275,6 +278,7 @@ def in_fork(work):
 
 
 def main():
+    """Reads the request from standard input, and answers a line for each bug."""
     request = json.loads(sys.stdin.read())
     project = ProjectUnderTest(request)
     sys.dont_write_bytecode = False

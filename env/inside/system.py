@@ -22,6 +22,7 @@ _prctl = _load_prctl()
 
 
 def prctl(option, value):
+    """Calls Linux's prctl; False where it fails or does not exist."""
     return _prctl is not None and _prctl(option, value, 0, 0, 0) == 0
 
 

@@ -43,6 +43,7 @@ class Terminal:
         return bool(data)
 
     def answer(self, nonce, reply):
+        """Writes a reply as JSON between two copies of the nonce."""
         text = nonce + json.dumps(reply) + nonce + "\n"
         view = memoryview(text.encode("ascii"))
         while view:

@@ -1,31 +1,20 @@
 """The warden: Gumshoe's own process inside a sandbox, which does everything there that the host asks for.
 
-It reads one JSON request a line from its terminal and answers each with
-
-    nonce + one line of ASCII JSON + nonce + newline
-
-where the nonce is the request's own. Whatever else appears on the terminal is noise that the host drops. Bytes travel
-as base64. An answer is `{"ok": ...}`, `{"errno": number, "text": ..., "path": ...}` for what the operating system
-refused, `{"stopped": text}` when a limit of the whole sandbox was passed and all its programs were killed,
-`{"invalid": text}` for a wrong pattern, or `{"broken": traceback}` for an error of our own.
+Bytes travel as base64. Its public methods are the operations of the protocol that `serving` describes.
 """
 
 import base64
 import errno
 import io
 import os
-import re
 import shutil
-import signal
 import sys
 import tarfile
 import time
-import traceback
 
 from gumshoe.env.inside import system
-from gumshoe.env.inside.disk import DiskFull, DiskWatch
+from gumshoe.env.inside.disk import DiskWatch
 from gumshoe.env.inside.files import Files, Ignore, hold_exactly
-from gumshoe.env.inside.processes import Cancelled, HostGone
 from gumshoe.env.inside.programs import Programs, origin, was_started
 from gumshoe.env.inside.running import ProgramRun
 from gumshoe.env.inside.searching import grep
@@ -33,7 +22,6 @@ from gumshoe.env.inside.sessions import SIGNALS, Session
 from gumshoe.env.inside.snapshots import Snapshots
 from gumshoe.env.inside.state import empty, inspect
 from gumshoe.env.inside.tampering import Tampering
-from gumshoe.env.inside.terminal import Terminal
 
 
 class Warden:
@@ -93,6 +81,7 @@ class Warden:
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
 
     def ping(self):
+        """The warden's process ID."""
         return {"pid": os.getpid()}
 
     def run(self, argv, input=None, cwd=None, env=None, timeout_s=None, forked=None):
@@ -112,24 +101,31 @@ class Warden:
             self.programs.clean_up_after(run.job)
 
     def read(self, path, inside=True):
+        """A file's bytes, in base64."""
         return base64.b64encode(self.files.read(path, inside)).decode("ascii")
 
     def read_real(self, path):
+        """`real_path` and `read` in one."""
         return [self.files.real(path), self.read(path)]
 
     def real_path(self, path):
+        """The path with its links followed, relative to the root."""
         return self.files.real(path)
 
     def write(self, path, data, inside=True, mode=None):
+        """Writes a file atomically; `data` is base64."""
         self.files.write(path, base64.b64decode(data), inside, mode)
 
     def remove(self, path, inside=True):
+        """Removes a file."""
         self.files.remove(path, inside)
 
     def walk(self, path, ignore=(), depth=None):
+        """The entries below a folder, sorted."""
         return list(self.files.walk(path, Ignore(ignore), depth))
 
     def grep(self, pattern, path, ignore=(), limit=200, case_sensitive=True):
+        """Matching lines below a folder, and whether there were more."""
         matches, more = grep(self.files, pattern, path, Ignore(ignore), limit, case_sensitive)
         return {"matches": matches, "more": more}
 
@@ -166,18 +162,22 @@ class Warden:
         return self.tampered.facts(self.programs.launcher.pid, known, python, self._environment(env))
 
     def snapshot(self):
+        """Keeps the files as they are, and returns the snapshot's name."""
         return self.snapshots.take()
 
     def restore(self, name, only=None):
+        """Puts the files back to a snapshot; with `only`, just those that the patterns match."""
         self.snapshots.restore(name, None if only is None else Ignore(only))
 
     def changes(self, name, ignore=()):
+        """Paths that differ from a snapshot, with their bytes then and now in base64; None where there is no file."""
         encoded = {}
         for path, sides in self.snapshots.changes(name, Ignore(ignore), self.patch_limit).items():
             encoded[path] = [None if side is None else base64.b64encode(side).decode("ascii") for side in sides]
         return encoded
 
     def session_open(self, argv, cwd=None, env=None, forked=None):
+        """Starts a program on a terminal and returns its session's name."""
         start = self._starter(argv, cwd, env, forked, terminal=True)
         session = Session(start, self.cap, self.host, self.watch)
         session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
@@ -187,24 +187,31 @@ class Warden:
         return dict(origin(session.job), session=name)
 
     def session_write(self, session, data):
+        """Types bytes, given in base64."""
         self._session(session).send(base64.b64decode(data))
 
     def session_read_until(self, session, marker, timeout_s):
+        """What the program printed up to `marker`, or until the timeout."""
         return self._session(session).read_until(base64.b64decode(marker), timeout_s)
 
     def session_request(self, session, message, timeout_s):
+        """Sends a message to the program's control channel and waits for its answer."""
         return self._session(session).request(message, timeout_s)
 
     def session_wait_message(self, session, timeout_s):
+        """Waits for the next message from the program's control channel."""
         return self._session(session).wait_message(timeout_s)
 
     def session_signal(self, session, name):
+        """Sends a signal by name to what runs in the foreground."""
         self._session(session).signal(SIGNALS[name])
 
     def session_poll(self, session):
+        """The program's exit code, or None while it runs."""
         return {"exit_code": self._session(session).poll()}
 
     def session_close(self, session):
+        """Ends the program and all it started. Idempotent."""
         ended = self.sessions.pop(session, None)
         if ended is not None:
             ended.close()
@@ -294,56 +301,3 @@ class Warden:
             "limits": self.limits,
             "terminal": terminal,
         }
-
-
-OPERATIONS = {name for name in vars(Warden) if not name.startswith("_")}
-
-
-def answer_to(warden, request):
-    """Carries out one request; the reply without the nonce."""
-    operation = request.pop("op")
-    if operation not in OPERATIONS:
-        return {"broken": "no operation {}".format(operation)}
-    try:
-        return {"ok": getattr(warden, operation)(**request)}
-    except HostGone:
-        raise
-    except Cancelled:
-        return {"stopped": "the host did not wait for the answer"}
-    except DiskFull as error:
-        warden.stop_all()
-        return {"stopped": str(error)}
-    except OSError as error:
-        return {"errno": error.errno or errno.EIO, "text": error.strerror or str(error), "path": error.filename}
-    except re.error as error:
-        return {"invalid": str(error)}
-    except UnicodeEncodeError:
-        return {"errno": errno.ENOENT, "text": "the path cannot be written in the file system's encoding", "path": None}
-    except Exception:
-        return {"broken": traceback.format_exc()}
-
-
-def serve(source, sink, launcher_program):
-    """Answers requests until the host shuts it down or goes away, then kills all there is."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.chdir("/")
-    adopts_orphans = system.adopt_orphans()
-    system.hide_memory()
-    system.keep_for_itself(source)
-    terminal = Terminal(source, sink)
-    warden = Warden(terminal, launcher_program, adopts_orphans)
-    try:
-        while True:
-            request = terminal.read_request()
-            if request is None:
-                break
-            nonce = request.pop("nonce")
-            leaving = request["op"] == "shutdown"
-            terminal.answer(nonce, answer_to(warden, request))
-            if leaving:
-                break
-    except (HostGone, OSError):
-        pass
-    finally:
-        warden.end()

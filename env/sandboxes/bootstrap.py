@@ -32,6 +32,7 @@ MODULES = (
     "tampering",
     "terminal",
     "warden",
+    "serving",
 )
 
 PROGRAM = """\
@@ -64,7 +65,7 @@ def bootstrap_argv(python: str, word: str) -> list[str]:
 @functools.cache
 def payload() -> bytes:
     """The warden's sources and the few lines that load them, as Python code in ASCII."""
-    call = f"sys.modules['{PACKAGE}'].warden.serve(0, 1, {json.dumps(launcher_program())})\n"
+    call = f"sys.modules['{PACKAGE}'].serving.serve(0, 1, {json.dumps(launcher_program())})\n"
     return (_program(MODULES) + call).encode("ascii")
 
 

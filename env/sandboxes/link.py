@@ -26,11 +26,17 @@ class WardenConnection(Protocol):
     supervisor: str | None
     server: Mapping[str, Any] | None
 
-    def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any: ...
+    def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any:
+        """The warden's answer to an operation. Raises SandboxError, also where none comes in time."""
+        ...
 
-    def give_up(self) -> None: ...
+    def give_up(self) -> None:
+        """Ends what another thread waits for; see `Channel.give_up`."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Kills everything and removes what was made. Idempotent."""
+        ...
 
 
 class Link:

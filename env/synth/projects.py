@@ -34,6 +34,7 @@ class Project:
 
     @property
     def bundled(self) -> bool:
+        """Whether the project comes with Gumshoe."""
         return self.stored.startswith(SCHEME)
 
 

@@ -66,6 +66,7 @@ class ProjectState:
 
     @property
     def full(self) -> bool:
+        """Whether the project has all the bugs that were asked for."""
         return len(self.kept) >= self._wanted
 
     def finish(self) -> bool:

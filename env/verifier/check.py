@@ -34,6 +34,7 @@ class CheckResult(Record):
 
     @property
     def passed(self) -> bool:
+        """Whether the task passed its check."""
         return not self.problems
 
 

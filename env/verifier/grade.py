@@ -36,6 +36,7 @@ class Grade(Record):
 
     @property
     def resolved(self) -> bool:
+        """Whether the patch resolved the task."""
         return self.outcome == "resolved"
 
 

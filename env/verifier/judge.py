@@ -45,6 +45,7 @@ class Verdict:
 
     @property
     def resolved(self) -> bool:
+        """Whether all tests that count passed, and nothing was tampered with."""
         return not (self.failing_fail_to_pass or self.failing_pass_to_pass or self.problems)
 
     @property

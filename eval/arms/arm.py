@@ -49,6 +49,7 @@ class EvalRun:
 
     @property
     def out(self) -> Path:
+        """The run folder."""
         return Path(self.config.out)
 
     @property
@@ -105,6 +106,7 @@ class Attempt:
 
     @property
     def key(self) -> AttemptKey:
+        """What identifies the attempt: arm, task, number of the sample."""
         return self.arm, self.task.id, self.sample
 
 

@@ -36,6 +36,7 @@ class NameLookup:
         self._task_id = task_id
 
     def has(self, path: str, name: str) -> bool:
+        """Whether the file defines a function or class of that qualified name."""
         return any(span.name == name for span in self._spans(path))
 
     def place(self, path: str, name: str = "") -> Location:

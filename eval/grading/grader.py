@@ -28,6 +28,7 @@ class Submission:
 
     @property
     def key(self) -> str:
+        """Identical for the same patch to the same task."""
         return digest(self.task.hash, self.patch)
 
 

@@ -35,6 +35,7 @@ class Recorded:
 
     @property
     def key(self) -> str:
+        """Identical for the same trajectory of the same arm."""
         return digest(self.arm, self.trajectory.id)
 
 

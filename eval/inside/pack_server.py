@@ -23,6 +23,7 @@ TOOL = {
 
 
 def main(pack_path, text_path):
+    """Answers requests on standard input until it is closed."""
     with open(pack_path, encoding="utf-8") as file:
         pack = json.load(file)
     with open(text_path, encoding="utf-8") as file:

@@ -33,12 +33,14 @@ class TrialOutcomes:
         self.passed = []
 
     def pytest_runtest_logreport(self, report):
+        """Notes the outcome of a test, or of a phase of it that failed."""
         if report.failed:
             self.failed.append(report.nodeid)
         elif report.when == "call":
             self.passed.append(report.nodeid)
 
     def pytest_collectreport(self, report):
+        """A file that cannot be collected counts as a failed test."""
         if report.failed:
             self.failed.append(report.nodeid)
 
@@ -86,11 +88,13 @@ def receive_all(source, deadline):
 
 
 def write(path, text):
+    """Writes a text as it is, undecodable bytes restored."""
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
 
 
 def read(path):
+    """The text of a file, undecodable bytes escaped, newlines as they are."""
     with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
         return file.read()
 
@@ -111,6 +115,7 @@ def passes(case, arguments, failing, wall_s):
 
 
 def main():
+    """Reads the request from standard input, tries the variants, and writes which of them pass."""
     request = json.loads(sys.stdin.read())
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -145,6 +145,7 @@ def calibration_of(results: Iterable[Result]) -> tuple[CalibrationBin, ...]:
 
 
 def by_task(results: Iterable[Result], metric: str) -> dict[str, float]:
+    """The mean of a metric over each task's samples, by task."""
     return {task: sum(of_task) / len(of_task) for task, of_task in _samples(results, metric).items()}
 
 
@@ -159,4 +160,5 @@ def _samples(results: Iterable[Result], metric: str) -> dict[str, list[float]]:
 
 
 def as_measured(estimate: stats.Estimate) -> Measured:
+    """An estimate as it is stored."""
     return Measured(value=estimate.value, low=estimate.low, high=estimate.high, count=estimate.count)

@@ -135,7 +135,9 @@ class Sandbox(Protocol):
         """The path with its symbolic links followed, relative to `root` (`.` for the root itself)."""
         ...
 
-    def read_file(self, path: str, *, inside: bool = True) -> bytes: ...
+    def read_file(self, path: str, *, inside: bool = True) -> bytes:
+        """The bytes of a regular file."""
+        ...
 
     def read_real(self, path: str) -> tuple[str, bytes]:
         """`real_path` and `read_file` in one."""
@@ -145,7 +147,9 @@ class Sandbox(Protocol):
         """Writes atomically (beside, then renamed), makes missing folders, keeps the mode of what was there."""
         ...
 
-    def remove_file(self, path: str, *, inside: bool = True) -> None: ...
+    def remove_file(self, path: str, *, inside: bool = True) -> None:
+        """Removes a file."""
+        ...
 
     def walk(
         self, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), depth: int | None = None
@@ -243,11 +247,15 @@ class Workspace(Protocol):
         """Writes the files of a reproduction, which the tools run from now on. These edits are not in `edits`."""
         ...
 
-    def list(self, path: str = ".", depth: int | None = None) -> list[Entry]: ...
+    def list(self, path: str = ".", depth: int | None = None) -> list[Entry]:
+        """What is below a folder and not hidden, sorted, at most `depth` levels deep."""
+        ...
 
     def grep(
         self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True
-    ) -> tuple[list[Match], bool]: ...
+    ) -> tuple[list[Match], bool]:
+        """Lines that a regular expression matches in files that are not hidden, and whether there were more."""
+        ...
 
     def run_tests(
         self,
@@ -263,7 +271,9 @@ class Workspace(Protocol):
         """
         ...
 
-    def is_readonly(self, path: str) -> bool: ...
+    def is_readonly(self, path: str) -> bool:
+        """Whether the agent may not change the file."""
+        ...
 
     def patch(self) -> str:
         """Everything that changed since the episode began, as a unified diff in git's format, without read-only
@@ -284,13 +294,21 @@ class Tool(Protocol):
         """Does it. Raises ToolFailure for what the agent got wrong."""
         ...
 
-    def on_reset(self, workspace: Workspace) -> None: ...
+    def on_reset(self, workspace: Workspace) -> None:
+        """An episode begins."""
+        ...
 
-    def on_edit(self, edit: Edit, workspace: Workspace) -> None: ...
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """A file was changed, by whatever tool."""
+        ...
 
-    def on_eval(self, run: TestRun, workspace: Workspace) -> None: ...
+    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
+        """The tests were run, by whatever tool."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """The episode ends. Idempotent."""
+        ...
 
 
 class Policy(Protocol):
@@ -310,4 +328,6 @@ class Scorer(Protocol):
 
     name: str
 
-    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score: ...
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+        """The score, with what the oracle knows about the task."""
+        ...

@@ -24,12 +24,14 @@ class Tracing:
         self._before = None
 
     def start(self):
+        """Begins to receive events, in all threads started from now on."""
         if sys.gettrace() != self._on_call:
             self._before = sys.gettrace()
         threading.settrace(self._on_call)
         sys.settrace(self._on_call)
 
     def stop(self):
+        """Gives tracing back to whoever had it."""
         self._raising = {}
         threading.settrace(self._before)
         sys.settrace(self._before)
@@ -95,10 +97,12 @@ class Monitoring:
             monitoring.register_callback(self._tool, event, callback)
 
     def start(self):
+        """Begins to receive events."""
         events = self._monitoring.events
         self._monitoring.set_events(self._tool, events.PY_START | events.RAISE | events.PY_UNWIND)
 
     def stop(self):
+        """Receives no more events."""
         self._monitoring.set_events(self._tool, 0)
 
     def _tell(self, method, *arguments):

@@ -97,6 +97,7 @@ def _break_lines(request):
 
 
 def number(text, usage):
+    """A whole number. Raises CommandError."""
     try:
         return int(text)
     except ValueError:
@@ -104,6 +105,7 @@ def number(text, usage):
 
 
 def check_expression(text, what="condition"):
+    """Raises CommandError for what is no expression."""
     try:
         compile(text.strip(), "<{}>".format(what), "eval")
     except (SyntaxError, ValueError) as error:

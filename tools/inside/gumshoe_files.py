@@ -159,6 +159,7 @@ def _cached_lines(filename):
 
 
 def code_objects(code):
+    """A code object and all those inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

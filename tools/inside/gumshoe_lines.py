@@ -137,15 +137,18 @@ class MonitoringFollower(Follower):
         monitoring.register_callback(self._tool, events.RAISE, self._on_raise)
 
     def start(self):
+        """Begins to follow."""
         self.on = True
         events = self._monitoring.events
         self._monitoring.set_events(self._tool, events.PY_START | events.RAISE)
 
     def stop(self):
+        """Follows no longer."""
         self.on = False
         self._monitoring.set_events(self._tool, 0)
 
     def clear(self):
+        """Forgets what was seen."""
         for function in self._functions.values():
             self._monitoring.set_local_events(self._tool, function.code, 0)
         super().clear()
@@ -181,17 +184,20 @@ class TracingFollower(Follower):
         self._on_call = self._call_tracer(self._finished, self._elsewhere)
 
     def start(self):
+        """Begins to follow, in all threads started from now on."""
         self._before = sys.gettrace()
         self.on = True
         threading.settrace(self._on_call)
         sys.settrace(self._on_call)
 
     def stop(self):
+        """Gives tracing back to whoever had it."""
         self.on = False
         sys.settrace(self._before)
         threading.settrace(self._before)
 
     def clear(self):
+        """Forgets what was seen."""
         super().clear()
         self._finished.clear()
 

@@ -57,6 +57,7 @@ def ended(server):
 
 
 def main():
+    """Starts the server and carries messages to and fro until the channel is closed."""
     channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     server, failure = start(sys.argv[1:])
     while True:

@@ -24,7 +24,7 @@ class Nobody:
 
     @staticmethod
     def post_mortem(*_):
-        return None
+        """Does nothing."""
 
 
 def read_request(arguments, variable, script):

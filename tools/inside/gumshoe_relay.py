@@ -34,9 +34,11 @@ class RelayHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
+        """Carries a request without a body."""
         self.carry(b"")
 
     def do_POST(self):
+        """Carries a request with its body, unless that is too large."""
         try:
             length = int(self.headers.get("content-length", 0))
         except ValueError:
@@ -48,6 +50,7 @@ class RelayHandler(BaseHTTPRequestHandler):
         self.carry(self.rfile.read(length))
 
     def carry(self, body):
+        """Hands the request to the host and replies with its answer."""
         carried = {
             "method": self.command,
             "path": self.path,
@@ -60,6 +63,7 @@ class RelayHandler(BaseHTTPRequestHandler):
         self.reply(found["status"], found["type"], base64.b64decode(found["body"]))
 
     def reply(self, status, kind, body):
+        """Sends a response."""
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
@@ -67,10 +71,11 @@ class RelayHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format, *args):
-        pass
+        """Nothing is printed: the program's output is its own."""
 
 
 def main():
+    """Runs the program beside a local server, whose requests the host answers."""
     channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     order = channel.receive()
     server = RelayServer(("127.0.0.1", 0), RelayHandler)

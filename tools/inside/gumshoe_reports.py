@@ -20,6 +20,7 @@ class BoundedOutput:
         self.dropped = False
 
     def write(self, data):
+        """Takes in more bytes; those in the middle are dropped once there are too many."""
         room = self.half - len(self.head)
         if room > 0:
             self.head += data[:room]
@@ -30,6 +31,7 @@ class BoundedOutput:
             del self.tail[: len(self.tail) - self.half]
 
     def text(self):
+        """All that was kept, undecodable bytes replaced."""
         middle = b"\n[...]\n" if self.dropped else b""
         return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace")
 
@@ -45,6 +47,7 @@ class Reports:
         self._buffer = b""
 
     def write(self, data):
+        """Takes in more bytes, and each report that is whole."""
         self.size += len(data)
         if self.size > EVENT_BYTES:
             self.reject("the tests report more than {} MB".format(EVENT_BYTES >> 20))
@@ -57,10 +60,12 @@ class Reports:
             self.reject("a report is too long")
 
     def end(self):
+        """No more bytes will come: what is left was cut off."""
         if self._buffer:
             self.reject("a report was cut off")
 
     def reject(self, why):
+        """Notes a problem once and drops what has not been read."""
         if why not in self.problems:
             self.problems.append(why)
         self._buffer = b""

@@ -68,6 +68,7 @@ class Rewritten(Kept):
     """Test modules as pytest rewrites them."""
 
     def make(self, path):
+        """A test file as pytest compiles it, with its assertions rewritten; None without pytest."""
         rewrite = _rewriter()
         return None if rewrite is None else rewrite(Path(path), None)
 
@@ -96,6 +97,7 @@ class Compiled(Kept):
     """The other modules. What is taken is what `compile` makes of the very bytes that were read."""
 
     def make(self, path):
+        """A file's first bytes and its code."""
         with open(path, "rb") as stream:
             data = stream.read(FILE_BYTES + 1)
         return data, compile(data, path, "exec", 0, True)

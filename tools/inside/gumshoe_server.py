@@ -309,6 +309,7 @@ def _load(source):
 
 
 def main():
+    """Serves until the connection is closed."""
     connection = socket.socket(fileno=int(os.environ.pop(CONTROL)))
     memory = json.loads(os.environ.pop(MEMORY, "{}")) or {"source": _receive_source(connection)}
     ahead = json.loads(os.environ.pop(AHEAD, "null"))

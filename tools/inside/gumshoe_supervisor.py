@@ -306,6 +306,7 @@ def command_line(pid):
 
 
 def main():
+    """Loads the tests, waits for the order to run them, and reports."""
     protected = protect()
     channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     try:

@@ -51,6 +51,7 @@ class SpectrumObserver:
         return any(self._tests.values())
 
     def begin(self, test):
+        """A test begins."""
         if not self._watched:
             self._watched = True
             self._main = _thread.get_ident()
@@ -60,21 +61,25 @@ class SpectrumObserver:
         self._follower.start()
 
     def run(self):
+        """The test goes on after a pause, unless it has failed already."""
         if self._error is None:
             self._follower.on = True
 
     def pause(self, error):
+        """The test failed with `error`, or pytest does something of its own: nothing is counted."""
         self._follower.on = False
         if self._error is None:
             self._error = error
 
     def enter_report(self):
+        """Somebody writes a report: nothing is counted."""
         self._follower.on = False
 
     def leave_report(self):
-        pass  # The assertion has failed: nothing that follows is counted.
+        """The report is written. The assertion has failed: nothing that follows is counted."""
 
     def end(self, failed):
+        """The test ends: its lines count as those of a failed or a passed test."""
         self._follower.stop()
         self._began = None
         error = self._error if failed else None

@@ -248,6 +248,7 @@ def ended(send, code):
 
 
 def main():
+    """Runs the tests for a verdict, and reports to the supervisor alone."""
     folder = os.path.dirname(os.path.abspath(__file__))
     runner, arguments = sys.argv[1], sys.argv[2:]
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]

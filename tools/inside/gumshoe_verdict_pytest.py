@@ -75,6 +75,7 @@ class Reporter(Outcomes):
             Originals(self.root, deciding, ahead).hold()
 
     def pytest_configure(self, config):
+        """Begins to watch pytest for tampering."""
         self._config = config
         self._remote = config.pluginmanager.hasplugin("dsession")
         if self._own:
@@ -124,6 +125,7 @@ class Reporter(Outcomes):
             self._send("broken", report.nodeid or "collection", message)
 
     def pytest_runtest_logstart(self, nodeid):
+        """Reports that a test begins."""
         self._send("start", nodeid)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -170,6 +172,7 @@ class Reporter(Outcomes):
             self._results[report.nodeid] = "error"
 
     def pytest_runtest_logreport(self, report):
+        """Takes in the report of a phase of a test."""
         passed = report.when == "call" and report.outcome == "passed"
         if passed and report.nodeid == self._running:
             return  # A subtest: the test itself goes on, and its own report follows.
@@ -191,6 +194,7 @@ class Reporter(Outcomes):
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_sessionfinish(self, session, exitstatus):
+        """Checks for tampering a last time and reports the end."""
         yield
         self._check(always=True)
         if self._ends:
@@ -248,6 +252,7 @@ class FailingItem(pytest.Item):
     """A test that must fail."""
 
     def runtest(self):
+        """Fails: a run in which it passes was tampered with."""
         raise AssertionError("this test must fail")
 
     def repr_failure(self, excinfo, style=None):
@@ -255,4 +260,5 @@ class FailingItem(pytest.Item):
         return str(excinfo.value)
 
     def reportinfo(self):
+        """A place that is no file of the project."""
         return "gumshoe_must_fail", 0, "gumshoe_must_fail"

@@ -1,1 +1,1 @@
-"""Commands of `gumshoe` that live in train."""
+"""The commands of this folder, one module each."""

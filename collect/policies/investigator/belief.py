@@ -67,6 +67,7 @@ class SuspectFunction:
 
     @property
     def place(self) -> str:
+        """`PATH:LINE` of its first line."""
         return f"{self.path}:{self.start}"
 
     def holds(self, path: str, line: int) -> bool:

@@ -58,6 +58,7 @@ class Look:
 
     @property
     def cost(self) -> float:
+        """What the look costs, in runs of the tests."""
         return COST[self.kind] + COST_OF_CHANGE * len(self.changes)
 
     @property

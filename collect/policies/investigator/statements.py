@@ -27,6 +27,7 @@ class Statement:
 
     @property
     def place(self) -> str:
+        """`PATH:LINE` of its first line."""
         return f"{self.path}:{self.line}"
 
 

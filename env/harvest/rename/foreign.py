@@ -55,6 +55,7 @@ class ForeignNames:
 
     @property
     def every(self) -> set[str]:
+        """All of these names, with Python's built-in ones."""
         return {*BUILTINS, *self.attributes, *self.parameters, *self.fixtures, *self.modules}
 
 

@@ -31,20 +31,24 @@ class ServerReply:
 
     @property
     def choice(self) -> dict[str, Any]:
+        """The first choice; empty where there is none."""
         choices = self.body.get("choices")
         return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
     @property
     def message(self) -> dict[str, Any]:
+        """The first choice's message; empty where there is none."""
         message = self.choice.get("message")
         return message if isinstance(message, dict) else {}
 
     @property
     def text(self) -> str:
+        """The message's text."""
         return str(self.message.get("content") or "")
 
     @property
     def finish(self) -> str:
+        """Why the completion ended, as the server named it."""
         return str(self.choice.get("finish_reason"))
 
     @property
@@ -56,6 +60,7 @@ class ServerReply:
 
     @property
     def usage(self) -> dict[str, int]:
+        """Token counts by name; empty where there are none."""
         usage = self.body.get("usage")
         return usage if isinstance(usage, dict) else {}
 

@@ -27,6 +27,7 @@ class Location(Record):
 
     @property
     def lines(self) -> range:
+        """The numbers of its lines, counted from 1."""
         return range(self.start, self.end + 1)
 
 

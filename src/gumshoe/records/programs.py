@@ -46,6 +46,7 @@ class TestOutcome(Record):
 
     @property
     def passed(self) -> bool:
+        """Whether it passed, or failed as expected."""
         return self.outcome in {"passed", "xfailed"}
 
 

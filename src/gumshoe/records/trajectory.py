@@ -38,6 +38,7 @@ class Step(Record):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the policy made in this step."""
         return self.completion.tool_calls
 
 

@@ -12,7 +12,7 @@ from pexpect.fdpexpect import fdspawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env import SandboxConfig
-from gumshoe.env.inside.warden import serve
+from gumshoe.env.inside.serving import serve
 from gumshoe.env.sandboxes.bootstrap import launcher_program, payload
 from gumshoe.env.sandboxes.local import LocalBackend
 
