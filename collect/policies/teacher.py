@@ -135,6 +135,10 @@ class TeacherPolicy:
     def _towards(self, path: str, line: int, here: _Here, shown: str) -> Look | None:
         """A look at a line, as far as something seen leads there, or else a search; None at a dead end."""
         around = here.belief.function_of(path, line)
+        left_out = here.views_without(path, line)
+        if left_out:
+            half = AROUND >> (left_out - 1)
+            return Look("view", 0.0, around, path=path, start=max(line - half, 1), end=line + half) if half else None
         if around is not None:
             start, end = window_of(around, line)
             return Look("view", 0.0, around, path=path, start=start, end=end)
@@ -255,6 +259,11 @@ class _Here:
     def called(self, *tools: str) -> bool:
         """Whether one of these tools has answered."""
         return any(tool in tools for tool in self.tools)
+
+    def views_without(self, path: str, line: int) -> int:
+        """How many views of the line there were; in all of them it was left out, if it is not in `code`."""
+        views = [output.data for output in self.outputs if output.tool == "view" and output.data.get("path") == path]
+        return sum(data["start"] <= line < data["start"] + len(data.get("lines", ())) for data in views)
 
     def is_over(self) -> bool:
         """Whether the episode has come to its end; a report may be sent back."""

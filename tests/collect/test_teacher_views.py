@@ -1,0 +1,58 @@
+"""The teacher reads what it needs, also where a long view shows only its beginning and its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig, TeacherConfig
+from gumshoe.collect.policies import make_policy
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.tool_output import outputs_of_steps, shown_code
+from gumshoe.collect.unseen import unseen
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.records import Limits, Oracle, StopReason, Task, WorkspaceSpec
+
+COUNT = 240
+MIDDLE = 120
+LONG = "  # " + "x" * 90
+
+
+def long_function(middle: str) -> str:
+    """Far more text than an observation may have."""
+    lines = [f"    total += {number}{LONG}" for number in range(COUNT)]
+    lines[MIDDLE] = middle
+    return "\n".join(["def add(total):", *lines, "    return total", ""])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_line_that_a_long_view_leaves_out_is_read_from_nearby(seed: int, tmp_path: Path) -> None:
+    wrong, right = long_function("    total -= 120"), long_function("    total += 120")
+    (tmp_path / "long.py").write_text(wrong)
+    (tmp_path / "test_long.py").write_text(
+        f"from long import add\n\n\ndef test_add():\n    assert add(0) == {sum(range(COUNT))}\n"
+    )
+    task = Task(
+        id="long/middle",
+        source="synth",
+        problem_statement="test_long.py::test_add fails",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        limits=Limits(command_timeout_s=300),
+    )
+    oracle = Oracle(task_id=task.id, gold_patch=make_patch({"long.py": (wrong.encode(), right.encode())}))
+    policy = make_policy(TeacherConfig(explore=0.0), task, oracle, seed)
+    agent = make_agent(AgentConfig(kind="seeker"))
+    found = Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="local", unsafe=True)).run()
+    views = [output for output in outputs_of_steps(found.steps) if output.tool == "view"]
+    line = MIDDLE + 2
+    assert views[0].observation.truncated
+    assert [line in shown_code(view) for view in views] == [False, True]
+    assert found.stop is StopReason.REPORTED
+    assert found.context_pack is not None
+    assert found.context_pack.locations[0].start <= line <= found.context_pack.locations[0].end
+    assert unseen(found) == []
