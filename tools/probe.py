@@ -116,7 +116,7 @@ def _values(probe: Probe, looks: Sequence[ProbeReading], outcomes: Mapping[str, 
     about = [
         each
         for each in looks
-        if each.problem is None and probe.time in (None, each.time) and probe.test in (None, each.test)
+        if each.problem is None and probe.time in (None, each.time) and probe.test in (None, each.test or "")
     ]
     if not about:
         problem = next((each.problem for each in looks if each.problem), None)

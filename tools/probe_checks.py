@@ -131,7 +131,7 @@ def _judge_stop(
     problem = next((look.problem for look in looks if look.problem is not None), None)
     if problem is not None:
         return Check(status="contradicted", note=cut_line(problem, _NOTE))
-    if probe.test is not None and probe.test not in outcomes:
+    if probe.test and probe.test not in outcomes:
         return _unchecked(f"{probe.test} is not run" if over else "the tests ran too long")
     if probe.expression == EXCEPTION:
         looks = [*looks, *_messages(probe, outcomes)]
@@ -150,7 +150,7 @@ def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable
 
 
 def _is_about(probe: StopProbe, look: ProbeReading) -> bool:
-    return look.event == probe.event and probe.test in (None, look.test) and probe.time in (None, look.time)
+    return look.event == probe.event and probe.test in (None, look.test or "") and probe.time in (None, look.time)
 
 
 def _matches(probe: StopProbe, look: ProbeReading) -> bool:

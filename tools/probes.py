@@ -226,13 +226,15 @@ class _Stopped:
         if stop["reason"] == "exception":
             self.place = None  # In the midst of a line.
             return
+        event = _EVENTS.get(stop["reason"], "line")
+        outside = None if event == "failure" else ""  # Files that cannot be collected fail under their own names.
         self.place = StopProbe.model_validate(
             {
-                "event": _EVENTS.get(stop["reason"], "line"),
+                "event": event,
                 "path": stop["path"],
                 "line": stop["line"],
                 "time": stop.get("time"),
-                "test": stop.get("test"),
+                "test": stop.get("test") or outside,
             }
         )
 
@@ -326,10 +328,10 @@ def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
                 if is_hidden(value):
                     continue
                 plain = _LENGTH.sub("", value)
-                probe = StopProbe(path=path, line=line, test=call["test"] or None, expression=name, value=plain)
+                probe = StopProbe(path=path, line=line, test=call["test"], expression=name, value=plain)
                 yield Fact(step, name, "=", value, probe)
         if call["outcome"] == "returned" and not call["yielded"] and not is_hidden(call["value"]):
-            place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"] or None}
+            place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"]}
             probe = StopProbe.model_validate({**place, "expression": "__return__", "value": call["value"]})
             yield Fact(step, "returned", " ", call["value"], probe)
 

@@ -151,6 +151,24 @@ def test_breakpoints_set_on_the_way_do_not_count(open_bench: Open, shop: Path) -
     assert check_probes(bench.workspace, [found.probe]) == [Check(status="confirmed", telling=True)]
 
 
+def test_what_stops_while_tests_are_imported_is_not_looked_for_in_a_test(open_bench: Open, shop: Path) -> None:
+    (shop / "test_shop.py").write_text(
+        "from shop import price\n\nPRICE = price(1)\n\n\ndef test_price():\n    assert price(4) == 7\n"
+    )
+    bench = open_bench("local", tools=TOOLS)
+    assert "count = 1" in bench.text("pdb", command="b shop.py:9\nc\np count")
+    history = list(enumerate(bench.env.toolbox.history))
+    (found,) = with_probes([Finding(claim="c", step=0, quote="count = 1")], history)
+    assert isinstance(found.probe, StopProbe)
+    assert found.probe.test == ""
+    planted = found.probe.model_copy(update={"value": "4"})
+    right, wrong = check_probes(bench.workspace, [found.probe, planted])
+    assert right == Check(status="confirmed", telling=False, note="it stops there outside of the tests")
+    assert wrong == Check(status="contradicted", note="it is 1")
+    (anywhere,) = check_probes(bench.workspace, [planted.model_copy(update={"test": None, "time": None})])
+    assert anywhere.status == "confirmed"
+
+
 def _results(bench: Bench) -> Any:
     return bench.env.toolbox.history[-1].data["results"]
 

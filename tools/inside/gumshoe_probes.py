@@ -59,7 +59,7 @@ class Probe:
 
     def is_about(self, event, test, number):
         """Whether this is the very time that it is about."""
-        return event == self.event and self.test in (None, test) and self.time in (None, number)
+        return event == self.event and self.test in (None, test or "") and self.time in (None, number)
 
 
 class ProbeObserver:

@@ -44,7 +44,9 @@ class StopProbe(Record):
     path: str
     line: LineNumber = Field(lt=1 << 31)
     time: int | None = Field(default=None, ge=1, lt=1 << 31, description="n-th time in the test; None: some time")
-    test: str | None = Field(default=None, description="None: some test, or a program without tests")
+    test: str | None = Field(
+        default=None, description="empty: outside of the tests; None: some test, or a program without tests"
+    )
     up: int = Field(default=0, ge=0, lt=1 << 31, description="frames of the project above the place")
     expression: str = ""
     value: str = Field(default="", description="as the debugger shows it")
