@@ -8,7 +8,15 @@ from typing import Any
 
 from gumshoe.records import Message, Observation, Step, ToolCall
 
-__all__ = ["ToolOutput", "outputs_of_steps", "reproduction_of", "shown_code", "tool_message", "tool_outputs"]
+__all__ = [
+    "ToolOutput",
+    "outputs_of_steps",
+    "reproduction_of",
+    "shown_code",
+    "tool_message",
+    "tool_outputs",
+    "viewed_code",
+]
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,16 @@ def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     return [ToolOutput(step.index, observation) for step in steps for observation in step.observations]
 
 
-def shown_code(output: ToolOutput) -> dict[int, str]:
-    """The lines of code, by number, that an answer of `view` shows: all of them, unless its text was cut."""
+def viewed_code(output: ToolOutput) -> dict[int, str]:
+    """The lines of code, by number, that a call of `view` read, also those that its text leaves out."""
     if output.tool != "view" or "lines" not in output.data:
         return {}
-    lines = dict(enumerate(output.data["lines"], output.data["start"]))
+    return dict(enumerate(output.data["lines"], output.data["start"]))
+
+
+def shown_code(output: ToolOutput) -> dict[int, str]:
+    """The lines of code, by number, that an answer of `view` shows: all of them, unless its text was cut."""
+    lines = viewed_code(output)
     if not output.observation.truncated:
         return lines
     shown = {line[1:].lstrip() for line in output.text.split("\n")}

@@ -11,7 +11,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Observation, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.probe_checks import ProbeReading, describe_place, run_probes
+from gumshoe.tools.probe_checks import ProbeReading, describe_place, is_then, run_probes
 from gumshoe.tools.text import cut_line
 
 __all__ = ["MOST_AT_ONCE", "ProbeTool"]
@@ -113,11 +113,7 @@ class ProbeTool(BaseTool):
 def _values(probe: Probe, looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]) -> str:
     """What the expression is, by test: failing ones first, each value of a test once."""
     assert isinstance(probe, StopProbe)
-    about = [
-        each
-        for each in looks
-        if each.problem is None and probe.time in (None, each.time) and probe.test in (None, each.test or "")
-    ]
+    about = [each for each in looks if each.problem is None and is_then(probe, each)]
     if not about:
         problem = next((each.problem for each in looks if each.problem), None)
         return problem or "no test stops there"

@@ -26,6 +26,7 @@ __all__ = [
     "check_findings",
     "check_probes",
     "describe_place",
+    "is_then",
     "read_looks",
     "run_probes",
 ]
@@ -135,7 +136,7 @@ def _judge_stop(
         return _unchecked(f"{probe.test} is not run" if over else "the tests ran too long")
     if probe.expression == EXCEPTION:
         looks = [*looks, *_messages(probe, outcomes)]
-    there = [look for look in looks if _is_about(probe, look)]
+    there = [look for look in looks if look.event == probe.event and is_then(probe, look)]
     holds = [look for look in there if _matches(probe, look)]
     if not holds:
         return _contradicted(probe, there, over)
@@ -149,8 +150,9 @@ def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable
             yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
 
 
-def _is_about(probe: StopProbe, look: ProbeReading) -> bool:
-    return look.event == probe.event and probe.test in (None, look.test or "") and probe.time in (None, look.time)
+def is_then(probe: StopProbe, look: ProbeReading) -> bool:
+    """Whether a look was taken in the test, and at the time in it, that a probe is about."""
+    return probe.test in (None, look.test or "") and probe.time in (None, look.time)
 
 
 def _matches(probe: StopProbe, look: ProbeReading) -> bool:

@@ -24,7 +24,7 @@ from gumshoe.collect.policies.investigator.handover import Conclusion, best_tria
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.tool_output import ToolOutput, tool_outputs, viewed_code
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema
 from gumshoe.tools.text import plural
@@ -262,8 +262,7 @@ class _Here:
 
     def views_without(self, path: str, line: int) -> int:
         """How many views of the line there were; in all of them it was left out, if it is not in `code`."""
-        views = [output.data for output in self.outputs if output.tool == "view" and output.data.get("path") == path]
-        return sum(data["start"] <= line < data["start"] + len(data.get("lines", ())) for data in views)
+        return sum(output.data.get("path") == path and line in viewed_code(output) for output in self.outputs)
 
     def is_over(self) -> bool:
         """Whether the episode has come to its end; a report may be sent back."""
