@@ -15,19 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-import jinja2
-
 from gumshoe.collect.config import AgentConfig
-from gumshoe.errors import ConfigError
+from gumshoe.collect.templates import PROMPTS, read_template, render
 from gumshoe.records import Message, Task, ToolSchema
 
 __all__ = ["Agent", "Regime", "make_agent", "nudge"]
 
-PROMPTS = Path(__file__).parent / "prompts"
 SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
 REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
 DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
@@ -65,7 +61,7 @@ class Agent:
         """The system message: the same for every task of a regime, so that servers can keep it cached."""
         tools = [schema.name for schema in schemas]
         template = self.issue_template if regime == "issue" else self.template
-        return _render(template, kind=self.kind, tools=tools, instructions=instructions, regime=regime)
+        return render(template, kind=self.kind, tools=tools, instructions=instructions, regime=regime)
 
     def opening(self, task: Task, schemas: Sequence[ToolSchema], instructions: str) -> tuple[Message, Message]:
         """The system message and the user message that every episode begins with."""
@@ -89,8 +85,8 @@ def make_agent(config: AgentConfig) -> Agent:
     return Agent(
         kind=config.kind,
         tools=config.tools or tools,
-        template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "")),
-        issue_template=_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "_issue")),
+        template=read_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "")),
+        issue_template=read_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "_issue")),
         nudges=config.nudges,
         context_tokens=config.context_tokens,
         as_text=config.kind == "react",
@@ -101,28 +97,8 @@ def make_agent(config: AgentConfig) -> Agent:
 
 def nudge(schemas: Sequence[ToolSchema], reason: str) -> str:
     """The message to an agent that called no tool: why its turn failed, and how to call one."""
-    return _render(_template(PROMPTS / "nudge.jinja"), reason=reason, tools=[schema.name for schema in schemas])
+    return render(read_template(PROMPTS / "nudge.jinja"), reason=reason, tools=[schema.name for schema in schemas])
 
 
 def _bundled(kind: str, regime: str) -> Path:
     return PROMPTS / f"{kind if kind in ('seeker', 'react') else 'debug'}{regime}.jinja"
-
-
-def _template(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the prompt template {path} cannot be read: {error}") from None
-
-
-@lru_cache(maxsize=16)
-def _compiled(source: str) -> jinja2.Template:
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(source)
-
-
-def _render(source: str, **values: object) -> str:
-    try:
-        return _compiled(source).render(**values).strip()
-    except jinja2.TemplateError as error:
-        raise ConfigError(f"the prompt template is invalid: {error}") from None

@@ -35,7 +35,7 @@ from gumshoe.collect.tree import Node, node_of
 from gumshoe.config import dump_config, read_yaml
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
-from gumshoe.storage import append_line, open_append, parse_json, read_records, write_atomic
+from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic
 
 __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run_identity"]
 
@@ -167,10 +167,21 @@ def run_identity(config: CollectConfig) -> str:
 
 
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
-    """The finished trajectories of a run folder, one at a time; a torn last line is left out. Raises DatasetError."""
-    if not (path / TRAJECTORIES).is_file():
+    """The finished trajectories of a run folder, one at a time; a torn last line is left out with a warning.
+
+    Raises DatasetError, also where that line is all there is.
+    """
+    file = path / TRAJECTORIES
+    if not file.is_file():
         raise DatasetError(f"{path} is not a run folder: it has no {TRAJECTORIES} (create one with gumshoe collect)")
-    yield from read_records(path / TRAJECTORIES, Trajectory, finished=True)
+    count = 0
+    for trajectory in read_records(file, Trajectory, finished=True):
+        count += 1
+        yield trajectory
+    if not is_locked(path) and not ends_whole(file):
+        if not count:
+            raise DatasetError(f"{file} holds nothing but the beginning of a line: the file was cut off")
+        log.warning("%s was cut off: its last line is incomplete and left out", file)
 
 
 def read_failures(path: Path) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,6 @@ __all__ = [
     "shown_code",
     "tool_message",
     "tool_outputs",
-    "viewed_code",
 ]
 
 
@@ -69,16 +68,14 @@ def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     return [ToolOutput(step.index, observation) for step in steps for observation in step.observations]
 
 
-def viewed_code(output: ToolOutput) -> dict[int, str]:
-    """The lines of code, by number, that a call of `view` read, also those that its text leaves out."""
+def shown_code(output: ToolOutput) -> dict[int, str]:
+    """The lines of code, by number, that an answer of `view` shows.
+
+    In older records, a long text may have lost its middle.
+    """
     if output.tool != "view" or "lines" not in output.data:
         return {}
-    return dict(enumerate(output.data["lines"], output.data["start"]))
-
-
-def shown_code(output: ToolOutput) -> dict[int, str]:
-    """The lines of code, by number, that an answer of `view` shows: all of them, unless its text was cut."""
-    lines = viewed_code(output)
+    lines = dict(enumerate(output.data["lines"], output.data["start"]))
     if not output.observation.truncated:
         return lines
     shown = {line[1:].lstrip() for line in output.text.split("\n")}

@@ -3,7 +3,11 @@
 Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
 what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
 What the agent itself has said before is no source. New code in an edit may hold what nobody has seen; it is marked
-`edit`. Plain words are not checked, nor are the numbers 0, 1 and 2: without either no sentence could be written.
+`edit`. The numbers 0, 1 and 2 are not checked, and of plain words only those that are the name of a function or class
+which the episode shows later, or are written in capitals: without the others no sentence could be written. So a name
+that is also a plain word, and that is never shown, is not found.
+
+A turn is read in both forms in which a trajectory holds it, as a step and as a message.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
+from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, shown_code
-from gumshoe.records import Step, Trajectory
+from gumshoe.records import Completion, Message, Step, Trajectory
 from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["Unseen", "unseen"]
@@ -36,6 +41,13 @@ CODE_WORD = re.compile(
     r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*"
 )
 """What is taken for the name of something in a program: a call, and words with `_` or capitals inside."""
+CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]{3,}\b")
+DEFINED = re.compile(r"\b(?:def|class)\s+([A-Za-z_]\w{3,})")
+PLAIN_CAPITALS = re.compile(
+    "ALSO|ALWAYS|BEFORE|AFTER|BOTH|CANNOT|DOES|EVERY|EXACTLY?|FIRST|HERE|INSTEAD|MUST|NEVER|NONE|NOTE|ONLY|SAME|SOME|SHOULD|"
+    "STILL|THAT|THEN|THIS|TODO|WHEN|WHERE|WITH|WITHOUT|WRONG|ASCII|HTML|HTTPS?|JSON|TOML|UNIX|UTF8|YAML"
+)
+"""Words that prose writes in capitals without naming anything in the code."""
 SMALL = {"0", "1", "2"}
 KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 EDITS = ("rewrite",)
@@ -54,9 +66,14 @@ class Unseen:
 
 
 class _Seen:
-    """What was shown so far."""
+    """What was shown so far.
 
-    def __init__(self) -> None:
+    Args:
+        later: names of functions and classes that the episode shows at some time.
+    """
+
+    def __init__(self, later: frozenset[str]) -> None:
+        self.later = later
         self.text = ""
         self.words: set[str] = set()
         self.numbers = set(SMALL)
@@ -86,7 +103,7 @@ class _Seen:
 def unseen(trajectory: Trajectory) -> list[Unseen]:
     """All that the turns of a trajectory say and nothing before them has shown, each once a turn."""
     descriptions = [f"{tool.name} {tool.description} {tool.parameters}" for tool in trajectory.tools]
-    seen = _Seen()
+    seen = _Seen(_defined(trajectory))
     seen.add(descriptions, ())
     found: list[Unseen] = []
     read = 0
@@ -95,15 +112,32 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
         before = trajectory.messages[read : step.message_index]
         shown = [message.content for message in before if message.role != "assistant"]
         seen.add(shown, outputs_of_steps(answered))
-        found += dict.fromkeys(_of_step(step, seen))
+        message = next(iter(trajectory.messages[step.message_index : step.message_index + 1]), None)
+        found += dict.fromkeys(_of_step(step, message, seen))
         read, answered = step.message_index, (step,)
     return found
 
 
-def _of_step(step: Step, seen: _Seen) -> Iterator[Unseen]:
-    for kind, text in _few(_in_prose(step.rationale or "", seen)):
-        yield Unseen(step.index, "rationale", kind, text)
-    for call in step.tool_calls:
+def _defined(trajectory: Trajectory) -> frozenset[str]:
+    """The functions and classes that the answers of tools show, and those that the report names."""
+    answers = (observation for step in trajectory.steps for observation in step.observations)
+    shown = {name for answer in answers for name in DEFINED.findall(answer.text)}
+    for output in outputs_of_steps(trajectory.steps):
+        for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
+            shown.update(WORD.findall(suspect["function"]))
+    for place in trajectory.context_pack.locations if trajectory.context_pack else ():
+        shown.update(WORD.findall(place.symbol or ""))
+    return frozenset(name for name in shown if len(name) > 3)
+
+
+def _of_step(step: Step, message: Message | None, seen: _Seen) -> Iterator[Unseen]:
+    said = [step.completion, *([Completion(text=message.content, reasoning=message.reasoning)] if message else [])]
+    prose = [step.rationale, *(text for one in said for text in (parse_decision(one.text).rationale, one.reasoning))]
+    for text in dict.fromkeys(text for text in prose if text):
+        yield from (Unseen(step.index, "rationale", kind, found) for kind, found in _few(_in_prose(text, seen)))
+    calls = list(step.tool_calls)
+    calls += [call for call in (message.tool_calls if message else ()) if call not in calls]
+    for call in calls:
         arguments: Any = call.arguments
         if call.name == "report":
             yield from (Unseen(step.index, "report", kind, text) for kind, text in _few(_in_report(arguments, seen)))
@@ -131,6 +165,9 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
         quoted = next(group for group in match.groups() if group)
         if not seen.has(quoted):
             yield "string", quoted
+    for word in dict.fromkeys(WORD.findall(rest)):
+        if word not in seen.words and (word in seen.later or _is_in_capitals(word, seen)):
+            yield "name", word
     for match in CODE_WORD.finditer(rest):
         missing = [word for word in match[0].split(".") if word not in seen.words and word not in KNOWN]
         if missing:
@@ -138,6 +175,12 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
     for number in NUMBER.findall(rest):
         if number not in seen.numbers:
             yield "number", number
+
+
+def _is_in_capitals(word: str, seen: _Seen) -> bool:
+    """Whether a word is written as constants are, and was not shown in small letters either."""
+    capitals = CAPITALS.fullmatch(word) is not None and PLAIN_CAPITALS.fullmatch(word) is None
+    return capitals and seen.words.isdisjoint((word.lower(), word.capitalize()))
 
 
 def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:

@@ -28,6 +28,7 @@ from pydantic import JsonValue
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
 from gumshoe.tools.schema import CallSignature, read_signature
+from gumshoe.tools.text import TEXT_LIMIT
 
 __all__ = ["BaseTool", "FunctionTool", "ToolEvents", "tool"]
 
@@ -42,6 +43,11 @@ class ToolEvents(Protocol):
     @property
     def history(self) -> Sequence[Observation]:
         """What the calls of this episode have shown so far, in order."""
+        ...
+
+    @property
+    def text_limit(self) -> int:
+        """Characters that the text of an observation may have before its middle is cut out."""
         ...
 
     def marks(self, path: str) -> frozenset[int]:
@@ -61,6 +67,7 @@ class _NoEvents:
     """The events of a tool that is in no toolbox."""
 
     history: Sequence[Observation] = ()
+    text_limit = TEXT_LIMIT
 
     def marks(self, path: str) -> frozenset[int]:
         return frozenset()

@@ -17,6 +17,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.tools.forked_runs import Variant, run_forked
+from gumshoe.tools.probes import EXCEPTION, fits_quote
 from gumshoe.tools.text import cut_line, plural
 from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
 
@@ -34,8 +35,8 @@ __all__ = [
 MOST_PROBES = 200
 """Probes of one run that stop the program."""
 MOST_LOOKS = 20_000
-EXCEPTION = "__exception__"
 _NO_PROBE = "it has no probe"
+_OTHER_PROBE = "its probe looks for something else than its quote says"
 _NOTE = 160
 
 Short = Annotated[str, Field(max_length=10_000)]
@@ -63,9 +64,19 @@ class Probed:
 
 
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings with what came of their probes, which all run at once."""
+    """The findings with what came of their probes, which all run at once.
+
+    A probe confirms only what its finding's quote says.
+    """
     checks = check_probes(workspace, [finding.probe for finding in findings])
-    return tuple(finding.model_copy(update={"check": check}) for finding, check in zip(findings, checks, strict=True))
+    return tuple(
+        finding.model_copy(update={"check": check if _is_about(finding, check) else _unchecked(_OTHER_PROBE)})
+        for finding, check in zip(findings, checks, strict=True)
+    )
+
+
+def _is_about(finding: Finding, check: Check) -> bool:
+    return check.status != "confirmed" or fits_quote(finding)
 
 
 def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[Check]:
@@ -144,9 +155,10 @@ def _judge_stop(
 
 
 def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
-    """What the test runner says of the failures, as looks."""
+    """What the test runner says of the failures at the probe's place, as looks."""
     for test, outcome in outcomes.items():
-        if outcome.outcome in ("failed", "error"):
+        inner = outcome.frames[-1] if outcome.frames else None
+        if outcome.outcome in ("failed", "error") and inner and (inner.path, inner.line) == (probe.path, probe.line):
             yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
 
 

@@ -24,8 +24,10 @@ from gumshoe.tools.trace_calls import is_hidden
 from gumshoe.tools.tracebacks import describe_frame
 from gumshoe.tools.whatif import describe_effect
 
-__all__ = ["with_probes"]
+__all__ = ["fits_quote", "with_probes"]
 
+EXCEPTION = "__exception__"
+RETURNED = "__return__"
 MOST_CHARACTERS = 400
 """Of a value that a probe claims."""
 SIMILAR = 0.6
@@ -70,6 +72,42 @@ def with_probes(findings: Sequence[Finding], observations: Sequence[Numbered]) -
     return tuple(finding.model_copy(update={"probe": _derive(finding, facts, texts)}) for finding in findings)
 
 
+def fits_quote(finding: Finding) -> bool:
+    """Whether a line of the finding's quote says what its probe looks for.
+
+    It does in what `with_probes` makes, until somebody edits the quote or the probe.
+    """
+    assert finding.probe is not None
+    facts = list(_facts_of(finding.probe))
+    return any(_shown(line, facts) or _states(line, finding.probe) for line in _quoted_lines(finding))
+
+
+def _facts_of(probe: Probe) -> Iterator[Fact]:
+    """What observations may have shown, for such a probe to follow from them."""
+    if isinstance(probe, WhatIfProbe):
+        variant = Variant(path=probe.path, line=probe.line, do=probe.do, time=probe.time, when=probe.when)
+        yield Fact(0, variant.describe(), ": ", probe.effect, probe)
+    elif not probe.expression:
+        yield Fact(0, f"{probe.path}:{probe.line}", "", "", probe)
+    elif probe.expression == EXCEPTION:
+        yield Fact(0, probe.test or "", ": ", probe.value, probe, words=True)
+    elif probe.expression == RETURNED:
+        yield from (Fact(0, word, " ", probe.value, probe) for word in ("returns", "returned"))
+    else:
+        yield from (Fact(0, probe.expression, joint, probe.value, probe) for joint in (" = ", "="))
+
+
+def _states(line: str, probe: Probe) -> bool:
+    """Whether a line holds a place among other words, as those about suspects and frames do, or a long value."""
+    if isinstance(probe, StopProbe) and not probe.expression:
+        return any(
+            probe.line == int(at) if at else bool(last) and int(first) <= probe.line <= int(last)
+            for first, last, at in re.findall(rf"(?:(\d+)-(\d+) )?{re.escape(probe.path)}(?::(\d+))?", line)
+        )
+    value = probe.effect if isinstance(probe, WhatIfProbe) else probe.value
+    return len(value) == MOST_CHARACTERS and _normal(value) in line
+
+
 def _derive(finding: Finding, facts: Sequence[Fact], texts: Sequence[str]) -> Probe | None:
     """The probe of a finding; None where its quote is about nothing that can be run.
 
@@ -77,12 +115,16 @@ def _derive(finding: Finding, facts: Sequence[Fact], texts: Sequence[str]) -> Pr
     """
     failing = {fact.probe.test for fact in facts if fact.words and isinstance(fact.probe, StopProbe)}
     nearest = sorted(facts, key=lambda fact: (abs(fact.step - finding.step), _test_of(fact) not in failing))
-    lines = [_normal(line).removeprefix("raised ") for line in finding.quote.splitlines() if line.strip()]
+    lines = _quoted_lines(finding)
     shown = [fact for line in lines for fact in [_shown(line, nearest)] if fact]
     new = [line for line in lines if not any(_holds(text, line) for text in texts)]
     invented = [fact for line in new for fact in [_like(line, nearest)] if fact]
     chosen = next(iter([*invented, *shown]), None)
     return chosen.probe if chosen else None
+
+
+def _quoted_lines(finding: Finding) -> list[str]:
+    return [_normal(line).removeprefix("raised ") for line in finding.quote.splitlines() if line.strip()]
 
 
 def _shown(line: str, facts: Sequence[Fact]) -> Fact | None:
@@ -260,10 +302,10 @@ def _of_debugger(step: int, data: Mapping[str, Any], stopped: _Stopped) -> Itera
 def _of_stop(step: int, stop: Mapping[str, Any], place: StopProbe) -> Iterator[Fact]:
     yield Fact(step, f"{stop['path']}:{stop['line']}", "", "", place)
     if stop["reason"] == "return" and "value" in stop:
-        probe = place.model_copy(update={"expression": "__return__", "value": stop["value"]})
+        probe = place.model_copy(update={"expression": RETURNED, "value": stop["value"]})
         yield Fact(step, "returns", " ", stop["value"], probe)
     if stop["reason"] == "post-mortem" and stop.get("exception"):
-        probe = place.model_copy(update={"expression": "__exception__"})
+        probe = place.model_copy(update={"expression": EXCEPTION})
         yield Fact(step, stop.get("test") or "", ": ", stop["exception"], probe, words=True)
 
 
@@ -285,7 +327,7 @@ def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
                 path=frames[-1]["path"],
                 line=frames[-1]["line"],
                 test=outcome["id"],
-                expression="__exception__",
+                expression=EXCEPTION,
             )
             yield Fact(step, outcome["id"], ": ", outcome["message"], probe, words=True)
             for frame in frames:
@@ -296,7 +338,7 @@ def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
     frames = data.get("frames", ())
     if not data.get("outcomes") and not data.get("passed", True) and frames:
         place = {"event": "failure", "path": frames[-1]["path"], "line": frames[-1]["line"]}
-        probe = StopProbe.model_validate({**place, "expression": "__exception__"})
+        probe = StopProbe.model_validate({**place, "expression": EXCEPTION})
         yield Fact(step, "", ": ", data.get("output", ""), probe, words=True)
 
 
@@ -332,7 +374,7 @@ def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
                 yield Fact(step, name, "=", value, probe)
         if call["outcome"] == "returned" and not call["yielded"] and not is_hidden(call["value"]):
             place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"]}
-            probe = StopProbe.model_validate({**place, "expression": "__return__", "value": call["value"]})
+            probe = StopProbe.model_validate({**place, "expression": RETURNED, "value": call["value"]})
             yield Fact(step, "returned", " ", call["value"], probe)
 
 

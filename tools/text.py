@@ -7,7 +7,10 @@ from typing import cast
 
 from pydantic import JsonValue
 
-__all__ = ["clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
+__all__ = ["TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
+
+TEXT_LIMIT = 8000
+"""Characters of an observation's text; what is longer loses its middle."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -11,12 +11,9 @@ from gumshoe.protocols import Tool, Workspace
 from gumshoe.records import Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.mcp_tools import ToolServer
-from gumshoe.tools.text import clean, clean_json, cut
+from gumshoe.tools.text import TEXT_LIMIT, clean, clean_json, cut
 
-__all__ = ["TEXT_LIMIT", "Toolbox"]
-
-TEXT_LIMIT = 8000
-"""Characters of an observation's text; what is longer loses its middle."""
+__all__ = ["Toolbox"]
 
 
 class Toolbox:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
@@ -12,6 +14,8 @@ from gumshoe.tools.text import cut_line, plural
 __all__ = ["View"]
 
 _LIMIT = 200
+_TITLE = 60
+"""Characters of the first line beside the path."""
 
 
 class View(BaseTool):
@@ -35,6 +39,8 @@ class View(BaseTool):
         numbered = [
             f"{'*' if number in marks else ' '}{number:>{width}} {line}" for number, line in enumerate(shown, first)
         ]
+        fitting = _fitting(numbered, self.events.text_limit - len(path) - _TITLE)
+        shown, numbered, last = shown[:fitting], numbered[:fitting], first + fitting - 1
         title = f"{path} {first}-{last} of {plural(len(lines), 'line')}" if lines else f"{path} is empty"
         return self.observe(
             "\n".join([title, *numbered]),
@@ -47,6 +53,12 @@ class View(BaseTool):
                 "breakpoints": sorted(number for number in marks if first <= number <= last),
             },
         )
+
+
+def _fitting(lines: list[str], limit: int) -> int:
+    """How many lines have room in a text, at least one: what is read must not lose its middle."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    return max(sum(end <= limit for end in ends), min(len(lines), 1))
 
 
 def _range(path: str, total: int, start: int, end: int | None) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""`gumshoe debug PATH`: run an agent on a repository on disk and print its patch."""
+"""`gumshoe debug PATH`: run an agent on a repository on disk and print its patch, or its report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from gumshoe.collect.brief import pack_text
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.llm import with_llm
@@ -30,9 +31,11 @@ examples:
   gumshoe debug . --model my-model --endpoint http://127.0.0.1:8000/v1      a server of your own
   gumshoe debug . --model human                                             you are the agent
   gumshoe debug ~/shop --model gpt --apply                                  and apply the patch
+  gumshoe debug . -p policy.kind=investigator -p agent.kind=seeker          no model: a report on the likely cause
 
-The agent works on a copy in a sandbox. The patch goes to standard output, everything else to standard error. Your
-files change only with --apply. Exit code 1: the tests still fail; the patch is still printed.
+The agent works on a copy in a sandbox. The patch, or the report of an agent that only looks for the cause, goes to
+standard output, everything else to standard error. Your files change only with --apply. Exit code 1: the tests still
+fail; the patch is still printed.
 """
 
 
@@ -51,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the agent and prints its patch; 0 where the tests pass now. Raises GumshoeError."""
+    """Runs the agent and prints its patch or report; 0 where the tests pass, or it reported. Raises GumshoeError."""
     if arguments.out is not None:
         return _debug(arguments, arguments.out)
     with tempfile.TemporaryDirectory(prefix="gumshoe-debug-") as folder:
@@ -123,7 +126,12 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     resolved = next((score.value for score in trajectory.scores if score.name == "resolved"), None) == 1.0
     verdict = "the tests pass" if resolved else "the tests do not pass"
-    print(f"{verdict} after {plural(len(trajectory.steps), 'step')} ({trajectory.stop})", file=sys.stderr)
+    steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
+    if trajectory.context_pack is not None and not patch:
+        print(pack_text(trajectory.context_pack))
+        print(f"a report after {steps}; nothing was changed", file=sys.stderr)
+        return 0
+    print(f"{verdict} after {steps}", file=sys.stderr)
     if not patch:
         print("nothing was changed", file=sys.stderr)
     elif arguments.apply:

@@ -11,7 +11,7 @@ from pathlib import Path
 from gumshoe.collect import filters
 from gumshoe.collect.filters import Rule, make_rule, rejecting_rule
 from gumshoe.collect.store import read_trajectories
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, write_atomic
 
@@ -52,7 +52,7 @@ def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple
 
     Raises:
         ConfigError: `out` already exists.
-        DatasetError: a run is missing or broken.
+        DatasetError: a run is missing or broken, or none of them has a finished episode.
     """
     if out.exists():
         raise ConfigError(f"{out} already exists: choose another --out")
@@ -71,6 +71,8 @@ def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple
                     kept += 1
                 else:
                     dropped[rejected_by] += 1
+        if not kept and not dropped:
+            raise DatasetError(f"no finished episode in {', '.join(map(str, runs))}: there is nothing to filter")
         account = {
             "runs": [str(run) for run in runs],
             "kept": kept,

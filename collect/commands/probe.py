@@ -82,10 +82,11 @@ def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Ta
 
 def _read_pack(path: Path) -> ContextPack:
     from gumshoe.records import ContextPack
-    from gumshoe.storage import MAX_JSON_BYTES, describe, read_bounded
+    from gumshoe.storage import describe, read_json
 
+    data = read_json(path)
     try:
-        return ContextPack.model_validate_json(read_bounded(path, MAX_JSON_BYTES))
+        return ContextPack.model_validate(data)
     except ValidationError as error:
         raise DatasetError(f"{path} holds no ContextPack: {describe(error)}") from None
 

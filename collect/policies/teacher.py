@@ -24,7 +24,7 @@ from gumshoe.collect.policies.investigator.handover import Conclusion, best_tria
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
 from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.tool_output import ToolOutput, tool_outputs, viewed_code
+from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema
 from gumshoe.tools.text import plural
@@ -135,23 +135,18 @@ class TeacherPolicy:
     def _towards(self, path: str, line: int, here: _Here, shown: str) -> Look | None:
         """A look at a line, as far as something seen leads there, or else a search; None at a dead end."""
         around = here.belief.function_of(path, line)
-        left_out = here.views_without(path, line)
-        if left_out:
-            half = AROUND >> (left_out - 1)
-            return Look("view", 0.0, around, path=path, start=max(line - half, 1), end=line + half) if half else None
         if around is not None:
             start, end = window_of(around, line)
-            return Look("view", 0.0, around, path=path, start=start, end=end)
+            return Look("view", 0.0, around, path=path, start=here.unread(path, start, line), end=end)
         found = here.matches.get(path, {})
         if line in found or any(text.lstrip().startswith(("def ", "async def ")) for text in found.values()):
             start, end = _window(found, line)
-            return Look("view", 0.0, path=path, start=start, end=end)
+            return Look("view", 0.0, path=path, start=here.unread(path, start, line), end=end)
         pattern = self._searched(path, line, here, shown)
         if pattern and "grep" in here.offered:
             return Look("grep", 0.0, text=pattern)
-        read = here.code.get(path, {})
-        page = next((start for start in range(1, line + 1, PAGE) if start not in read), None)
-        if path in shown and page is not None:
+        if path in shown:
+            page = here.unread(path, 1, line)
             return Look("view", 0.0, path=path, start=page, end=page + PAGE - 1)
         return Look("listdir", 0.0) if "listdir" in here.offered and not here.called("listdir") else None
 
@@ -260,9 +255,10 @@ class _Here:
         """Whether one of these tools has answered."""
         return any(tool in tools for tool in self.tools)
 
-    def views_without(self, path: str, line: int) -> int:
-        """How many views of the line there were; in all of them it was left out, if it is not in `code`."""
-        return sum(output.data.get("path") == path and line in viewed_code(output) for output in self.outputs)
+    def unread(self, path: str, start: int, line: int) -> int:
+        """The first line from `start` to `line` that no view has shown; a long view may have ended before `line`."""
+        read = self.code.get(path, {})
+        return next((number for number in range(start, line) if number not in read), line)
 
     def is_over(self) -> bool:
         """Whether the episode has come to its end; a report may be sent back."""

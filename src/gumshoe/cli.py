@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "play": ("gumshoe.collect.commands.play", "debug a task yourself, with the tools that an agent has"),
     "harvest": ("gumshoe.env.commands.harvest", "make verified tasks from Python packages"),
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
-    "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch"),
+    "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch or report"),
     "collect": ("gumshoe.collect.commands.collect", "run an agent on tasks and record its trajectories"),
     "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
     "config": ("gumshoe.reference", "list every key of a config, with its type, default and meaning"),

@@ -23,6 +23,7 @@ from gumshoe.errors import DatasetError, GumshoeError
 __all__ = [
     "append_line",
     "describe",
+    "ends_whole",
     "new_folder",
     "open_append",
     "parse_json",
@@ -110,6 +111,15 @@ def repair_tail(path: Path) -> bool:
         file.truncate(keep)
         _sync(file)
     return True
+
+
+def ends_whole(path: Path) -> bool:
+    """Whether a file is empty or its last line has an end."""
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
 
 
 def read_jsonl(

@@ -97,6 +97,17 @@ def test_where_the_tests_still_fail_the_patch_is_printed_all_the_same(
     assert "the tests do not pass" in shown.err
 
 
+def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = state(repo)
+    seeker = ["policy.kind=investigator", "agent.kind=seeker", "sandbox.kind=local", "sandbox.unsafe=true"]
+    assert main(["debug", str(repo), *(part for each in seeker for part in ("-p", each))]) == 0
+    shown = capsys.readouterr()
+    assert "Places, best first:\n- calc.py:" in shown.out
+    assert "(reported); nothing was changed" in shown.err
+    assert "the tests" not in shown.err
+    assert state(repo) == before
+
+
 def test_an_agent_that_changes_nothing_says_so(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["debug", str(repo), *scripted(tmp_path, [("submit", {})])]) == 1
     shown = capsys.readouterr()

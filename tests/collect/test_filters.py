@@ -11,6 +11,7 @@ import pytest
 from small_tasks import make_taskset
 from small_trajectories import trajectory
 
+from gumshoe.cli import main
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.filters import make_rule
 from gumshoe.collect.store import RunFolder, read_trajectories
@@ -175,6 +176,18 @@ def test_the_command_writes_a_run_and_its_account(tmp_path: Path, config: Callab
     assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "steps=2": 1}
     again = subprocess.run([*argv, "--rule", "resolved"], capture_output=True, text=True, check=False)
     assert (again.returncode, "already exists" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("tail", "said"), [(b"", "no finished episode in"), (b'{"id', "the file was cut off")])
+def test_a_run_without_an_episode_is_refused(
+    tail: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    run.mkdir()
+    (run / "trajectories.jsonl").write_bytes(tail)
+    assert main(["filter", str(run), "--rule", "unseen", "--out", str(out)]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_near_duplicates_make_the_same_change_elsewhere() -> None:

@@ -91,6 +91,16 @@ def test_a_wrong_value_is_contradicted(seekers: Path, tmp_path: Path, capsys: py
     assert "contradict" in capsys.readouterr().out
 
 
+def test_a_quote_that_was_edited_is_not_confirmed(
+    seekers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edited = changed(seekers, tmp_path / "edited", quote="total = 97", claim="it is 97")
+    code, shown = probe(str(edited), capsys=capsys)
+    assert (code, set(statuses(shown))) == (0, {"unchecked"})
+    notes = {finding["check"]["note"] for one in shown for finding in one["pack"]["findings"]}
+    assert notes == {"its probe looks for something else than its quote says"}
+
+
 def _planted(finding: Finding) -> Finding | None:
     if finding.probe is None or finding.probe.kind != "stop" or not finding.probe.value:
         return None
@@ -103,6 +113,7 @@ def _planted(finding: Finding) -> Finding | None:
         (["nowhere.json"], "nowhere.json does not say which task it belongs to: add --task SOURCE:ID"),
         (["nowhere.json", "--task", "ledger"], "nowhere.json cannot be read: No such file or directory"),
         (["list.json", "--task", "ledger"], "list.json holds no ContextPack: "),
+        (["words.json", "--task", "ledger"], "words.json is not JSON: "),
         (["list.json", "--task", "ledger", "--id", "x"], "--id applies only to the episodes of a run folder"),
         (["RUN", "--id", "x"], "has no episode 'x'"),
         (["."], ". is not a run folder"),
@@ -118,5 +129,6 @@ def test_mistakes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("list.json").write_text("[]")
+    Path("words.json").write_text("no JSON")
     assert main(["probe", *(str(seekers) if each == "RUN" else each for each in arguments)]) == 2
     assert said in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 from hidden_tests import BUGGY, CLEAN, hidden_pair
 
 from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
+from gumshoe.collect.brief import pack_text
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.export.seeker import SeekerView
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
@@ -21,7 +22,6 @@ from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
-from gumshoe.eval.arms.solvers.brief import pack_text
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools

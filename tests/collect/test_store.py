@@ -43,7 +43,9 @@ def test_what_was_added_is_there_when_the_folder_is_opened_again(tmp_path: Path,
     assert read_state(tmp_path / "run")["planned"] == 2
 
 
-def test_a_torn_last_line_is_cut_off_and_its_episode_done_again(tmp_path: Path, config: Make) -> None:
+def test_a_torn_last_line_is_cut_off_and_its_episode_done_again(
+    tmp_path: Path, config: Make, caplog: pytest.LogCaptureFixture
+) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         folder.add(trajectory("a"))
         folder.add(trajectory("b"))
@@ -51,10 +53,24 @@ def test_a_torn_last_line_is_cut_off_and_its_episode_done_again(tmp_path: Path, 
     whole = file.read_bytes()
     file.write_bytes(whole[:-20])
     assert [found.id for found in read_trajectories(tmp_path / "run")] == ["a"]
+    assert caplog.messages == [f"{file} was cut off: its last line is incomplete and left out"]
     with RunFolder(tmp_path / "run", config()) as folder:
         assert folder.finished == {"a"}
         folder.add(trajectory("b"))
     assert file.read_bytes() == whole
+
+
+def test_a_file_with_nothing_but_the_beginning_of_a_line_is_refused(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(trajectory("a"))
+        file = tmp_path / "run" / "trajectories.jsonl"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+        assert list(read_trajectories(tmp_path / "run")) == []  # Its writer is at work.
+    with pytest.raises(DatasetError, match="nothing but the beginning of a line"):
+        list(read_trajectories(tmp_path / "run"))
+    with RunFolder(tmp_path / "run", config()) as folder:
+        assert not folder.finished
 
 
 @given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=5), st.binary(max_size=9))

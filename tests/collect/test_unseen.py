@@ -79,6 +79,41 @@ def test_what_nothing_has_shown_is_listed(text: str, found: tuple[str, str]) -> 
     assert make_rule("unseen").keeps(play(text)) is False
 
 
+@pytest.mark.parametrize("text", ["UNCOUNTABLES is wrong.", "So rebate is wrong.", "I think of Basket."])
+def test_names_that_are_plain_words(text: str) -> None:
+    later = Observation(tool="view", text="class Basket:\n    def rebate(self):\n        return UNCOUNTABLES")
+    episode = play(text)
+    last = episode.steps[-1].model_copy(update={"observations": (later,)})
+    assert [one.kind for one in unseen(episode.model_copy(update={"steps": (episode.steps[0], last)}))] == ["name"]
+    again = play("look")
+    first = again.steps[0].model_copy(update={"observations": (later,)})
+    opening = [*again.messages[:3], tool_message(0, later, first.tool_calls[0])]
+    turn = Completion(text=text)
+    last = Step(index=1, message_index=4, rationale=text, completion=turn)
+    shown = again.model_copy(update={"messages": (*opening, turn.as_message()), "steps": (first, last)})
+    assert unseen(shown) == []
+
+
+@pytest.mark.parametrize("text", ["It must NOT happen, NEVER.", "DISCOUNT again.", "a plain sentence without any name"])
+def test_plain_words_may_be_said(text: str) -> None:
+    assert said(text.replace("DISCOUNT", "The discount")) == said(text) == []
+
+
+def test_a_turn_is_checked_as_a_step_and_as_a_message() -> None:
+    episode = play("It is half_of.")
+    leak = episode.messages[-1].model_copy(update={"content": "It is is_member."})
+    call = ToolCall(id="c1", name="view", arguments={"path": "shop/stock.py"})
+    thought = episode.messages[-1].model_copy(update={"reasoning": "Perhaps is_member?"})
+    for message, found in (
+        (leak, ("rationale", "is_member")),
+        (episode.messages[-1].model_copy(update={"tool_calls": (call,)}), ("call", "shop/stock.py")),
+        (thought, ("rationale", "is_member")),
+    ):
+        other = episode.model_copy(update={"messages": (*episode.messages[:-1], message)})
+        assert [(one.where, one.text) for one in unseen(other)] == [found]
+        assert make_rule("unseen").keeps(other) is False
+
+
 def test_places_of_calls_and_reports() -> None:
     assert said("", "view", path="shop/stock.py") == [("call", "place", "shop/stock.py")]
     assert said("", "pdb", command="b shop/cart.py:80\nc") == [("call", "place", "shop/cart.py:80")]

@@ -10,11 +10,11 @@ from made import make_pack
 from pydantic import JsonValue
 
 from gumshoe.collect.agent import make_agent
+from gumshoe.collect.brief import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.config import SandboxConfig
-from gumshoe.eval.arms.solvers.brief import with_pack
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks
 from gumshoe.records import Completion, Message, StopReason, ToolCall, ToolSchema
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tool_bench import Bench
+
+from gumshoe.records import ToolCall
+from gumshoe.tools.toolbox import Toolbox
+from gumshoe.tools.view import View
 
 Open = Callable[..., Bench]
 
@@ -35,6 +40,30 @@ def test_writing_on_every_backend(open_bench: Open, backend: str) -> None:
     ]
     assert bench.call("eval").data["passed"] is True
     assert "+        value = (item or 0) * 2" in bench.env.patch()
+
+
+def test_a_view_of_long_lines_ends_where_the_text_would_be_cut(open_bench: Open, project: Path) -> None:
+    lines = [f"a{number} = '{'x' * 100}'" for number in range(1, 301)]
+    (project / "long.py").write_text("\n".join(lines) + "\n")
+    bench = open_bench()
+    seen: list[str] = []
+    while len(seen) < len(lines):
+        observation = bench.call("view", path="long.py", start=len(seen) + 1)
+        data: Any = observation.data
+        assert not observation.truncated
+        assert observation.text.startswith(f"long.py {data['start']}-{data['end']} of 300 lines\n")
+        assert observation.text.splitlines()[-1].split(None, 1) == [str(data["end"]), lines[data["end"] - 1]]
+        assert 6500 < len(observation.text) <= 8000 or data["end"] == 300
+        seen += data["lines"]
+        assert len(seen) == data["end"]
+    assert seen == lines
+
+
+def test_a_view_shows_a_line_however_small_the_text_may_be(open_bench: Open, project: Path) -> None:
+    toolbox = Toolbox([View()], text_limit=20)
+    call = ToolCall(id="call", name="view", arguments={"path": "cart.py", "start": 14})
+    data: Any = toolbox.dispatch(call, open_bench().workspace).data
+    assert (data["start"], data["end"], len(data["lines"])) == (14, 14, 1)
 
 
 def test_listdir_is_a_tree_to_a_depth(open_bench: Open, project: Path) -> None:

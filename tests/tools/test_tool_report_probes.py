@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from gumshoe.tools.probes import with_probes
 
 Open = Callable[..., Bench]
 TOOLS = ("eval", "pdb", "whatif", "view", "report")
+OTHER = "its probe looks for something else than its quote says"
 PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
 COMMANDS = (
     "b shop.py:9\nc\np total\nc\nlocals\np sorted([count, total])\nr\nu\nc\nb shop.py:30\nc\nc\np number\np found"
@@ -111,6 +113,29 @@ def test_a_hundred_planted_values_are_contradicted(open_bench: Open, shop: Path)
     honest = [Finding(claim="c", step=1, quote=f"{name} = {value!r}") for name, value in right]
     found = check_findings(bench.workspace, with_probes(honest, list(enumerate(bench.env.toolbox.history))))
     assert [each.check and each.check.status for each in found] == ["confirmed"] * 5
+
+
+def test_a_quote_edited_later_is_not_confirmed_by_its_old_probe(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    explore(bench)
+    pack = ContextPack.model_validate(report(bench, *TRUE).data["context_pack"])
+    edited = [one.model_copy(update={"quote": re.sub(r"\d+", "97", one.quote)}) for one in pack.findings]
+    found = check_findings(bench.workspace, edited)
+    named = next(number for number, quote in enumerate(TRUE) if quote == (0, LARGE))
+    for number, one in enumerate(found):
+        # A test's name has no number to change.
+        wanted = pack.findings[number].check if number == named else Check(status="unchecked", note=OTHER)
+        assert one.check == wanted, one.quote
+
+
+def test_a_failure_is_confirmed_only_where_it_is(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    explore(bench)
+    pack = ContextPack.model_validate(report(bench, (0, "assert 6 == 7"), (0, LARGE)).data["context_pack"])
+    probes = [one.probe for one in pack.findings]
+    assert [check.status for check in check_probes(bench.workspace, probes)] == ["confirmed"] * 2
+    moved = [probe and probe.model_copy(update={"line": 15}) for probe in probes]
+    assert check_probes(bench.workspace, moved) == [Check(status="contradicted", note="it does not fail there")] * 2
 
 
 def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:

@@ -119,10 +119,10 @@ class ProbeObserver:
         words = describe_exception(type(culprit) if culprit is not value else kind, culprit)
         place = (self.files.name(frames[-1][0].f_code.co_filename), frames[-1][1]) if frames else None
         for probe in self._probes:
-            if probe.event == "failure":
+            if probe.event == "failure" and place == probe.place:
                 if probe.expression == "__exception__":
                     self._tell(probe, "failure", test, 1, {"values": [words]})
-                elif place == probe.place and probe.up < len(frames):
+                elif probe.up < len(frames):
                     self._look(probe, "failure", test, 1, frames[-1 - probe.up][0])
 
     # - tracing

@@ -101,8 +101,8 @@ class LatestFindings:
         mixed = [one for one in tried if one.effect == "mixed"]
         if mixed:
             return self.pick(
-                f"{mixed[0].path}:{mixed[0].line} has a hand in it, but what I did there breaks other tests.",
-                f"At {mixed[0].path}:{mixed[0].line} a change helps and harms; not yet the cause.",
+                f"A change at {mixed[0].path}:{mixed[0].line} lets failing tests pass, though others break.",
+                f"At {mixed[0].path}:{mixed[0].line} a change helps some tests and harms others.",
             )
         if tried and all(one.effect == "unreached" for one in tried):
             return self.pick("None of those lines is reached.", "The tests never come by there.")
@@ -155,7 +155,7 @@ class LatestFindings:
                 "the failing tests fail with other code there, too",
             )
         return self.pick(
-            "passing tests run it much as failing ones do",
+            "it ranks lower, and nothing seen speaks for it",
             "less suspicious than the places named, and nothing seen speaks for it",
         )
 

@@ -110,13 +110,18 @@ def _entropy(p: float) -> float:
 
 
 def _views(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
-    """Reading a function that was not read: it is worth what can then be tried in it."""
+    """Reading a function that was not read: it is worth what can then be tried in it.
+
+    Of one that was read in part, as long ones are, the rest is read where that holds its most suspicious lines.
+    """
     code = seen_code(outputs)
     found: list[Look] = []
     for function in belief.ranked():
         start, end = window_of(function)
-        if any(line in code.get(function.path, {}) for line in range(start, end + 1)):
+        unread = [line for line in range(start, end + 1) if line not in code.get(function.path, {})]
+        if not unread or (len(unread) < end - start + 1 and _remarkable(function).isdisjoint(unread)):
             continue
+        start = unread[0]
         bits = information(belief.functions[function], USEFUL_CODE, FALSE_REPAIR)
         found.append(Look("view", bits, function, path=function.path, start=start, end=end))
     return found
@@ -126,10 +131,14 @@ def window_of(function: SuspectFunction, *lines: int) -> tuple[int, int]:
     """All of a function; of a long one what is around some lines, by default its most suspicious ones."""
     if function.end - function.start < LONGEST_VIEW:
         return function.start, function.end
-    remarkable = sorted(lines or function.raised or function.lines or {function.start})
+    remarkable = sorted(lines or _remarkable(function))
     middle = remarkable[len(remarkable) // 2]
     start = max(function.start, min(middle - LONGEST_VIEW // 2, function.end - LONGEST_VIEW + 1))
     return start, start + LONGEST_VIEW - 1
+
+
+def _remarkable(function: SuspectFunction) -> frozenset[int]:
+    return frozenset(function.raised or function.lines or {function.start})
 
 
 def _experiments(belief: Belief) -> list[Look]:

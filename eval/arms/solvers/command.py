@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.cache import JsonlCache, digest
+from gumshoe.collect.brief import pack_text, with_pack
 from gumshoe.collect.interchange.files import FORMATS
 from gumshoe.collect.parallel import run_parallel
 from gumshoe.collect.spec import task_ref
@@ -19,7 +20,6 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, ToolFailure
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.arms.solvers.brief import pack_text, with_pack
 from gumshoe.eval.arms.solvers.sandboxed import Ran, RelayTarget, run_with_endpoint
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Grader, Submission

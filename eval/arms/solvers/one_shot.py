@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies import close_policy
-from gumshoe.eval.arms.solvers.brief import PROMPTS
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema
 
 __all__ = ["AGENT", "ShownFirst", "limited", "looks"]
 
-AGENT = AgentConfig(kind="rewrite", tools=("view", "rewrite"), prompt=str(PROMPTS / "one_shot.jinja"), nudges=1)
+PROMPT = Path(__file__).parent / "prompts" / "one_shot.jinja"
+AGENT = AgentConfig(kind="rewrite", tools=("view", "rewrite"), prompt=str(PROMPT), nudges=1)
 MARGIN = 3
 """Lines that are shown around a place."""
 MOST_LINES = 120

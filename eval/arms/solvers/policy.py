@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gumshoe.collect.brief import with_pack
 from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.collect.runner import plan_episodes
 from gumshoe.collect.spec import EpisodeSpec
@@ -13,7 +14,6 @@ from gumshoe.collect.store import RunFolder
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.playing import collect_config, finished_of, run_episodes
 from gumshoe.eval.arms.policies import PolicyProvider
-from gumshoe.eval.arms.solvers.brief import with_pack
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks
 from gumshoe.eval.arms.solvers.own import grade_episodes
 from gumshoe.protocols import Policy

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import jinja2
-
+from gumshoe.collect.templates import PROMPTS, read_template, render
 from gumshoe.records import ContextPack, Task
 
-__all__ = ["PROMPTS", "pack_text", "with_pack"]
-
-PROMPTS = Path(__file__).parent / "prompts"
+__all__ = ["pack_text", "with_pack"]
 
 
 def with_pack(task: Task, pack: ContextPack | None) -> Task:
@@ -23,5 +18,4 @@ def with_pack(task: Task, pack: ContextPack | None) -> Task:
 
 def pack_text(pack: ContextPack) -> str:
     """The pack as it is read: hypothesis, places, what was seen, what was ruled out."""
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string((PROMPTS / "pack.jinja").read_text(encoding="utf-8")).render(pack=pack).strip()
+    return render(read_template(PROMPTS / "pack.jinja"), pack=pack)

@@ -1,0 +1,36 @@
+"""Texts that are made from jinja templates."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import jinja2
+
+from gumshoe.errors import ConfigError
+
+__all__ = ["PROMPTS", "read_template", "render"]
+
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+def read_template(path: Path) -> str:
+    """The source of a template. Raises ConfigError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the prompt template {path} cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _compiled(source: str) -> jinja2.Template:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(source)
+
+
+def render(source: str, **values: object) -> str:
+    """The text of a template with these values. Raises ConfigError."""
+    try:
+        return _compiled(source).render(**values).strip()
+    except jinja2.TemplateError as error:
+        raise ConfigError(f"the prompt template is invalid: {error}") from None
