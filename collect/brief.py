@@ -16,6 +16,11 @@ def with_pack(task: Task, pack: ContextPack | None) -> Task:
     return task.model_copy(update={"problem_statement": statement})
 
 
-def pack_text(pack: ContextPack) -> str:
-    """The pack as it is read: hypothesis, places, what was seen, what was ruled out."""
-    return render(read_template(PROMPTS / "pack.jinja"), pack=pack)
+def pack_text(pack: ContextPack, *, handed_over: bool = True) -> str:
+    """The pack as it is read: hypothesis, places, what was seen, what was ruled out.
+
+    Args:
+        pack: what was found.
+        handed_over: to a solver, with the probes, which it may run again.
+    """
+    return render(read_template(PROMPTS / "pack.jinja"), pack=pack, handed_over=handed_over)

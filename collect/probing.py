@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gumshoe.collect.tool_output import outputs_of_steps, reproduction_of
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.records import ContextPack, Step, Task, ToolCall
+from gumshoe.records import ContextPack, Finding, Step, Task, ToolCall
 from gumshoe.tools.probe_checks import check_findings
 from gumshoe.tools.probes import with_probes
 
@@ -26,20 +26,31 @@ def check_pack(
         task: what it is about.
         sandbox: where the tests run.
         trusted: see `gumshoe.env.sandboxes.open.open_sandbox`.
-        steps: those of its episode; probes that the pack lacks, as older ones do, are derived from them.
+        steps: those of its episode. The probes that follow from them are run, too: a finding is confirmed only if its
+            own probe is and the one that its quote leads to now.
 
     Raises:
         ConfigError: the sandbox does not take this task.
         SandboxError, TaskError: the sandbox broke, or the task is gone.
     """
     shown = [(output.step, output.observation) for output in outputs_of_steps(steps)]
-    derived = with_probes(pack.findings, shown)
-    findings = [old if old.probe is not None else new for old, new in zip(pack.findings, derived, strict=True)]
+    derived = with_probes(pack.findings, shown) if steps else pack.findings
     env = DebugEnv(task, tools=("probe", "reproduce"), sandbox=sandbox, trusted=trusted)
     try:
         env.reset()
         if code := pack.reproduction or reproduction_of(steps):
             env.step(ToolCall(id="reproduce", name="reproduce", arguments={"code": code}))
-        return pack.model_copy(update={"findings": check_findings(env.workspace, findings)})
+        checked = check_findings(env.workspace, [*pack.findings, *derived])
+        findings = tuple(map(_one_of, checked, checked[len(derived) :]))
+        return pack.model_copy(update={"findings": findings})
     finally:
         env.close()
+
+
+def _one_of(stored: Finding, derived: Finding) -> Finding:
+    """The finding with the probe that was stored; the one that follows from the quote, if that is not confirmed."""
+    assert stored.check is not None
+    assert derived.check is not None
+    if stored.probe is None or (stored.check.status == "confirmed" and derived.check.status != "confirmed"):
+        return derived
+    return stored

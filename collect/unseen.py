@@ -15,7 +15,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, shown_code
 from gumshoe.records import Completion, Message, Step, Trajectory
+from gumshoe.storage import parse_json
 from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["Unseen", "unseen"]
@@ -32,13 +33,18 @@ Kind = Literal["place", "name", "number", "string"]
 Where = Literal["rationale", "call", "report", "edit"]
 
 PLACE = re.compile(r"(?<![\w./-])(?P<path>[\w./-]*\w\.\w+):(?P<line>\d+)")
-PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[\w.-]*\w\.(?:py|pyi|pyx|cfg|toml|txt|json|ya?ml|ini|rst|md)\b")
-QUOTED = re.compile(r"`([^`\n]{2,})`|(?<!\w)'([^'\n]{2,})'(?!\w)|\"([^\"\n]{2,})\"")
+PATH = re.compile(
+    r"(?<![\w./-])(?:[\w.-]+/)*[\w.-]*\w\.(?:py|pyi|pyx|cfg|toml|txt|json|ya?ml|ini|rst|md|c|h|cpp|go|rs|js|ts|html|xml|csv)\b"
+)
+QUOTED = re.compile(
+    r"`([^`\n]{2,})`|(?<!\w)'([^'\n]{2,})'(?!\w)|\"([^\"\n]{2,})\"|\u201c([^\u201d\n]{2,})\u201d|\u2018([^\u2019\n]{2,})\u2019"
+)
 STRING = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
-NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?=(?:ms|s|th|x|px|%)?(?!\w))")
 WORD = re.compile(r"[A-Za-z_]\w*")
 CODE_WORD = re.compile(
-    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*"
+    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|"
+    r"\b[A-Z]{2,}[a-z]\w*"
 )
 """What is taken for the name of something in a program: a call, and words with `_` or capitals inside."""
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]{3,}\b")
@@ -51,6 +57,8 @@ PLAIN_CAPITALS = re.compile(
 SMALL = {"0", "1", "2"}
 KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 EDITS = ("rewrite",)
+FUNCTION = re.compile(r"(?:^|\n)\s*(?:b|break|tbreak)\s+([A-Za-z_][\w.]*)\s*(?=,|\n|$)")
+"""A breakpoint at a function."""
 MOST_OF_A_TEXT = 200
 """What is listed of one rationale, call or edit, so that a long edit hides nothing of what comes after it."""
 
@@ -112,10 +120,24 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
         before = trajectory.messages[read : step.message_index]
         shown = [message.content for message in before if message.role != "assistant"]
         seen.add(shown, outputs_of_steps(answered))
-        message = next(iter(trajectory.messages[step.message_index : step.message_index + 1]), None)
-        found += dict.fromkeys(_of_step(step, message, seen))
-        read, answered = step.message_index, (step,)
-    return found
+        turn = [message for message in before if message.role == "assistant"]
+        turn += trajectory.messages[step.message_index : step.message_index + 1]
+        found += dict.fromkeys(_of_step(step, turn, seen))
+        read, answered = step.message_index + 1, (step,)
+    return list(dict.fromkeys([*found, *_at_the_end(trajectory, read, seen)]))
+
+
+def _at_the_end(trajectory: Trajectory, read: int, seen: _Seen) -> Iterator[Unseen]:
+    """What the stored report says, and messages behind the last step; both are data that a model may learn from."""
+    if not trajectory.steps:
+        return
+    last = trajectory.steps[-1].index
+    said = [message for message in trajectory.messages[read:] if message.role == "assistant"]
+    for one in said:
+        yield from (Unseen(last, "rationale", kind, text) for kind, text in _few(_in_prose(one.content, seen)))
+    if trajectory.context_pack is not None:
+        pack = trajectory.context_pack.model_dump(mode="json")
+        yield from (Unseen(last, "report", kind, text) for kind, text in _few(_in_report(pack, seen)))
 
 
 def _defined(trajectory: Trajectory) -> frozenset[str]:
@@ -130,13 +152,13 @@ def _defined(trajectory: Trajectory) -> frozenset[str]:
     return frozenset(name for name in shown if len(name) > 3)
 
 
-def _of_step(step: Step, message: Message | None, seen: _Seen) -> Iterator[Unseen]:
-    said = [step.completion, *([Completion(text=message.content, reasoning=message.reasoning)] if message else [])]
+def _of_step(step: Step, turn: Sequence[Message], seen: _Seen) -> Iterator[Unseen]:
+    said = [step.completion, *(Completion(text=one.content, reasoning=one.reasoning) for one in turn)]
     prose = [step.rationale, *(text for one in said for text in (parse_decision(one.text).rationale, one.reasoning))]
     for text in dict.fromkeys(text for text in prose if text):
         yield from (Unseen(step.index, "rationale", kind, found) for kind, found in _few(_in_prose(text, seen)))
     calls = list(step.tool_calls)
-    calls += [call for call in (message.tool_calls if message else ()) if call not in calls]
+    calls += [call for message in turn for call in message.tool_calls if call not in calls]
     for call in calls:
         arguments: Any = call.arguments
         if call.name == "report":
@@ -186,6 +208,9 @@ def _is_in_capitals(word: str, seen: _Seen) -> bool:
 def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:
     for place in [*_items(arguments.get("locations")), *_items([arguments.get("failing_frame")])]:
         yield from _in_location(place, seen)
+        code = str(place.get("code") or "")
+        if code and not seen.has(code):
+            yield "string", code
     for finding in _items(arguments.get("findings")):
         quote = str(finding.get("quote") or "")
         if quote and not seen.has(quote):
@@ -198,11 +223,13 @@ def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, s
 
 def _in_location(place: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:
     path = str(place.get("path") or "")
-    start = place.get("start") or place.get("line")
-    if isinstance(start, int):
-        end = place.get("end") if isinstance(place.get("end"), int) else start
-        if not seen.has_lines(path, range(start, max(start, end or start) + 1)):
+    start = _number(place.get("start") or place.get("line"))
+    if start is not None:
+        ends = {start, _number(place.get("end")) or start}
+        if not all(seen.has_lines(path, [line]) for line in ends):
             yield "place", f"{path}:{start}"
+    elif path and not seen.has(path):
+        yield "place", path
     symbol = str(place.get("symbol") or place.get("function") or "")
     if any(word not in seen.words for word in WORD.findall(symbol)):
         yield "name", symbol
@@ -218,10 +245,20 @@ def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
         end = arguments.get("end") if isinstance(arguments.get("end"), int) else start
         if not seen.has_lines(path, range(start - 1, max(start, end or start) + 1)):
             yield f"{path}:{start}"
-    for text in (arguments.get("command"), *(_place(item) for item in _items(arguments.get("variants")))):
+    for name in _functions_of(arguments):
+        if any(word not in seen.words for word in WORD.findall(name)):
+            yield name
+    items = [*_items(arguments.get("variants")), *_items(arguments.get("probes"))]
+    for text in (arguments.get("command"), arguments.get("function"), *map(_place, items)):
         for match in PLACE.finditer(str(text or "")):
             if not seen.has_lines(match["path"], [int(match["line"])]):
                 yield match[0]
+
+
+def _functions_of(arguments: dict[str, Any]) -> list[str]:
+    """The functions that a call goes to by their names."""
+    named = str(arguments.get("function") or "")
+    return [*FUNCTION.findall(str(arguments.get("command") or "")), *([named] if named and ":" not in named else [])]
 
 
 def _place(item: dict[str, Any]) -> str:
@@ -263,7 +300,17 @@ def _shown_lines(output: ToolOutput) -> Iterator[tuple[str, Iterable[int]]]:
 
 
 def _items(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; some models write lists as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except ValueError:
+            return []
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _number(value: Any) -> int | None:
+    return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
 
 
 def _squeezed(text: str) -> str:

@@ -30,6 +30,8 @@ EXCEPTION = "__exception__"
 RETURNED = "__return__"
 MOST_CHARACTERS = 400
 """Of a value that a probe claims."""
+TELLING = 8
+"""Characters of a word of a message that can stand for it."""
 SIMILAR = 0.6
 _EVENTS = {"return": "return", "post-mortem": "failure"}
 _STOP = re.compile(r"(?:> )?(?P<place>[^\s:]+:\d+)(?: in .*)?")
@@ -68,8 +70,10 @@ class Fact:
 def with_probes(findings: Sequence[Finding], observations: Sequence[Numbered]) -> tuple[Finding, ...]:
     """The findings with the probes that follow from the observations, which are numbered by step."""
     facts = _all_facts(observations)
-    texts = [_normal(seen.text) for _, seen in observations if seen.failure is None and seen.tool != "whatif"]
-    return tuple(finding.model_copy(update={"probe": _derive(finding, facts, texts)}) for finding in findings)
+    seen = [one for _, one in observations if one.failure is None]
+    texts = [_normal(one.text) for one in seen if one.tool != "whatif"]
+    tried = [_normal(one.text) for one in seen if one.tool == "whatif"]
+    return tuple(finding.model_copy(update={"probe": _derive(finding, facts, texts, tried)}) for finding in findings)
 
 
 def fits_quote(finding: Finding) -> bool:
@@ -100,26 +104,38 @@ def _facts_of(probe: Probe) -> Iterator[Fact]:
 def _states(line: str, probe: Probe) -> bool:
     """Whether a line holds a place among other words, as those about suspects and frames do, or a long value."""
     if isinstance(probe, StopProbe) and not probe.expression:
+        if probe.up:  # The quote gives the place in the frame above.
+            return _STOP.search(line) is not None
+        places = re.findall(rf"(?:(\d+)-(\d+) )?(?<![\w/.-]){re.escape(probe.path)}(?::(\d+))?", line)
         return any(
             probe.line == int(at) if at else bool(last) and int(first) <= probe.line <= int(last)
-            for first, last, at in re.findall(rf"(?:(\d+)-(\d+) )?{re.escape(probe.path)}(?::(\d+))?", line)
+            for first, last, at in places
         )
     value = probe.effect if isinstance(probe, WhatIfProbe) else probe.value
     return len(value) == MOST_CHARACTERS and _normal(value) in line
 
 
-def _derive(finding: Finding, facts: Sequence[Fact], texts: Sequence[str]) -> Probe | None:
+def _derive(finding: Finding, facts: Sequence[Fact], texts: Sequence[str], tried: Sequence[str]) -> Probe | None:
     """The probe of a finding; None where its quote is about nothing that can be run.
 
-    Of several lines, the first that was never shown decides.
+    Of several lines, the first that was never shown decides; there is no probe if it is about nothing that was shown.
     """
     failing = {fact.probe.test for fact in facts if fact.words and isinstance(fact.probe, StopProbe)}
     nearest = sorted(facts, key=lambda fact: (abs(fact.step - finding.step), _test_of(fact) not in failing))
+
+    def is_new(line: str) -> bool:
+        if any(_holds(text, line) for text in texts):
+            return False
+        # The code of a change was not seen as a value: only what it did counts as shown.
+        changes = [fact for fact in nearest if isinstance(fact.probe, WhatIfProbe)]
+        return not (any(_holds(text, line) for text in tried) and _shown(line, changes))
+
     lines = _quoted_lines(finding)
-    shown = [fact for line in lines for fact in [_shown(line, nearest)] if fact]
-    new = [line for line in lines if not any(_holds(text, line) for text in texts)]
-    invented = [fact for line in new for fact in [_like(line, nearest)] if fact]
-    chosen = next(iter([*invented, *shown]), None)
+    new = next(filter(is_new, lines), None)
+    if new is not None:
+        chosen = _like(new, nearest)
+    else:
+        chosen = next((fact for line in lines for fact in [_shown(line, nearest)] if fact), None)
     return chosen.probe if chosen else None
 
 
@@ -151,9 +167,10 @@ def _like(line: str, facts: Sequence[Fact]) -> Fact | None:
         return fact.claiming(value)
     if _shown(line, facts):
         return None
+    said = _KIND.sub("", line)
     for fact in facts:
         for message in fact.value.splitlines() if fact.words else ():
-            if difflib.SequenceMatcher(None, _KIND.sub("", _normal(message)), line, autojunk=False).ratio() >= SIMILAR:
+            if difflib.SequenceMatcher(None, _KIND.sub("", _normal(message)), said, autojunk=False).ratio() >= SIMILAR:
                 return fact.claiming(line)
     return None
 
@@ -191,13 +208,18 @@ def _part(line: str, facts: Sequence[Fact]) -> Fact | None:
     """A line that is part of a message, the name of a test that fails, or where the program stopped."""
     stop = _STOP.fullmatch(line)
     for fact in facts:
-        if fact.words and _holds(_normal(fact.value), line):
+        if fact.words and _holds(_normal(fact.value), line) and _says_something(line, fact):
             return fact.claiming(line)
         if fact.words and fact.subject and _holds(line, fact.subject):
             return fact.claiming("")
         if not fact.joint and fact.subject in (line, stop and stop["place"]):
             return fact
     return None
+
+
+def _says_something(part: str, message: Fact) -> bool:
+    """Whether part of a message is more than one short word: `assert` and `True` stand in many."""
+    return " " in part or len(part) >= TELLING or part == _normal(message.value)
 
 
 def _value_given(line: str, fact: Fact) -> str | None:

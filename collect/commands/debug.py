@@ -25,13 +25,16 @@ from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]
 
+ONLY_LOOK = ("investigator", "suspect", "traceback")
+"""Policies that report and do not edit."""
+
 EPILOG = """\
 examples:
   gumshoe debug . --entrypoint "pytest -x" --model gpt                      an entry of llm.yaml (see gumshoe init)
   gumshoe debug . --model my-model --endpoint http://127.0.0.1:8000/v1      a server of your own
   gumshoe debug . --model human                                             you are the agent
   gumshoe debug ~/shop --model gpt --apply                                  and apply the patch
-  gumshoe debug . -p policy.kind=investigator -p agent.kind=seeker          no model: a report on the likely cause
+  gumshoe debug . -p policy.kind=investigator                               no model: a report on the likely cause
 
 The agent works on a copy in a sandbox. The patch, or the report of an agent that only looks for the cause, goes to
 standard output, everything else to standard error. Your files change only with --apply. Exit code 1: the tests still
@@ -56,6 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the agent and prints its patch or report; 0 where the tests pass, or it reported. Raises GumshoeError."""
     if arguments.out is not None:
+        if arguments.out.resolve().is_relative_to(arguments.path.resolve()):
+            raise ConfigError(
+                f"--out {arguments.out} is in {arguments.path}, whose files stay as they are: move it out"
+            )
         return _debug(arguments, arguments.out)
     with tempfile.TemporaryDirectory(prefix="gumshoe-debug-") as folder:
         return _debug(arguments, Path(folder) / "run")
@@ -109,9 +116,11 @@ def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
     policy = {"kind": "openai", **policy_of(arguments)}
     data = {"out": str(out), "workers": 1, "tasks": {"source": "local", "options": options}, "policy": policy}
     data = apply_overrides(data, arguments.param)
+    if data["policy"]["kind"] in ONLY_LOOK:
+        data = {**data, "agent": {"kind": "seeker", **data.get("agent", {})}}
     if data["policy"] == {"kind": "openai"}:
         raise ConfigError("no model: give --model NAME (see gumshoe init), or --model human")
-    config = validate(CollectConfig, data, origin="gumshoe debug")
+    config = validate(CollectConfig, data, origin="-p")
     return config.model_copy(update={"policy": with_llm(config.policy)})
 
 
@@ -128,12 +137,13 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     verdict = "the tests pass" if resolved else "the tests do not pass"
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
     if trajectory.context_pack is not None and not patch:
-        print(pack_text(trajectory.context_pack))
+        print(pack_text(trajectory.context_pack, handed_over=False))
         print(f"a report after {steps}; nothing was changed", file=sys.stderr)
         return 0
     print(f"{verdict} after {steps}", file=sys.stderr)
     if not patch:
-        print("nothing was changed", file=sys.stderr)
+        last = trajectory.steps[-1].rationale if trajectory.steps else None
+        print(f"nothing was changed{f'; its last words: {last}' if last else ''}", file=sys.stderr)
     elif arguments.apply:
         print(f"changed: {', '.join(apply_to_folder(arguments.path, patch))}", file=sys.stderr)
     else:

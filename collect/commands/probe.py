@@ -62,6 +62,8 @@ def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Ta
     """Each report: its name, itself, its task, the steps of its episode, and who made it."""
     from gumshoe.collect.play.choose import choose_task
 
+    if not arguments.pack.exists():
+        raise DatasetError(f"{arguments.pack} cannot be read: No such file or directory")
     if not arguments.pack.is_dir():
         if arguments.id is not None:
             raise ConfigError("--id applies only to the episodes of a run folder")
@@ -111,7 +113,8 @@ def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
 
     options: dict[str, Any] = {}
     if source is None:
-        known: Any = read_yaml(folder / "config.yaml").get("tasks") or {}
+        known: Any = read_yaml(folder / "config.yaml").get("tasks")
+        known = known if isinstance(known, dict) else {}
         source, options = known.get("source"), known.get("options") or {}
         if source is None:
             raise ConfigError(f"{folder}/config.yaml names no task source: add --task SOURCE")

@@ -99,10 +99,11 @@ def test_where_the_tests_still_fail_the_patch_is_printed_all_the_same(
 
 def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = state(repo)
-    seeker = ["policy.kind=investigator", "agent.kind=seeker", "sandbox.kind=local", "sandbox.unsafe=true"]
+    seeker = ["policy.kind=investigator", "sandbox.kind=local", "sandbox.unsafe=true"]
     assert main(["debug", str(repo), *(part for each in seeker for part in ("-p", each))]) == 0
     shown = capsys.readouterr()
     assert "Places, best first:\n- calc.py:" in shown.out
+    assert "probe {" not in shown.out
     assert "(reported); nothing was changed" in shown.err
     assert "the tests" not in shown.err
     assert state(repo) == before
@@ -130,6 +131,26 @@ def test_wrong_options_end_in_one_clear_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_run_folder_in_the_repository_is_refused(
+    repo: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = state(repo)
+    for out in (repo, repo / "run"):
+        assert main(["debug", str(repo), "--out", str(out), *options]) == 2
+        assert "whose files stay as they are: move it out" in capsys.readouterr().err
+    assert state(repo) == before
+
+
+def test_an_agent_that_gives_up_has_the_last_word(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    investigator = ["policy.kind=investigator", "sandbox.kind=local", "sandbox.unsafe=true"]
+    given = [part for each in investigator for part in ("-p", each)]
+    assert main(["debug", str(repo), "--entrypoint", "false", *given]) == 1
+    assert (
+        "nothing was changed; its last words: Nothing that can be run here points to a place."
+        in capsys.readouterr().err
+    )
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,8 +97,38 @@ def test_a_quote_that_was_edited_is_not_confirmed(
     edited = changed(seekers, tmp_path / "edited", quote="total = 97", claim="it is 97")
     code, shown = probe(str(edited), capsys=capsys)
     assert (code, set(statuses(shown))) == (0, {"unchecked"})
-    notes = {finding["check"]["note"] for one in shown for finding in one["pack"]["findings"]}
-    assert notes == {"its probe looks for something else than its quote says"}
+    for one in read_trajectories(edited):
+        assert one.context_pack is not None
+        (tmp_path / "pack.json").write_text(one.context_pack.model_dump_json())
+        code, shown = probe(str(tmp_path / "pack.json"), "--task", f"casebook:{one.task.id}", "--unsafe", capsys=capsys)
+        notes = {finding["check"]["note"] for one in shown for finding in one["pack"]["findings"]}
+        assert (code, notes) == (0, {"its probe looks for something else than its quote says"})
+
+
+@pytest.mark.parametrize("more", ["\nKeyError: 'never shown'", " and nothing else", "; 5 tests now fail: test_x"])
+def test_a_quote_that_says_more_than_was_shown_is_not_confirmed(
+    more: str, seekers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "more"
+    shutil.copytree(seekers, folder)
+    longer = [
+        one.model_copy(
+            update={
+                "context_pack": one.context_pack.model_copy(
+                    update={
+                        "findings": tuple(
+                            each.model_copy(update={"quote": each.quote + more}) for each in one.context_pack.findings
+                        )
+                    }
+                )
+            }
+        )
+        for one in read_trajectories(seekers)
+        if one.context_pack is not None
+    ]
+    write_jsonl(folder / "trajectories.jsonl", [one.model_dump(mode="json") for one in longer])
+    _, shown = probe(str(folder), capsys=capsys)
+    assert "confirmed" not in statuses(shown)
 
 
 def _planted(finding: Finding) -> Finding | None:
@@ -110,7 +140,7 @@ def _planted(finding: Finding) -> Finding | None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere.json"], "nowhere.json does not say which task it belongs to: add --task SOURCE:ID"),
+        (["list.json"], "list.json does not say which task it belongs to: add --task SOURCE:ID"),
         (["nowhere.json", "--task", "ledger"], "nowhere.json cannot be read: No such file or directory"),
         (["list.json", "--task", "ledger"], "list.json holds no ContextPack: "),
         (["words.json", "--task", "ledger"], "words.json is not JSON: "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -13,7 +14,17 @@ from small_trajectories import trajectory
 from gumshoe.collect.filters import make_rule
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.collect.unseen import unseen
-from gumshoe.records import Completion, Message, Observation, Step, ToolCall, ToolSchema, Trajectory
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Location,
+    Message,
+    Observation,
+    Step,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+)
 
 CODE = [
     "def total(items):",
@@ -71,6 +82,10 @@ def test_what_was_shown_may_be_said() -> None:
         ("So rebate(x) is wrong.", ("name", "rebate")),
         ("It must be 37.", ("number", "37")),
         ("It prints 'no such thing'.", ("string", "no such thing")),
+        ("It prints \u201cno such thing\u201d.", ("string", "no such thing")),
+        ("It waits 77ms.", ("number", "77")),
+        ("So HTTPBasket is wrong.", ("name", "HTTPBasket")),
+        ("Look at core.c for it.", ("place", "core.c")),
     ],
 )
 def test_what_nothing_has_shown_is_listed(text: str, found: tuple[str, str]) -> None:
@@ -127,6 +142,32 @@ def test_places_of_calls_and_reports() -> None:
         ("report", "name", "Cart.secret"),
         ("report", "string", "rate = 41"),
     ]
+
+
+def test_functions_that_calls_go_to() -> None:
+    assert said("", "trace", function="compute_vat") == [("call", "place", "compute_vat")]
+    assert said("", "trace", function="shop/cart.py:80") == [("call", "place", "shop/cart.py:80")]
+    assert said("", "trace", function="half_of") == []
+    assert said("", "pdb", command="b Cart.secret\nc") == [("call", "place", "Cart.secret")]
+    assert said("", "pdb", command="b half_of, price > 25\nc\np price") == []
+    assert said("", "probe", probes=[{"path": "shop/cart.py", "line": 80, "expression": "rate"}]) == [
+        ("call", "place", "shop/cart.py:80")
+    ]
+
+
+def test_reports_in_other_forms_and_places() -> None:
+    place = {"path": "shop/stock.py", "start": "12", "why": ""}
+    assert said("", "report", locations=json.dumps([place])) == [("report", "place", "shop/stock.py:12")]
+    assert said("", "report", locations=[{"path": "shop/stock.py"}]) == [("report", "place", "shop/stock.py")]
+    assert said("", "report", locations=[{"path": "shop/cart.py", "start": 10, "end": 999}]) != []
+    episode = play("look")
+    pack = ContextPack(locations=(Location(path="shop/cart.py", start=80, end=80),), hypothesis="is_member is wrong")
+    assert [(one.where, one.text) for one in unseen(episode.model_copy(update={"context_pack": pack}))] == [
+        ("report", "shop/cart.py:80"),
+        ("report", "is_member"),
+    ]
+    more = (*episode.messages, Message(role="assistant", content="It is is_member."))
+    assert [one.text for one in unseen(episode.model_copy(update={"messages": more}))] == ["is_member"]
 
 
 def test_new_code_is_marked_and_the_rule_lets_it_pass() -> None:

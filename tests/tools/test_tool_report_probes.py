@@ -78,6 +78,16 @@ WRONG = (
     (2, f"shop.py:6 count = 9: 1 test now pass: {SMALL}"),
 )
 
+NEVER_SHOWN = (
+    (0, f"{LARGE} passes"),
+    (0, "assert 6 == 7\nKeyError: 'x'"),
+    (1, "not total = 6"),
+    (2, f"shop.py:9 skip: 2 tests now pass: {LARGE}"),
+    (2, f"shop.py:8 replace total = total - 1: 1 test now pass: {LARGE}; 5 tests now fail: {SMALL}"),
+    (0, "assert"),
+)
+"""Quotes that nothing has shown as they stand, or that say nothing."""
+
 ONE_TEST = "from shop import Cart\n\n\ndef test_sizes():\n    assert Cart().sizes([5, 5, 7]) == []\n"
 
 
@@ -96,6 +106,21 @@ def test_findings_are_confirmed_and_wrong_ones_sent_back_once(open_bench: Open, 
         *(("contradicted", None) for _ in WRONG),
         ("unchecked", None),
     ]
+
+
+def test_words_around_what_was_seen_are_not_confirmed(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    explore(bench)
+    found = report(bench, *NEVER_SHOWN)
+    found = found if found.failure is None else report(bench, *NEVER_SHOWN)
+    assert [status for status, _ in checks(found) if status == "confirmed"] == []
+
+
+def test_the_frame_above_can_be_quoted(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    text = bench.text("pdb", command="b shop.py:9\nc\nup")
+    line = next(line for line in text.splitlines() if line.startswith("> test_shop.py:"))
+    assert checks(report(bench, (0, line), (0, line.split()[1]))) == [("confirmed", False)] * 2
 
 
 def test_a_hundred_planted_values_are_contradicted(open_bench: Open, shop: Path) -> None:

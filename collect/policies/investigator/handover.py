@@ -70,7 +70,8 @@ def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words, *, valu
 
 def _hypothesis(belief: Belief, place: Conclusion, words: Words) -> str:
     assert place.function is not None
-    where = f"{place.function.name} ({place.function.place})"
+    line = place.statement.place if place.statement else place.function.place
+    where = f"{place.function.name} ({line})"
     return words.hypothesis(where, place.statement.code if place.statement else "", best_trial(belief, place))
 
 
@@ -117,7 +118,7 @@ def _fits(quote: str) -> bool:
 def _useful(belief: Belief, place: Conclusion) -> list[TriedChange]:
     """The changes at a place that did something for the failing tests, best first."""
     there = [one for one in belief.trials if one.effect in ORDER and _is_at(one, place)]
-    return sorted(there, key=lambda one: ORDER.index(one.effect))[:MOST_TRIALS]
+    return sorted(there, key=lambda one: (ORDER.index(one.effect), len(one.fails) - len(one.passes)))[:MOST_TRIALS]
 
 
 def _seen_in(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:

@@ -10,7 +10,7 @@ from gumshoe.collect.evidence import failures
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.tool_output import ToolOutput
 
-__all__ = ["CODE", "LatestFindings", "in_words"]
+__all__ = ["CODE", "LatestFindings", "changed_code", "in_words"]
 
 CODE = 70
 """Characters of code that a sentence quotes."""
@@ -57,7 +57,8 @@ class LatestFindings:
         if last is None or last.tool != "view" or "path" not in last.data or following is None:
             return ""
         left = self.belief.function_of(last.data["path"], last.data["start"])
-        if left is None or left == following:
+        # One that is named as a candidate in the same turn is not set aside.
+        if left is None or left == following or left in self.belief.ranked()[:3]:
             return ""
         why = self.against(left, [one for one in self.belief.trials if left.holds(one.path, one.line)])
         return self.pick(
@@ -72,8 +73,11 @@ class LatestFindings:
         if not failed:
             return ""
         test = failed[0].test.rpartition("::")[2]
-        message = _beginning(failed[0].message)
-        more = f", and {len(failed) - 1} more fail" if len(failed) > 1 and str(len(failed) - 1) in last.text else ""
+        whole = failed[0].message
+        message = _beginning(whole)
+        message += " ..." if message != whole else ""
+        others = str(len(failed) - 1)
+        more = f", and {others} more fail" if len(failed) > 1 and others in re.findall(r"[\w.]+", last.text) else ""
         return self.pick(
             f"{test} stops with: {message}{more}.",
             f"So {test} fails ({message}){more}.",
@@ -85,7 +89,7 @@ class LatestFindings:
         good = [one for one in tried if one.effect in ("repairs", "cures")]
         if good:
             one = good[0]
-            done = in_words(one.do)
+            done = changed_code(one.do)
             return (
                 self.pick(
                     f"With {done} at {one.path}:{one.line} the failing tests come through.",
@@ -146,7 +150,11 @@ class LatestFindings:
 
     def against(self, function: SuspectFunction, there: Sequence[TriedChange]) -> str:
         """Why a suspect is no longer one."""
-        useless = [one for one in there if one.effect in ("nothing", "mixed")]
+        useless = [one for one in there if one.effect == "nothing"]
+        if any(one.effect == "mixed" for one in there):
+            return self.pick("what helps there breaks other tests", "a change there helps some tests and harms others")
+        if any(one.passes or one.effect == "repairs" for one in there):
+            return "a change there helps, but others do more"
         if there and all(one.effect == "unreached" for one in there):
             return "the lines changed there were never reached"
         if useless:
@@ -155,9 +163,15 @@ class LatestFindings:
                 "the failing tests fail with other code there, too",
             )
         return self.pick(
-            "it ranks lower, and nothing seen speaks for it",
-            "less suspicious than the places named, and nothing seen speaks for it",
+            "beyond its score, nothing seen speaks for it",
+            "nothing seen so far speaks for it but the tests that run it",
         )
+
+
+def changed_code(do: str) -> str:
+    """What `whatif` puts in the place of a line or a condition, in a sentence: code, or what it does."""
+    kind, _, code = do.partition(" ")
+    return in_words(code) if kind in ("replace", "condition") and code else in_words(do)
 
 
 def in_words(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gumshoe.collect.evidence import FailingTest
 from gumshoe.collect.policies.investigator.belief import SuspectFunction, TriedChange
-from gumshoe.collect.policies.investigator.latest import LatestFindings, in_words
+from gumshoe.collect.policies.investigator.latest import LatestFindings, changed_code, in_words
 from gumshoe.collect.policies.investigator.looks import Look
 from gumshoe.records import ContextPack, DebugFrame
 from gumshoe.tools.text import plural
@@ -29,7 +29,7 @@ class Words(LatestFindings):
         """Before the report."""
         place = pack.locations[0]
         where = f"{place.symbol} ({place.path})" if place.symbol else f"{place.path}:{place.start}"
-        left = self.belief.ranked()[1:2]
+        left = [one for one in self.belief.ranked()[:2] if not one.holds(place.path, place.start)][:1]
         rest = ""
         if left and self.belief.functions[left[0]] >= 0.1:
             rest = self.pick(
@@ -57,14 +57,14 @@ class Words(LatestFindings):
         """What is wrong: the place, the line if one stands out, the change that showed it."""
         if not line:
             return self.pick(
-                f"Something in {where} is wrong.",
-                f"The failing tests depend on {where}; no single line stands out.",
+                f"Something in {where} is probably wrong.",
+                f"The failing tests run {where}; no single line stands out.",
             )
         code = in_words(line)
         if trial is None:
             return self.pick(
                 f"{code} in {where} is the likeliest cause.",
-                f"In {where} the trouble is {code}.",
+                f"In {where} I suspect {code}.",
                 f"The cause is most likely {code}, in {where}.",
             )
         after = {
@@ -72,8 +72,8 @@ class Words(LatestFindings):
             "cures": "some failing tests pass and none breaks",
         }.get(trial.effect, "failing tests pass, though others break")
         return self.pick(
-            f"{code} in {where} is wrong: with {in_words(trial.do)} in its place, {after}.",
-            f"In {where} the line {code} is to blame; with {in_words(trial.do)} instead, {after}.",
+            f"{code} in {where} is wrong: with {changed_code(trial.do)} in its place, {after}.",
+            f"In {where} the line {code} is to blame; with {changed_code(trial.do)} instead, {after}.",
         )
 
     def hypothesis_of_frame(self, frame: DebugFrame) -> str:
@@ -119,17 +119,17 @@ class Words(LatestFindings):
         others = [function for function in ranked[1:3] if self.belief.functions[function] > share / 4]
         if not others:
             return self.pick(
-                f"{first.name} is far ahead of everything else.",
-                f"Hardly anything but {first.name} is left.",
+                f"{first.name} is ahead of everything else.",
+                f"Of what I have seen, {first.name} is the likeliest.",
                 f"My one serious candidate is {first.name} in {first.path}.",
-                f"By now it is {first.name} or something not seen yet.",
+                f"It is {first.name}, or something that I have not seen yet.",
             )
         names = " and ".join(function.name for function in others)
         return self.pick(
             f"{first.name} leads, with {names} behind.",
             f"It could be {first.name}; {names} would explain it too.",
             f"Still open: {first.name}, {names}.",
-            f"Between {first.name} and {names} I lean to the former.",
+            f"I lean to {first.name}, before {names}.",
             f"{first.name} looks worst, then {names}.",
         )
 
