@@ -35,14 +35,17 @@ def check_pack(
     """
     shown = [(output.step, output.observation) for output in outputs_of_steps(steps)]
     derived = with_probes(pack.findings, shown) if steps else pack.findings
+    other = [number for number, one in enumerate(pack.findings) if derived[number].probe != one.probe]
     env = DebugEnv(task, tools=("probe", "reproduce"), sandbox=sandbox, trusted=trusted)
     try:
         env.reset()
         if code := pack.reproduction or reproduction_of(steps):
             env.step(ToolCall(id="reproduce", name="reproduce", arguments={"code": code}))
-        checked = check_findings(env.workspace, [*pack.findings, *derived])
-        findings = tuple(map(_one_of, checked, checked[len(derived) :]))
-        return pack.model_copy(update={"findings": findings})
+        checked = check_findings(env.workspace, [*pack.findings, *(derived[number] for number in other)])
+        findings = list(checked[: len(derived)])
+        for number, one in zip(other, checked[len(derived) :], strict=True):
+            findings[number] = _one_of(findings[number], one)
+        return pack.model_copy(update={"findings": tuple(findings)})
     finally:
         env.close()
 
