@@ -157,9 +157,16 @@ def _judge_stop(
 def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
     """What the test runner says of the failures at the probe's place, as looks."""
     for test, outcome in outcomes.items():
-        inner = outcome.frames[-1] if outcome.frames else None
-        if outcome.outcome in ("failed", "error") and inner and (inner.path, inner.line) == (probe.path, probe.line):
+        if outcome.outcome in ("failed", "error") and _fails_there(probe, outcome):
             yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
+
+
+def _fails_there(probe: StopProbe, outcome: TestOutcome) -> bool:
+    """Whether a test failed at the probe's place, as far as the runner tells it: of a doctest it gives a text alone."""
+    if outcome.frames:
+        return (outcome.frames[-1].path, outcome.frames[-1].line) == (probe.path, probe.line)
+    lines = re.findall(r"\bline (\d+)", outcome.message)
+    return not lines or str(probe.line) in lines
 
 
 def is_then(probe: StopProbe, look: ProbeReading) -> bool:

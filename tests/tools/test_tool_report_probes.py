@@ -163,6 +163,23 @@ def test_a_failure_is_confirmed_only_where_it_is(open_bench: Open, shop: Path) -
     assert check_probes(bench.workspace, moved) == [Check(status="contradicted", note="it does not fail there")] * 2
 
 
+def test_a_doctest_fails_where_its_text_says(open_bench: Open, shop: Path) -> None:
+    (shop / "test_shop.py").unlink()
+    (shop / "shop.py").write_text(
+        "def half(price):\n    return price.no_such\n\n\n"
+        'def shown():\n    """Shown.\n\n    >>> half(4)\n    2\n    """\n'
+    )
+    bench = open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-modules"))
+    bench.call("eval")
+    quote = "AttributeError: 'int' object has no attribute 'no_such'"
+    pack = ContextPack.model_validate(report(bench, (0, quote)).data["context_pack"])
+    (found,) = pack.findings
+    assert isinstance(found.probe, StopProbe)
+    assert (found.probe.line, found.check and found.check.status) == (2, "confirmed")
+    moved = found.probe.model_copy(update={"line": 6})
+    assert check_probes(bench.workspace, [moved])[0].status == "contradicted"
+
+
 def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:
     bench = open_bench("local", tools=TOOLS)
     explore(bench)
