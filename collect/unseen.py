@@ -59,6 +59,7 @@ KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 EDITS = ("rewrite",)
 FUNCTION = re.compile(r"(?:^|\n)\s*(?:b|break|tbreak)\s+([A-Za-z_][\w.]*)\s*(?=,|\n|$)")
 """A breakpoint at a function."""
+MOST_OF_CODE = 30
 MOST_OF_A_TEXT = 200
 """What is listed of one rationale, call or edit, so that a long edit hides nothing of what comes after it."""
 
@@ -209,7 +210,8 @@ def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, s
     for place in [*_items(arguments.get("locations")), *_items([arguments.get("failing_frame")])]:
         yield from _in_location(place, seen)
         code = str(place.get("code") or "")
-        if code and not seen.has(code):
+        # The text of a frame shows the beginning of long lines, and no colon at the end.
+        if not seen.has(code[:MOST_OF_CODE].rstrip(" :")):
             yield "string", code
     for finding in _items(arguments.get("findings")):
         quote = str(finding.get("quote") or "")

@@ -37,6 +37,7 @@ PAGE = 200
 OUTLINE = r"def (?!test_)"
 """Finds where functions begin, tests left out."""
 MOST_WRONG_TURNS = 3
+MOST_STOPS = 4
 TRIES = 0.6
 """How often it tries changes at the place in memory, where it may."""
 
@@ -162,12 +163,12 @@ class TeacherPolicy:
     def _at_the_place(self, here: _Here) -> Look | None:
         """A look at run time at what was read: values, or changes in memory."""
         for path, line in self._gold.places[:2]:
-            around = region_of(here.code.get(path, {}), line)
-            inside = range(around.start, around.end + 1)
-            stopped = any(stop_at(output, path, inside) for output in here.outputs)
-            if "pdb" in here.offered and not stopped and not here.stops_at(path, inside) and around.symbol:
-                first = self._statement(path, around.start, here)
-                return Look("pdb", 0.0, here.belief.function_of(path, line), first)
+            around, function = region_of(here.code.get(path, {}), line), here.belief.function_of(path, line)
+            # Of a function that was read in part, the region ends where reading did.
+            inside = range(around.start, max(around.end, function.end if function else 0) + 1)
+            stopped = any(stop_at(output, path, inside) for output in here.outputs) or here.stops_at(path, inside)
+            if "pdb" in here.offered and not stopped and around.symbol and here.tools.count("pdb") < MOST_STOPS:
+                return Look("pdb", 0.0, function, self._statement(path, around.start, here))
         path, line = next(iter(self._gold.places), ("", 0))
         statement = self._statement(path, line, here) if path else None
         tried = any(one.path == path for one in here.belief.trials)

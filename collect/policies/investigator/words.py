@@ -178,7 +178,7 @@ class Words(LatestFindings):
         if look.kind == "pdb" and look.statement is not None:
             return self.pick(
                 f"Stopping at {look.statement.place} shows whether the values are wrong by then.",
-                f"I stop at {look.statement.place}: are the values there what {name} expects?",
+                f"I stop at {look.statement.place}: are the values there what {name or 'the code'} expects?",
                 f"The values at {look.statement.place} will tell whether the fault lies before it or behind it.",
             )
         return self._experiment(look, name)
