@@ -29,9 +29,11 @@ a `raise` or an `assert`, for to find something wrong is no sign of being wrong.
 """
 NAMED = 1.2
 """... whose name all failing tests have in their names."""
-ELSEWHERE = 0.5
+ELSEWHERE = 2.0
 """How likely it is that the bug is in none of those shown, compared to one that is first, has a score of 1, one line,
-and nothing else to be said of it.
+and nothing else to be said of it. Chosen by the likelihood of 109 finished episodes on bugs of toolz, itsdangerous,
+h11, boltons, blinker and markupsafe, of what is said in the end: it is flat from 2 to 4, and 2 says 0.56 on average
+where 55% are right.
 """
 IN_TESTS = -3.0
 """... that is part of the tests: a guess."""
