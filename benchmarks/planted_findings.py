@@ -22,7 +22,7 @@ from pathlib import Path
 
 from gumshoe.collect.store import read_trajectories
 from gumshoe.records import ContextPack, Finding, StopProbe
-from gumshoe.tools.probe_checks import EXCEPTION
+from gumshoe.tools.probe_facts import EXCEPTION
 
 OTHER = {"True": "False", "False": "True", "None": "0"}
 

@@ -16,8 +16,9 @@ from pydantic import BaseModel, Field, ValidationError
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
-from gumshoe.tools.forked_runs import Variant, run_forked
-from gumshoe.tools.probes import EXCEPTION, fits_quote
+from gumshoe.tools.forked_runs import run_forked
+from gumshoe.tools.probe_facts import EXCEPTION, normal, variant_of
+from gumshoe.tools.probes import fits_quote
 from gumshoe.tools.text import cut_line, plural
 from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
 
@@ -92,7 +93,7 @@ def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[C
 def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure."""
     stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
-    variants = [_variant(probe) for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
+    variants = [variant_of(probe) for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
     runs = run_forked(workspace, variants, stops)
     results, numbers, looks = iter(changes(runs, variants)), iter(range(len(stops))), read_looks(runs.seen)
     probed = Probed(runs.outcomes[0])
@@ -179,20 +180,16 @@ def _matches(probe: StopProbe, look: ProbeReading) -> bool:
         return False
     if not probe.expression or (probe.expression == EXCEPTION and not probe.value):
         return True
-    wanted = _normal(probe.value)
+    wanted = normal(probe.value)
     if probe.expression == EXCEPTION:
-        return any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _normal(value)) for value in look.values)
-    return any(_normal(value) == wanted for value in look.values)
-
-
-def _normal(text: str) -> str:
-    return " ".join(text.split())
+        return any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normal(value)) for value in look.values)
+    return any(normal(value) == wanted for value in look.values)
 
 
 def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], over: bool) -> Check:
     if there:
         seen = there[0].error or next(iter(there[0].values), "")
-        return Check(status="contradicted", note=cut_line(f"it is {_normal(seen)}", _NOTE))
+        return Check(status="contradicted", note=cut_line(f"it is {normal(seen)}", _NOTE))
     if not over:
         return _unchecked("the tests ran too long")
     why = "it does not fail there" if probe.event == "failure" else "it does not stop there"
@@ -220,10 +217,6 @@ def _judge_telling(
     return Check(status="confirmed", telling=True)
 
 
-def _variant(probe: WhatIfProbe) -> Variant:
-    return Variant(path=probe.path, line=probe.line, do=probe.do, time=probe.time, when=probe.when)
-
-
 def _unchecked(why: str) -> Check:
     return Check(status="unchecked", note=cut_line(why, _NOTE))
 
@@ -231,7 +224,7 @@ def _unchecked(why: str) -> Check:
 def describe_place(probe: Probe) -> str:
     """Where a probe stops, or what it changes, in a few words."""
     if isinstance(probe, WhatIfProbe):
-        return _variant(probe).describe()
+        return variant_of(probe).describe()
     where = f"{probe.path}:{probe.line}"
     if probe.event != "line":
         where += " (return)" if probe.event == "return" else " (failure)"

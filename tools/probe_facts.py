@@ -1,0 +1,225 @@
+"""What observations show, as facts: each with the probe that shows it again.
+
+A fact has a subject (`total`), a joint (` = `) and a value (`5`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from gumshoe.records import DebugFrame, Observation, Probe, StopProbe, WhatIfProbe
+from gumshoe.tools.forked_runs import Variant
+from gumshoe.tools.outcomes import SHOW_OUTCOMES
+from gumshoe.tools.suspects import describe_suspect
+from gumshoe.tools.trace_calls import is_hidden
+from gumshoe.tools.tracebacks import describe_frame
+from gumshoe.tools.whatif import describe_effect
+
+__all__ = ["EXCEPTION", "MOST_CHARACTERS", "RETURNED", "Fact", "Numbered", "all_facts", "normal", "variant_of"]
+
+EXCEPTION = "__exception__"
+RETURNED = "__return__"
+MOST_CHARACTERS = 400
+"""Of a value that a probe claims."""
+_EVENTS = {"return": "return", "post-mortem": "failure"}
+_LENGTH = re.compile(r" \(len \d+\)$")
+
+Numbered = tuple[int, Observation]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that an observation shows. `words` is true where the value is text of which any part may be quoted."""
+
+    step: int
+    subject: str
+    joint: str
+    value: str
+    probe: Probe
+    words: bool = False
+
+    @property
+    def lead(self) -> str:
+        """What stands before the value."""
+        return normal(self.subject + self.joint)
+
+    @property
+    def text(self) -> str:
+        """The whole fact."""
+        return normal(f"{self.subject}{self.joint}{self.value}")
+
+    def claiming(self, value: str) -> Fact:
+        """The same with another value."""
+        field = "effect" if isinstance(self.probe, WhatIfProbe) else "value"
+        return replace(self, value=value, probe=self.probe.model_copy(update={field: value[:MOST_CHARACTERS]}))
+
+
+def variant_of(probe: WhatIfProbe) -> Variant:
+    """The change that a probe makes again."""
+    return Variant(path=probe.path, line=probe.line, do=probe.do, time=probe.time, when=probe.when)
+
+
+def normal(text: str) -> str:
+    """The text with each run of white space as one space."""
+    return " ".join(text.split())
+
+
+def all_facts(observations: Sequence[Numbered]) -> list[Fact]:
+    """All that the observations show, in order."""
+    stopped = _Stopped()
+    facts: list[Fact] = []
+    for step, observation in observations:
+        if observation.failure is not None:
+            continue
+        try:
+            if observation.tool == "pdb":
+                facts += _of_debugger(step, observation.data, stopped)
+            elif observation.tool in SHOW_OUTCOMES:
+                facts += _of_tests(step, observation.data)
+            elif observation.tool == "whatif":
+                facts += _of_changes(step, observation.data)
+            elif observation.tool == "suspects":
+                facts += _of_suspects(step, observation.data)
+            elif observation.tool == "trace":
+                facts += _of_calls(step, observation.data)
+        except (ValidationError, KeyError, TypeError):
+            continue  # A record from elsewhere, or of a program that answered in the debugger's place.
+    return facts
+
+
+@dataclass
+class _Stopped:
+    """Where the debugged program stands between two calls: the probe of the place, without an expression."""
+
+    place: StopProbe | None = None
+
+    def take(self, stop: Mapping[str, Any]) -> None:
+        """Takes in a stop; one at another frame of the same stop says how far up that is."""
+        if stop["reason"] == "frame":
+            self.place = self.place and self.place.model_copy(update={"up": stop.get("up", 0)})
+            return
+        if stop["reason"] == "exception":
+            self.place = None  # In the midst of a line.
+            return
+        event = _EVENTS.get(stop["reason"], "line")
+        outside = None if event == "failure" else ""  # Files that cannot be collected fail under their own names.
+        self.place = StopProbe.model_validate(
+            {
+                "event": event,
+                "path": stop["path"],
+                "line": stop["line"],
+                "time": stop.get("time"),
+                "test": stop.get("test") or outside,
+            }
+        )
+
+
+def _of_debugger(step: int, data: Mapping[str, Any], stopped: _Stopped) -> Iterator[Fact]:
+    for result in data.get("results", ()):
+        stop = result.get("stop")
+        if stop:
+            stopped.take(stop)
+        place = stopped.place
+        if place is None:
+            continue
+        if stop:
+            yield from _of_stop(step, stop, place)
+        for expression, value in result.get("values", ()):
+            if "\n" not in value and _is_expression(expression):
+                probe = place.model_copy(update={"expression": expression, "value": value})
+                yield Fact(step, expression, " = ", value, probe)
+    if data.get("state") == "exited":
+        stopped.place = None
+
+
+def _of_stop(step: int, stop: Mapping[str, Any], place: StopProbe) -> Iterator[Fact]:
+    yield Fact(step, f"{stop['path']}:{stop['line']}", "", "", place)
+    if stop["reason"] == "return" and "value" in stop:
+        probe = place.model_copy(update={"expression": RETURNED, "value": stop["value"]})
+        yield Fact(step, "returns", " ", stop["value"], probe)
+    if stop["reason"] == "post-mortem" and stop.get("exception"):
+        probe = place.model_copy(update={"expression": EXCEPTION})
+        yield Fact(step, stop.get("test") or "", ": ", stop["exception"], probe, words=True)
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    """The failures of a run of the tests, with the frames that each went through."""
+    for outcome in data.get("outcomes", ()):
+        frames = outcome.get("frames", ())
+        if outcome["outcome"] in ("failed", "error") and frames:
+            probe = StopProbe(
+                event="failure",
+                path=frames[-1]["path"],
+                line=frames[-1]["line"],
+                test=outcome["id"],
+                expression=EXCEPTION,
+            )
+            yield Fact(step, outcome["id"], ": ", outcome["message"], probe, words=True)
+            for frame in frames:
+                event = "failure" if frame is frames[-1] else "line"
+                place = {"event": event, "path": frame["path"], "line": frame["line"], "test": outcome["id"]}
+                there = describe_frame(DebugFrame.model_validate(frame))
+                yield Fact(step, normal(there), "", "", StopProbe.model_validate(place))
+    frames = data.get("frames", ())
+    if not data.get("outcomes") and not data.get("passed", True) and frames:
+        place = {"event": "failure", "path": frames[-1]["path"], "line": frames[-1]["line"]}
+        probe = StopProbe.model_validate({**place, "expression": EXCEPTION})
+        yield Fact(step, "", ": ", data.get("output", ""), probe, words=True)
+
+
+def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    """The functions that failing tests run, each with the first of its most suspicious lines."""
+    for suspect in data.get("suspects", ()):
+        probe = StopProbe(path=suspect["path"], line=suspect["lines"][0])
+        yield Fact(step, normal(describe_suspect(suspect)), "", "", probe)
+
+
+def _of_changes(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    for result in data.get("variants", ()):
+        if not result.get("whole", True):
+            continue  # Only failing tests were run: what it does to the others is not known.
+        variant = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
+        effect = describe_effect(result)
+        yield Fact(step, variant.describe(), ": ", effect, WhatIfProbe(**variant.model_dump(), effect=effect))
+
+
+def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+    """The arguments, the values that lines set, and the results of the calls of a function, those that failed first."""
+    path = data["function"]["path"]
+    for call in [*data["failing"], *data["passing"]]:
+        lines = [line for line, _, _ in call["steps"]]
+        if not lines:
+            continue
+        for line, values in _settled(call, lines):
+            for name, value in values.items():
+                if is_hidden(value):
+                    continue
+                plain = _LENGTH.sub("", value)
+                probe = StopProbe(path=path, line=line, test=call["test"], expression=name, value=plain)
+                yield Fact(step, name, "=", value, probe)
+        if call["outcome"] == "returned" and not call["yielded"] and not is_hidden(call["value"]):
+            place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"]}
+            probe = StopProbe.model_validate({**place, "expression": RETURNED, "value": call["value"]})
+            yield Fact(step, "returned", " ", call["value"], probe)
+
+
+def _settled(call: Mapping[str, Any], lines: Sequence[int]) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Lines at which values are set: arguments at the first line, what a line sets at the one after it."""
+    yield lines[0], call["arguments"]
+    if not call["skipped"]:
+        for (_, values, _), after in zip(call["steps"], lines[1:], strict=False):
+            yield after, values
