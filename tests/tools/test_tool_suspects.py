@@ -233,6 +233,42 @@ def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Be
     assert sorted(names) == ["Price.__enter__", "Price.__init__", "half"]
 
 
+REGISTRY = """
+import weakref
+
+class Registry:
+    def __init__(self):
+        self.known = weakref.WeakKeyDictionary()
+
+    def number(self, item):
+        try:
+            return self.known[item]
+        except KeyError:
+            pass
+        self.known[item] = len(self.known)
+        return self.known[item]
+"""
+
+
+def test_a_test_of_weak_references_passes_as_it_does_elsewhere(python: str, project: Path) -> None:
+    (project / "registry.py").write_text(REGISTRY)
+    (project / "test_cart.py").write_text(
+        "import unittest\nimport registry\nfrom cart import Cart\n\n"
+        "class Item:\n    pass\n\n"
+        "class Tests(unittest.TestCase):\n"
+        "    def test_gone(self):\n        known = registry.Registry()\n"
+        "        for _ in range(5):\n            known.number(Item())\n            assert not known.known\n\n"
+        "    def test_bad(self):\n        assert Cart.price(1) == 3\n"
+    )
+    request = project / "request.json"
+    request.write_text(json.dumps({"record": str(project / "lines.json")}))
+    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", "test_cart"]
+    environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
+    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
+    written = json.loads((project / "lines.json").read_text())
+    assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])
+
+
 def test_ties_go_to_the_nearest_then_to_more_suspicious_lines() -> None:
     spectrum = Spectrum(
         failed=1,

@@ -31,6 +31,25 @@ class _Function:
         self.tracer = tracer
 
 
+class _Raised:
+    """When an exception was raised, where, and how long its traceback was when it was last seen."""
+
+    __slots__ = ("depth", "place", "when")
+
+    def __init__(self, when, place, depth):
+        self.when = when
+        self.place = place
+        self.depth = depth
+
+
+def _depth_and_place(trace):
+    """How many entries a traceback has, and the innermost one's code, by its id, and line."""
+    depth, last = 0, None
+    while trace is not None:
+        depth, last, trace = depth + 1, trace, trace.tb_next
+    return depth, last and (id(last.tb_frame.f_code), last.tb_lineno)
+
+
 class Follower:
     """What a test runs. `on` says whether what runs now counts."""
 
@@ -42,7 +61,6 @@ class Follower:
         self._functions = {}
         self._calls = {}
         self._raised = {}
-        self._last_raised = None
         self._count = 0
 
     def kind(self, filename):
@@ -59,12 +77,11 @@ class Follower:
         self._functions = {}
         self._calls = {}
         self._raised = {}
-        self._last_raised = None
         self._count = 0
 
     def lines_until(self, error):
         """Path and line of all lines that were run before `error` was raised; None stands for all lines."""
-        limit = self._raised.get(id(error), self._count)
+        limit = self._raised[id(error)].when if id(error) in self._raised else self._count
         return {
             (self._paths[function.code.co_filename], line)  # once: a comprehension shares its line with its function
             for function in list(self._functions.values())
@@ -113,11 +130,18 @@ class Follower:
         self._count += 1
         function.lines[line] = self._count
 
-    def _raises(self, error):
-        """Notes when an exception was raised; it is seen again in each frame that it goes through."""
-        if self._last_raised is not error:
-            self._last_raised = error  # Held, so that no later exception gets its id while it is the last one.
-            self._raised[id(error)] = self._count
+    def _raises(self, error, trace):
+        """Notes when an exception was raised; it is seen again in each frame that it goes through.
+
+        It is not held: it would keep the variables of its frames alive, which tests of weak references notice. One that
+        gets the id of another that is gone is known by its traceback: that of the same exception only grows.
+        """
+        depth, place = _depth_and_place(trace)
+        seen = self._raised.get(id(error))
+        if seen is None or seen.place != place or seen.depth >= depth:
+            self._raised[id(error)] = _Raised(self._count, place, depth)
+        else:
+            seen.depth = depth
 
 
 class MonitoringFollower(Follower):
@@ -170,7 +194,7 @@ class MonitoringFollower(Follower):
 
     def _on_raise(self, code, offset, error):
         if self.on and self.kind(code.co_filename):
-            self._raises(error)
+            self._raises(error, error.__traceback__)
 
 
 class TracingFollower(Follower):
@@ -248,14 +272,14 @@ class TracingFollower(Follower):
                     function.stale = function.repeats = 0
                     self._ran(function, frame.f_lineno)
             elif event == "exception" and self.on:
-                self._raises(argument[1])
+                self._raises(argument[1], argument[2])
             return trace
 
         return trace
 
     def _on_exception(self, frame, event, argument):
         if event == "exception" and self.on:
-            self._raises(argument[1])
+            self._raises(argument[1], argument[2])
         return self._on_exception
 
 
