@@ -24,6 +24,7 @@ from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, shown_code
 from gumshoe.records import Completion, Message, Step, Trajectory
 from gumshoe.storage import parse_json
+from gumshoe.tools.probe_facts import normal
 from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["Unseen", "unseen"]
@@ -90,7 +91,7 @@ class _Seen:
 
     def add(self, texts: Iterable[str], outputs: Iterable[ToolOutput]) -> None:
         """Takes in messages, and the answers of tools that they hold."""
-        new = _squeezed("\n".join(texts))
+        new = normal("\n".join(texts))
         self.text = f"{self.text} {new}"
         self.words.update(WORD.findall(new))
         self.numbers.update(re.findall(r"\d+(?:\.\d+)?", new))
@@ -102,7 +103,7 @@ class _Seen:
 
     def has(self, text: str) -> bool:
         """Whether a text occurs, white space counting as one space."""
-        return _squeezed(text) in self.text
+        return normal(text) in self.text
 
     def has_lines(self, path: str, numbers: Iterable[int]) -> bool:
         """Whether one of the lines of a file was shown, or named."""
@@ -313,7 +314,3 @@ def _items(value: Any) -> list[dict[str, Any]]:
 
 def _number(value: Any) -> int | None:
     return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())

@@ -155,7 +155,8 @@ def describe_effect(result: Mapping[str, Any]) -> str:
         return str(result["error"])
     if not result["hits"]:
         return "never reached"
-    parts = [f"{plural(len(result[key]), 'test')} {word}: {_names(result[key])}" for key, word in _WORDS if result[key]]
+    changed = [(result[key], words) for key, words in _WORDS.items() if result[key]]
+    parts = [f"{plural(len(tests), 'test')} now {words[len(tests) > 1]}: {_names(tests)}" for tests, words in changed]
     if result["timed_out"]:
         parts.append("timed out")
     if not parts and result["exit_code"] != result["unchanged_exit_code"]:
@@ -163,7 +164,8 @@ def describe_effect(result: Mapping[str, Any]) -> str:
     return "; ".join(parts) or "no test changes"
 
 
-_WORDS = (("passes", "now pass"), ("fails", "now fail"))
+_WORDS = {"passes": ("passes", "pass"), "fails": ("fails", "fail")}
+"""What is said of the tests of a list: of one, of several."""
 
 
 def _names(tests: Sequence[str]) -> str:

@@ -64,8 +64,8 @@ TRUE = {
     (1, "returns 6"): True,
     (1, "found = [1, 2, 3]"): True,
     (1, "> shop.py:9 in price"): False,
-    (2, f"1 shop.py:8 replace total = total - 1: 1 test now pass: {LARGE}"): True,
-    (2, f"shop.py:6 count = 9: 1 test now fail: {SMALL}"): False,
+    (2, f"1 shop.py:8 replace total = total - 1: 1 test now passes: {LARGE}"): True,
+    (2, f"shop.py:6 count = 9: 1 test now fails: {SMALL}"): False,
 }
 """Quotes of what was seen, and whether that tells anything: prices are also worked out for a test that passes."""
 WRONG = (
@@ -75,7 +75,7 @@ WRONG = (
     (1, "sorted([count, total]) = [4, 4]"),
     (1, "returns 7"),
     (1, "found = [1, 2]"),
-    (2, f"shop.py:6 count = 9: 1 test now pass: {SMALL}"),
+    (2, f"shop.py:6 count = 9: 1 test now passes: {SMALL}"),
 )
 
 NEVER_SHOWN = (
@@ -83,7 +83,7 @@ NEVER_SHOWN = (
     (0, "assert 6 == 7\nKeyError: 'x'"),
     (1, "not total = 6"),
     (2, f"shop.py:9 skip: 2 tests now pass: {LARGE}"),
-    (2, f"shop.py:8 replace total = total - 1: 1 test now pass: {LARGE}; 5 tests now fail: {SMALL}"),
+    (2, f"shop.py:8 replace total = total - 1: 1 test now passes: {LARGE}; 5 tests now fail: {SMALL}"),
     (0, "assert"),
 )
 """Quotes that nothing has shown as they stand, or that say nothing."""
@@ -332,7 +332,7 @@ def test_the_tool_answers_questions_and_runs_probes_of_a_report(open_bench: Open
         f"2 shop.py:9, time 1 in {LARGE}: confirmed",
         f"3 shop.py:9, time 1 in {SMALL}: confirmed, tells nothing: only a passing test stops there",
         f"4 shop.py:9 in {STEPS}: no test stops there",
-        f"5 shop.py:6 count = 9: contradicted: the effect is: 1 test now fail: {SMALL}",
+        f"5 shop.py:6 count = 9: contradicted: the effect is: 1 test now fails: {SMALL}",
     ]
     for wrong in ([], [question] * 17, [{**question, "path": "no_such.py"}], [{**question, "check": 1}]):
         refused: Any = wrong

@@ -67,7 +67,7 @@ def test_every_tool_runs_what_was_reproduced(reproducing: Open, backend: str) ->
     traced = bench.call("trace", function="Cart.price").data
     assert (traced["failing_calls"], traced["passing_calls"]) == (2, 1)
     changed: Any = [{"path": "cart.py", "line": 11, "do": "replace value = (item or 0) * 2"}]
-    assert "1 test now pass" in bench.text("whatif", variants=changed)
+    assert "1 test now passes" in bench.text("whatif", variants=changed)
     assert "3" in bench.text("pdb", command="b cart.py:11\nc\np item")
     assert "test_reproduction.py" in bench.text("pdb", command="b test_reproduction.py:11\nrestart\nc\nw")
     bench.call("rewrite", path="cart.py", start=11, code="        value = (item or 0) * 2")

@@ -97,8 +97,8 @@ def test_whatif_on_every_backend(open_bench: Open, backend: str, shop: Path) -> 
     observation = bench.call("whatif", variants=changed)
     assert observation.text.splitlines() == [
         "unchanged: 3 of 4 tests fail",
-        f"1 shop.py:8 replace total = total - 1: 1 test now pass: {LARGE}",
-        f"2 shop.py:6 count = 9: 1 test now fail: {SMALL}",
+        f"1 shop.py:8 replace total = total - 1: 1 test now passes: {LARGE}",
+        f"2 shop.py:6 count = 9: 1 test now fails: {SMALL}",
         "3 shop.py:18 skip: no test changes",
     ]
     assert bench.workspace.patch() == ""
@@ -188,7 +188,7 @@ def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:
     assert "has no condition" in lines[2]
     assert "invalid syntax" in lines[3]
     assert lines[4].endswith("never reached")
-    assert lines[5].endswith(f"1 test now fail: {SMALL}")
+    assert lines[5].endswith(f"1 test now fails: {SMALL}")
     assert "is a test" in bench.text("whatif", variants=[{"path": "test_shop.py", "line": 5, "do": "skip"}])
     assert "no_such.py" in bench.text("whatif", variants=[{"path": "no_such.py", "line": 5, "do": "skip"}])
     assert "give 1 to 16 variants" in bench.text("whatif", variants=[])
