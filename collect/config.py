@@ -142,9 +142,9 @@ class InvestigatorConfig(Config):
         default=0.9, gt=0, le=1, description="probability of its first location from which on it reports"
     )
     patience: float = Field(
-        default=0.05, ge=0, description="expected information, in bits per test run, below which it stops looking"
+        default=0.02, ge=0, description="expected information, in bits per test run, below which it stops looking"
     )
-    turns: int = Field(default=16, ge=1, description="maximum number of looks")
+    turns: int = Field(default=24, ge=1, description="maximum number of looks; at least two less than limits.steps")
 
 
 class ScriptedConfig(Config):

@@ -3,7 +3,8 @@
 The prior comes from what `suspects` and `eval` have shown (see `prior`). Each change that `whatif` tried is evidence
 about the statement it was tried at, by Bayes' rule: that it lets all failing tests pass is far more likely where the
 bug is than elsewhere, and that nothing changes a little less likely. That a few of several failing tests pass says
-next to nothing: any change that keeps a test from the place of its failure can do that.
+next to nothing: any change that keeps a test from the place of its failure can do that. How likely is what can be
+counted in the episodes on the packages on which the prior was fitted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ UNREMARKABLE, HEADER, UNREACHED = 0.25, 0.1, 0.05
 """How likely a statement is compared to one of the most suspicious of its function; the line with its `def`; one that
 no failing test reaches.
 """
-FALSE_REPAIR = 0.005
+IDLE = 5.0
+"""How much likelier a function becomes by a statement that does nothing, and then it is that: a value that nobody takes
+is often one that was to be returned. Fitted as the weights of the prior were.
+"""
+FALSE_REPAIR = 0.003
 """How often a change at an innocent statement lets all tests pass where one fails. With more failing tests it falls
 with the square root of their number.
 """
@@ -35,10 +40,13 @@ RARE = 0.05
 """How likely a change of an unknown kind repairs a wrong statement."""
 REPAIRABLE = 0.6
 """How many bugs all changes at their statement together would repair."""
-AVOIDS, HARMS = 0.3, 5.0
-"""How many times as likely it is where the bug is than elsewhere that a change lets very few of the failing tests pass,
-which any change does that keeps a test from the place where it fails; how much more if it lets all pass and breaks
-others. That falls with the square of their share.
+HELPS_SOME, HELPS_MOST = 1.2, 5.0
+"""How many times as likely it is where the bug is than elsewhere that a change lets some failing tests pass and harms
+none: for very few of them, and how much more for all, with the third power of their share.
+"""
+HARMS_TOO, HELPS_ALL = 0.4, 6.0
+"""The same for a change that breaks other tests, which any change does that keeps tests from the code; how much more
+where all failing tests pass, less the more tests break.
 """
 TRACED = 20
 """Calls that `trace` shows at most: where it shows fewer, it shows all."""
@@ -145,7 +153,7 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
         own = [one for one in known if belief.function_of(one.path, one.line) == function]
         shares = [_share(statement, function, unreached) for statement in own]
         for statement, share in zip(own, shares, strict=True):
-            weights[function, statement] = prior * share / sum(shares)
+            weights[function, statement] = prior * (share / sum(shares) + IDLE * statement.does_nothing)
         if not own:
             weights[function, None] = prior
     _weigh(weights, tried)
@@ -215,7 +223,10 @@ def _likelier(trial: TriedChange, power: float) -> float:
     """How many times likelier what a change did is where the bug is than elsewhere."""
     if trial.effect == "repairs":
         return max(1.0, power / FALSE_REPAIR * max(1, trial.failing) ** 0.5)
-    return AVOIDS + (trial.share if trial.effect == "cures" else HARMS * trial.share**2)
+    if trial.effect == "cures":
+        return HELPS_SOME + HELPS_MOST * trial.share**3
+    harm = len(trial.fails) / max(1, len(trial.passes))
+    return HARMS_TOO + (HELPS_ALL * max(0.0, 1 - harm) if trial.share >= 1 else 0)
 
 
 def _calls(outputs: Iterable[ToolOutput]) -> dict[tuple[str, int], float]:

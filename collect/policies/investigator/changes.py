@@ -138,7 +138,7 @@ def _of_simple(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, floa
             yield "replace pass", LEFT_OUT
     elif isinstance(node, ast.Expr):
         if not isinstance(node.value, (ast.Yield, ast.YieldFrom, ast.Await)):
-            yield f"return {ast.unparse(node.value)}", OPERATOR / 2
+            yield f"return {ast.unparse(node.value)}", OPERATOR if statement.does_nothing else OPERATOR / 2
         yield "skip", LEFT_OUT
     elif isinstance(node, (ast.Break, ast.Continue)):
         yield "replace continue" if isinstance(node, ast.Break) else "replace break", OPERATOR
@@ -161,6 +161,8 @@ def _altered(owner: ast.stmt, field: str, names: Sequence[str], *, whole: bool =
             _put(parent, name, index, other)
             try:
                 code = ast.unparse(ast.fix_missing_locations(owner if whole else getattr(owner, field)))
+            except ValueError:  # an f-string that older Pythons have no quotes for
+                continue
             finally:
                 _put(parent, name, index, child)
             yield code, power
@@ -170,7 +172,7 @@ def _children(owner: ast.AST, field: str) -> Iterator[tuple[ast.AST, str, int | 
     """The field's nodes, each with the node, field and place in a list that hold it; functions inside left alone."""
     value = getattr(owner, field)
     for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-        if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr):
+        if not isinstance(child, ast.AST):
             continue
         yield owner, field, index, child
         for name in child._fields:

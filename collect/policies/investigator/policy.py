@@ -44,7 +44,7 @@ class InvestigatorPolicy:
     model = ""
     trusted = True
 
-    def __init__(self, *, seed: int = 0, sure: float = 0.9, patience: float = 0.05, turns: int = 16) -> None:
+    def __init__(self, *, seed: int = 0, sure: float = 0.9, patience: float = 0.02, turns: int = 24) -> None:
         self._seed = seed
         self._sure = sure
         self._patience = patience

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 __all__ = ["Statement", "statements_in"]
 
+ACTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)
+"""Expressions that may do something besides having a value."""
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -29,6 +32,11 @@ class Statement:
     def place(self) -> str:
         """`PATH:LINE` of its first line."""
         return f"{self.path}:{self.line}"
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether it is a value that is computed and dropped, without a call."""
+        return isinstance(self.node, ast.Expr) and not isinstance(self.node.value, (ast.Constant, *ACTIVE))
 
 
 def statements_in(path: str, lines: Mapping[int, str], start: int, end: int) -> list[Statement]:
