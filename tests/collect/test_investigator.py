@@ -26,6 +26,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import PolicyError
 from gumshoe.eval.scorers.grounding import Grounding
 from gumshoe.records import (
+    Failure,
     Limits,
     Message,
     Observation,
@@ -202,6 +203,17 @@ def test_a_statement_that_is_repaired_is_left_alone_and_its_rivals_are_tested() 
     found = [look for look in looks(form_belief(seen), seen, ["whatif"]) if look.kind == "whatif"]
     assert found
     assert all(change.line != 11 for look in found for change in look.changes)
+
+
+def test_a_tool_that_gives_no_answer_twice_is_left_alone() -> None:
+    seen = [failure("t"), suspects(0.9, 0.6), view(2)]
+    refused = ToolOutput(3, Observation(tool="whatif", text="no", failure=Failure(kind="no_python", message="no")))
+
+    def kinds(outputs: list[ToolOutput]) -> set[str]:
+        return {look.kind for look in looks(form_belief(outputs), outputs, ["whatif", "trace", "report"])}
+
+    assert kinds([*seen, refused]) == {"whatif", "trace"}
+    assert kinds([*seen, refused, refused]) == {"trace"}
 
 
 def test_the_prior_heeds_where_it_fails_and_what_is_called_there() -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -119,8 +120,8 @@ def test_other_runners(open_bench: Open, project: Path, runner: str) -> None:
     (project / "runtests.py").write_text("import unittest\nunittest.main(module='test_unit')\n")
     (project / "runpytest.py").write_text("import sys, pytest\nsys.exit(pytest.main(['-q', 'test_unit.py']))\n")
     observation = open_bench(entrypoint=("python", *RUNNERS[runner])).call("suspects")
-    assert (observation.data["failed"], observation.data["passed"]) == (2, 2)
-    assert observation.text.splitlines()[1:-1] == ["21-23 cart.py numbers 0.71", "8-12 cart.py Cart.price 0.50"]
+    assert (observation.data["failed"], observation.data["passed"]) == (2, 1)
+    assert observation.text.splitlines()[1:-1] == ["21-23 cart.py numbers 0.82", "8-12 cart.py Cart.price 0.71"]
 
 
 def test_the_script_on_other_pythons(python: str, project: Path) -> None:
@@ -131,8 +132,8 @@ def test_the_script_on_other_pythons(python: str, project: Path) -> None:
     environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
     subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
     written = json.loads((project / "lines.json").read_text())
-    assert (written["failed"], written["passed"], list(written["lines"])) == (2, 2, ["cart.py"])
-    assert written["lines"]["cart.py"]["22"] == [2, 2]
+    assert (written["failed"], written["passed"], list(written["lines"])) == (2, 1, ["cart.py"])
+    assert written["lines"]["cart.py"]["22"] == [2, 1]
 
 
 @pytest.mark.parametrize("runner", ["pytest", "unittest"])
@@ -260,13 +261,116 @@ def test_a_test_of_weak_references_passes_as_it_does_elsewhere(python: str, proj
         "        for _ in range(5):\n            known.number(Item())\n            assert not known.known\n\n"
         "    def test_bad(self):\n        assert Cart.price(1) == 3\n"
     )
+    written = spectrum_of(python, project, "test_cart")
+    assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])
+
+
+def spectrum_of(python: str, project: Path, module: str) -> Any:
+    """What the script writes of the tests of a module."""
     request = project / "request.json"
     request.write_text(json.dumps({"record": str(project / "lines.json")}))
-    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", "test_cart"]
+    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", module]
     environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
     subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
-    written = json.loads((project / "lines.json").read_text())
-    assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])
+    return json.loads((project / "lines.json").read_text())
+
+
+RAISED = """
+import json
+
+MISSING = KeyError("missing")
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+    def __eq__(self, other):
+        return self.x == other.x
+    def __repr__(self):
+        return "Point"
+
+def look(items, key):
+    if key not in items:
+        raise MISSING
+    return items[key]
+
+def get(items, key):
+    try:
+        return look(items, key)
+    except KeyError:
+        return None
+
+def rename(items, old, new):
+    wanted = new
+    return look(items, wanted)
+
+def parsed(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+def cleaned(text):
+    text = text.replace("1", "x")
+    return json.loads(text)
+
+def collected(texts):
+    for text in texts:
+        try:
+            int(text)
+        except ValueError as error:
+            found = error
+    checked = len(texts)
+    raise found
+
+def numbers():
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+COUNTER = numbers()
+"""
+RAISING_TESTS = """
+import unittest
+from raised import *
+
+class Tests(unittest.TestCase):
+    def test_1_first(self):
+        self.assertEqual(next(COUNTER), 1)
+    def test_2_resumed(self):
+        self.assertEqual(next(COUNTER), 7)
+    def test_again(self):
+        self.assertIsNone(get({}, "a"))
+        rename({"a": 1}, "a", "b")
+    def test_another(self):
+        self.assertIsNone(parsed("{"))
+        cleaned('{"a": 1}')
+    def test_later(self):
+        collected(["1", "x"])
+    def test_message(self):
+        self.assertEqual(Point(1), Point(2))
+    @unittest.expectedFailure
+    def test_expected(self):
+        self.assertEqual(len(Point(1)), 1)
+    def test_left(self):
+        get({"a": 1}, "a")
+        self.skipTest("no")
+"""
+
+
+def test_what_ran_before_the_last_raise_counts_and_other_tests_do_not(python: str, project: Path) -> None:
+    (project / "raised.py").write_text(RAISED)
+    (project / "test_raised.py").write_text(RAISING_TESTS)
+    written = spectrum_of(python, project, "test_raised")
+    assert (written["failed"], written["passed"]) == (5, 1)
+    code = RAISED.splitlines()
+    ran = {code[int(line) - 1].strip(): counts for line, counts in written["lines"]["raised.py"].items()}
+    assert ran["wanted = new"] == [1, 0]
+    assert ran['text = text.replace("1", "x")'] == [1, 0]
+    assert ran["checked = len(texts)"] == ran["raise found"] == [1, 0]
+    assert ran["number += 1"] == [1, 1]
+    assert ran["return look(items, key)"] == [1, 0]
+    assert 'return "Point"' not in ran
 
 
 def test_ties_go_to_the_nearest_then_to_more_suspicious_lines() -> None:

@@ -104,6 +104,13 @@ def test_whatif_on_every_backend(open_bench: Open, backend: str, shop: Path) -> 
     assert bench.workspace.patch() == ""
 
 
+def test_the_condition_of_a_statement_on_one_line(open_bench: Open, shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP.replace("count > LIMIT:\n        total", "count > LIMIT: total"))
+    bench = open_bench(tools=TOOLS)
+    changed = [variant(7, "false"), variant(7, "condition count > 9"), variant(7, "replace total = total - 1")]
+    assert effects(bench, *changed) == [([], []), ([], []), ([LARGE], [])]
+
+
 def test_every_kind_of_change(open_bench: Open, shop: Path) -> None:
     bench = open_bench(tools=TOOLS, timeout=300.0)
     assert effects(

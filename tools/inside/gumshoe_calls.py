@@ -100,8 +100,11 @@ class CallRecorder:
         self.on = False
         if self.watching is not None:
             self.watching.stop()
-        self.tests["failed" if failed else "passed"] += 1
-        self._write_test(failed)
+        if failed:
+            self._keep_active()
+        if failed is not None:
+            self.tests["failed" if failed else "passed"] += 1
+            self._write_test(failed)
         self.active = {}
 
     def finish(self):
@@ -113,11 +116,15 @@ class CallRecorder:
     def give_up(self):
         """The time is up in the midst of a test, which has failed thereby."""
         self.on = False
-        for call in list(self.active.values()):
-            self._keep(call)
+        self._keep_active()
         self.tests["failed"] += 1
         self._write_test(True, unfinished=True)
         self.finish()
+
+    def _keep_active(self):
+        """Keeps the calls that have not ended, or whose end was not seen: too deep a recursion ends the tracing."""
+        for call in list(self.active.values()):
+            self._keep(call)
 
     def _write_test(self, failed, unfinished=False):
         if not self.number:

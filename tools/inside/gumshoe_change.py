@@ -38,7 +38,9 @@ def transform(variant):
         raise ChangeError("{}: {}".format(path, error.strerror)) from None
     except (SyntaxError, ValueError) as error:
         raise ChangeError("{}: {}".format(path, error)) from None
-    block, index, scopes = _find(tree, line)
+    block, index, scopes = _find(tree, line, _kinds_for(variant["do"].strip()))
+    if block is None:
+        block, index, scopes = _find(tree, line, ast.stmt)
     if block is None:
         raise ChangeError("{}:{} is no statement".format(path, line))
     statement = block[index]
@@ -52,8 +54,14 @@ def transform(variant):
         raise ChangeError("{}: {}".format(variant["do"], error)) from None
 
 
-def _find(tree, line):
-    """The block and the index in it of the innermost statement at a line, and the functions around it."""
+def _kinds_for(do):
+    """The kinds of statements that have the part that is to be changed; all where the whole statement is."""
+    word = "condition" if do.lower() in ("true", "false") else do.partition(" ")[0]
+    return HEADERS[word][0] if word in HEADERS else ast.stmt
+
+
+def _find(tree, line, kinds):
+    """The block and the index in it of the innermost statement of some kinds at a line, and the functions around it."""
     best = (None, 0, [])
     found = [(tree, [])]
     while found:
@@ -65,7 +73,7 @@ def _find(tree, line):
                 if not isinstance(child, ast.AST):
                     continue
                 found.append((child, inner))
-                if isinstance(value, list) and isinstance(child, ast.stmt) and _covers(child, line):
+                if isinstance(value, list) and isinstance(child, kinds) and _covers(child, line):
                     known = best[0][best[1]].lineno if best[0] else 0
                     if child.lineno >= known:
                         best = (value, index, inner)

@@ -5,6 +5,7 @@ other packages cost a call each, functions of the project are followed line by l
 no new line; lines that only later calls of the same test run may be missed.
 """
 
+import dis
 import sys
 import threading
 
@@ -31,23 +32,25 @@ class _Function:
         self.tracer = tracer
 
 
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
 class _Raised:
-    """When an exception was raised, where, and how long its traceback was when it was last seen."""
+    """When an exception was raised, and the latest entry of its traceback: that entry's id and code."""
 
-    __slots__ = ("depth", "place", "when")
+    __slots__ = ("code", "entry", "when")
 
-    def __init__(self, when, place, depth):
+    def __init__(self, when):
         self.when = when
-        self.place = place
-        self.depth = depth
+        self.entry = self.code = None
 
+    def seen(self, trace):
+        """It is on its way: `trace` is its traceback."""
+        self.entry, self.code = id(trace), trace.tb_frame.f_code
 
-def _depth_and_place(trace):
-    """How many entries a traceback has, and the innermost one's code, by its id, and line."""
-    depth, last = 0, None
-    while trace is not None:
-        depth, last, trace = depth + 1, trace, trace.tb_next
-    return depth, last and (id(last.tb_frame.f_code), last.tb_lineno)
+    def goes_on_as(self, entry):
+        """Whether an entry of a traceback is the latest one of this exception."""
+        return entry is not None and id(entry) == self.entry and entry.tb_frame.f_code is self.code
 
 
 class Follower:
@@ -133,15 +136,26 @@ class Follower:
     def _raises(self, error, trace):
         """Notes when an exception was raised; it is seen again in each frame that it goes through.
 
-        It is not held: it would keep the variables of its frames alive, which tests of weak references notice. One that
-        gets the id of another that is gone is known by its traceback: that of the same exception only grows.
+        It is not held: it would keep the variables of its frames alive, which tests of weak references notice. So
+        another one may get its id. Each frame that it goes through adds an entry to the same traceback, and that is
+        how it is known; a `raise` that runs counts anew, also where it raises what was raised before.
         """
-        depth, place = _depth_and_place(trace)
-        seen = self._raised.get(id(error))
-        if seen is None or seen.place != place or seen.depth >= depth:
-            self._raised[id(error)] = _Raised(self._count, place, depth)
-        else:
-            seen.depth = depth
+        raised = self._raised.get(id(error))
+        if raised is None or _is_at_raise(trace) or not raised.goes_on_as(self._entry_below(trace)):
+            raised = self._raised[id(error)] = _Raised(self._count)
+        raised.seen(trace)
+
+    def _entry_below(self, trace):
+        """The next entry of a traceback that is in the project."""
+        entry = trace.tb_next
+        while entry is not None and not self.kind(entry.tb_frame.f_code.co_filename):
+            entry = entry.tb_next
+        return entry
+
+
+def _is_at_raise(trace):
+    """Whether the outermost entry of a traceback is at a `raise` with an exception."""
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
 class MonitoringFollower(Follower):
@@ -156,7 +170,8 @@ class MonitoringFollower(Follower):
         self._tool = free[0]
         monitoring.use_tool_id(self._tool, "gumshoe")
         events = monitoring.events
-        monitoring.register_callback(self._tool, events.PY_START, self._on_start)
+        for event in (events.PY_START, events.PY_RESUME):  # a generator may have been started by an earlier test
+            monitoring.register_callback(self._tool, event, self._on_start)
         monitoring.register_callback(self._tool, events.LINE, self._on_line)
         monitoring.register_callback(self._tool, events.RAISE, self._on_raise)
 
@@ -164,7 +179,7 @@ class MonitoringFollower(Follower):
         """Begins to follow."""
         self.on = True
         events = self._monitoring.events
-        self._monitoring.set_events(self._tool, events.PY_START | events.RAISE)
+        self._monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.RAISE)
 
     def stop(self):
         """Follows no longer."""

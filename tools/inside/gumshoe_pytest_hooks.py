@@ -5,15 +5,15 @@ Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has
     begin(test)          a test begins; its set-up follows
     run()                its own code follows
     pause(error)         a phase is over; `error` is the exception that ended it, or None. What follows is not the test
-    end(failed)          the test is over
+    end(failed)          the test is over; None stands for one that was skipped or that was expected to fail
     finish()             all tests are over
     enter_report(), leave_report()      the code between builds the message of a failed assertion
 """
 
-import functools
 import sys
 
 import pytest
+from gumshoe_unittest_hooks import UNITTEST_REPORTS, tell_of_reports
 
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
 
@@ -54,6 +54,12 @@ class PytestHooks:
         """A phase of the test has its report."""
         if report.outcome == "failed":
             self.failed = True
+        elif report.outcome == "skipped" and not self.failed:
+            self.failed = None
+
+    def pytest_collection_finish(self):
+        """All test modules are imported, and unittest with them where they need it."""
+        tell_of_reports(sys.modules.get("unittest.case"), UNITTEST_REPORTS, self.observer)
 
     def pytest_sessionfinish(self):
         """All tests are over."""
@@ -66,23 +72,5 @@ def observe(config, observer):
     if manager.hasplugin("dsession") or hasattr(config, "workerinput"):
         return False
     manager.register(PytestHooks(observer), "gumshoe_observer")
-    rewrite = sys.modules.get("_pytest.assertion.rewrite")
-    for name in _REPORTS:
-        function = getattr(rewrite, name, None)
-        if function is not None:
-            setattr(rewrite, name, reporting(function, observer))
+    tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
     return True
-
-
-def reporting(function, observer):
-    """A function that builds messages of assertions, made to tell the observer."""
-
-    @functools.wraps(function)
-    def report(*arguments, **options):
-        observer.enter_report()
-        try:
-            return function(*arguments, **options)
-        finally:
-            observer.leave_report()
-
-    return report

@@ -79,14 +79,15 @@ class SpectrumObserver:
         """The report is written. The assertion has failed: nothing that follows is counted."""
 
     def end(self, failed):
-        """The test ends: its lines count as those of a failed or a passed test."""
+        """The test ends: its lines count as those of a failed or a passed test, or not at all."""
         self._follower.stop()
         self._began = None
         error = self._error if failed else None
         self._error = None
         with _Held(self._lock):
-            self._tests["failed" if failed else "passed"] += 1
-            self._count(self._lines, self._follower.lines_until(error), failed)
+            if failed is not None:
+                self._tests["failed" if failed else "passed"] += 1
+                self._count(self._lines, self._follower.lines_until(error), failed)
             if failed:
                 self._measure(self._distances, _codes_of(getattr(error, "__traceback__", None)))
             self._follower.clear()

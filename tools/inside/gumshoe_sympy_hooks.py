@@ -22,6 +22,7 @@ _OUTCOMES = {
     "test_xpass": "xpassed",
 }
 _FAILURES = ("failed", "error")
+_NEITHER = ("skipped", "xfailed")
 
 _followers = []
 """Functions that wrap the runner's module, in the order in which they are told."""
@@ -45,7 +46,7 @@ def observe(observer):
 
     def end(test, outcome, error):
         observer.pause(None if error is None else error[1])
-        observer.end(outcome in _FAILURES)
+        observer.end(None if outcome in _NEITHER else outcome in _FAILURES)
 
     def broken(path, error):
         pass  # No test has begun.

@@ -4,13 +4,18 @@ The observer has the methods that `gumshoe_pytest_hooks` names. What runs betwee
 is part of none.
 """
 
+import functools
+
 _FAILURES = ("addError", "addFailure", "addSubTest")
+UNITTEST_REPORTS = ("safe_repr", "_common_shorten_repr")
+"""Functions that build the messages of failed assertions, as the module `unittest.case` names them."""
 
 
 def observe(observer):
     """Has every `unittest.TestResult` tell the observer."""
-    import unittest
+    import unittest.case
 
+    tell_of_reports(unittest.case, UNITTEST_REPORTS, observer)
     result = unittest.TestResult
     state = {"failed": False}
     start_test, stop_test = result.startTest, result.stopTest
@@ -28,13 +33,23 @@ def observe(observer):
     result.startTest, result.stopTest = start, stop
     for name in _FAILURES:
         setattr(result, name, _failing(getattr(result, name), observer, state))
-    expected = result.addExpectedFailure
+    expected, skip = result.addExpectedFailure, result.addSkip
 
-    def add(self, test, error):
+    def add_expected(self, test, error):
         observer.pause(error[1])
+        _leave_out(state)
         return expected(self, test, error)
 
-    result.addExpectedFailure = add
+    def add_skip(self, test, reason):
+        _leave_out(state)
+        return skip(self, test, reason)
+
+    result.addExpectedFailure, result.addSkip = add_expected, add_skip
+
+
+def _leave_out(state):
+    """The test neither passes nor fails, unless it has failed already."""
+    state["failed"] = state["failed"] or None
 
 
 def _failing(method, observer, state):
@@ -46,3 +61,23 @@ def _failing(method, observer, state):
         return method(self, test, *arguments)
 
     return add
+
+
+def tell_of_reports(module, names, observer):
+    """Has the functions of a module that build messages of failed assertions tell the observer."""
+    for name in names:
+        function = getattr(module, name, None)
+        if function is not None:
+            setattr(module, name, _reporting(function, observer))
+
+
+def _reporting(function, observer):
+    @functools.wraps(function)
+    def report(*arguments, **options):
+        observer.enter_report()
+        try:
+            return function(*arguments, **options)
+        finally:
+            observer.leave_report()
+
+    return report

@@ -240,9 +240,9 @@ def _calls(outputs: Iterable[ToolOutput]) -> dict[tuple[str, int], float]:
 
 def _of_calls(data: Mapping[str, Any]) -> float:
     calls = data["failing"]
-    if not calls:
+    if not data["failing_calls"]:
         return NO_CALLS
-    if all(call["like_passing"] for call in calls):
+    if calls and all(call["like_passing"] for call in calls):
         return SAME_CALLS
     compared = [call["comparison"] for call in calls if call["comparison"]]
     return OTHER_OUTCOME if any(not one["arguments"] and one["result"] for one in compared) else 1.0

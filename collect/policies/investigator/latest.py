@@ -60,13 +60,12 @@ class LatestFindings:
         # One that is named as a candidate in the same turn is not set aside.
         if left is None or left == following or left in self.belief.ranked()[:3]:
             return ""
-        why = self.against(left, [one for one in self.belief.trials if left.holds(one.path, one.line)])
-        return self.pick(
-            f"I set {left.name} aside: {why}.",
-            f"{left.name} is not it, I think: {why}.",
-            f"Nothing in {left.name} accounts for this; {why}.",
-            "",
-        )
+        tried = [one for one in self.belief.trials if left.holds(one.path, one.line)]
+        why = self.against(left, tried)
+        wordings = [f"I set {left.name} aside: {why}.", f"{left.name} is not it, I think: {why}.", ""]
+        if tried:
+            wordings.append(f"Nothing that I tried in {left.name} accounts for this; {why}.")
+        return self.pick(*wordings)
 
     def _of_tests(self, last: ToolOutput) -> str:
         failed = [failure for failure in failures([last]) if failure.message]
@@ -130,8 +129,10 @@ class LatestFindings:
     def _of_calls(self, last: ToolOutput) -> str:
         name = last.data["function"]["name"]
         calls = last.data["failing"]
-        if not calls:
+        if not last.data["failing_calls"]:
             return self.pick(f"No failing test calls {name}.", f"{name} is not called where it fails.")
+        if not calls:  # there were too many to keep any
+            return ""
         if all(call["like_passing"] for call in calls):
             return self.pick(
                 f"Whatever the failing tests ask of {name}, passing ones ask too, with the same result.",
@@ -144,8 +145,8 @@ class LatestFindings:
                 f"The same arguments, another result: {name} behaves differently where it fails.",
             )
         return self.pick(
-            f"The failing tests call {name} in ways that no passing one does.",
-            f"What {name} is given in the failing tests never occurs in passing ones.",
+            f"Failing tests call {name} in ways that no passing one does.",
+            f"There are calls of {name} in failing tests that no passing one makes.",
         )
 
     def against(self, function: SuspectFunction, there: Sequence[TriedChange]) -> str:
@@ -153,8 +154,10 @@ class LatestFindings:
         useless = [one for one in there if one.effect == "nothing"]
         if any(one.effect == "mixed" for one in there):
             return self.pick("what helps there breaks other tests", "a change there helps some tests and harms others")
-        if any(one.passes or one.effect == "repairs" for one in there):
-            return "a change there helps, but others do more"
+        if any(one.effect == "repairs" for one in there):
+            return "a change there helps, too, but less speaks for it otherwise"
+        if any(one.passes for one in there):
+            return "a change there helps only some of the failing tests"
         if there and all(one.effect == "unreached" for one in there):
             return "the lines changed there were never reached"
         if useless:

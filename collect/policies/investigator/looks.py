@@ -8,6 +8,7 @@ tells H(p d + (1 - p) e) - p H(d) - (1 - p) H(e).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -31,6 +32,8 @@ BATCH = 16
 LONGEST_VIEW = 200
 USEFUL_CODE = 0.15
 """How often the code of the function with the bug leads to it."""
+MOST_REFUSALS = 2
+"""A tool that gave no answer so often is left alone."""
 OPENING = 5.0
 """Bits that the first run of the tests and the first suspects are worth: nothing can be told without them."""
 DIFFERS_IF_THERE, DIFFERS_ELSEWHERE = 0.6, 0.35
@@ -88,6 +91,8 @@ class Look:
 def looks(belief: Belief, outputs: Sequence[ToolOutput], tools: Collection[str]) -> list[Look]:
     """What may be done next, most worthwhile first."""
     called = [output.tool for output in outputs]
+    refusals = Counter(output.tool for output in outputs if output.observation.failure is not None)
+    tools = {tool for tool in tools if refusals[tool] < MOST_REFUSALS}
     found = [Look(kind, OPENING) for kind in ("eval", "suspects") if kind in tools and kind not in called]
     if "view" in tools:
         found += _views(belief, outputs)
@@ -186,11 +191,10 @@ def _traces(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
         for output in outputs
         if output.tool == "trace" and "function" in output.data
     }
-    refused = sum(output.tool == "trace" and output.observation.failure is not None for output in outputs)
     return [
         Look("trace", information(belief.functions[one], DIFFERS_IF_THERE, DIFFERS_ELSEWHERE), one)
         for one in belief.ranked()[:2]
-        if (one.path, one.start) not in known and not refused
+        if (one.path, one.start) not in known
     ]
 
 

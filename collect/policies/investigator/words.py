@@ -58,7 +58,7 @@ class Words(LatestFindings):
         if not line:
             return self.pick(
                 f"Something in {where} is probably wrong.",
-                f"The failing tests run {where}; no single line stands out.",
+                f"Failing tests run {where}; no single line stands out.",
             )
         code = in_words(line)
         if trial is None:
