@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
+    (re.compile(r"(?<=\.\.\.)[0-9a-fA-F]{4,}(?=>)"), "0x"),  # the end of one in what pytest has shortened
     (re.compile(r"\d+(?:\.\d+)?\s?(?:µs|us|ms|seconds?|secs?|s)\b"), "T"),
     (re.compile(r"/(?:var/)?tmp/[^\s'\":,)]+"), "T"),
     (re.compile(r"\b(pid|PID)[ =:]+\d+"), "pid"),

@@ -291,6 +291,7 @@ def test_a_journal_says_which_line_is_whole_json(tmp_path: Path) -> None:
         ("took 0.12s", "took 3.4s"),
         ("took 12 ms", "took 9 ms"),
         ("<A at 0x7f12ab34>", "<A at 0x7f99ab34>"),
+        ("<test_signal...7f12ab34cd>", "<test_signal...7f99ab34cd>"),
         ("/tmp/a1/x.py:3", "/tmp/b2/x.py:3"),
         ("pid=12", "pid=99"),
     ],

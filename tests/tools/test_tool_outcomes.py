@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from textwrap import dedent
@@ -117,6 +118,9 @@ def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -
         def test_object():
             assert Thing() == 1
 
+        def test_shortened():
+            assert [Thing()] == [1]
+
         def test_loud():
             raise Loud
     """
@@ -124,6 +128,7 @@ def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -
     found = outcomes(python, tmp_path)
     assert len(found["test_long.py::test_long"][1]) < 900
     assert " at 0x" not in found["test_long.py::test_object"][1]
+    assert not re.search("[0-9a-f]{8}", found["test_long.py::test_shortened"][1])
     assert "Loud" in found["test_long.py::test_loud"][1]
 
 

@@ -21,7 +21,8 @@ from gumshoe_project import project_path
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
 INNER_FRAMES = 3
-_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>")
+# Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
+_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 
 
