@@ -8,11 +8,11 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spectrum_record import INSIDE, spectrum_of
 from tool_bench import Bench
 
 from gumshoe.tools.formulas import FORMULAS, barinel, dstar, ochiai, tarantula
@@ -20,7 +20,6 @@ from gumshoe.tools.spans import Span
 from gumshoe.tools.suspects import Spectrum, rank
 
 Open = Callable[..., Bench]
-INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 
 
 def test_suspects_on_every_backend(open_bench: Open, backend: str) -> None:
@@ -126,12 +125,7 @@ def test_other_runners(open_bench: Open, project: Path, runner: str) -> None:
 
 def test_the_script_on_other_pythons(python: str, project: Path) -> None:
     (project / "test_unit.py").write_text(UNIT)
-    request = project / "request.json"
-    request.write_text(json.dumps({"record": str(project / "lines.json")}))
-    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", "test_unit"]
-    environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
-    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
-    written = json.loads((project / "lines.json").read_text())
+    written = spectrum_of(python, project, "test_unit")
     assert (written["failed"], written["passed"], list(written["lines"])) == (2, 1, ["cart.py"])
     assert written["lines"]["cart.py"]["22"] == [2, 1]
 
@@ -164,17 +158,6 @@ def test_what_was_known_before_a_test_that_never_ends(open_bench: Open, project:
 
 def test_hidden_files_stay_hidden(open_bench: Open) -> None:
     assert "No function" in open_bench(ignore=("cart.py",)).text("suspects")
-
-
-def test_threads_and_a_tracer_of_the_program(bench: Bench) -> None:
-    bench.workspace.write_text(
-        "test_cart.py",
-        "import sys, threading\nfrom cart import Cart, numbers\n\n"
-        "def test_bad():\n    thread = threading.Thread(target=Cart.price, args=(1,))\n"
-        "    thread.start()\n    thread.join()\n    assert False\n\n"
-        "def test_own_tracer():\n    sys.settrace(lambda *_: None)\n    list(numbers(1))\n",
-    )
-    assert bench.text("suspects").splitlines()[1:-1] == ["8-12 cart.py Cart.price 1.00"]
 
 
 def test_the_plugin_on_other_pythons(python: str, project: Path) -> None:
@@ -214,165 +197,6 @@ def test_a_formula_is_chosen_by_name(bench: Bench) -> None:
     assert "one of ochiai, dstar, tarantula, barinel" in bench.text("suspects", formula="magic")
 
 
-def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Bench) -> None:
-    bench.workspace.write_text(
-        "shop.py",
-        "class Price:\n    def __init__(self, cents):\n        self.cents = cents\n\n"
-        "    def __repr__(self):\n        return shown(self)\n\n"
-        "    def __enter__(self):\n        return self\n\n"
-        "    def __exit__(self, *error):\n        self.cents = 0\n\n"
-        "def shown(price):\n    return str(price.cents)\n\ndef half(price):\n    return Price(price.cents // 3)\n",
-    )
-    bench.workspace.write_text(
-        "test_cart.py",
-        "import pytest\nfrom shop import Price, half, shown\n\n"
-        "@pytest.fixture\ndef price():\n    price = Price(10)\n    yield price\n    shown(price)\n\n"
-        "def test_half(price):\n    with price:\n        assert half(price) == Price(5)\n",
-    )
-    observation = bench.call("suspects")
-    names = [suspect["function"] for suspect in observation.data["suspects"]]  # type: ignore[index,union-attr]
-    assert sorted(names) == ["Price.__enter__", "Price.__init__", "half"]
-
-
-REGISTRY = """
-import weakref
-
-class Registry:
-    def __init__(self):
-        self.known = weakref.WeakKeyDictionary()
-
-    def number(self, item):
-        try:
-            return self.known[item]
-        except KeyError:
-            pass
-        self.known[item] = len(self.known)
-        return self.known[item]
-"""
-
-
-def test_a_test_of_weak_references_passes_as_it_does_elsewhere(python: str, project: Path) -> None:
-    (project / "registry.py").write_text(REGISTRY)
-    (project / "test_cart.py").write_text(
-        "import unittest\nimport registry\nfrom cart import Cart\n\n"
-        "class Item:\n    pass\n\n"
-        "class Tests(unittest.TestCase):\n"
-        "    def test_gone(self):\n        known = registry.Registry()\n"
-        "        for _ in range(5):\n            known.number(Item())\n            assert not known.known\n\n"
-        "    def test_bad(self):\n        assert Cart.price(1) == 3\n"
-    )
-    written = spectrum_of(python, project, "test_cart")
-    assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])
-
-
-def spectrum_of(python: str, project: Path, module: str) -> Any:
-    """What the script writes of the tests of a module."""
-    request = project / "request.json"
-    request.write_text(json.dumps({"record": str(project / "lines.json")}))
-    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", module]
-    environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
-    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
-    return json.loads((project / "lines.json").read_text())
-
-
-RAISED = """
-import json
-
-MISSING = KeyError("missing")
-
-class Point:
-    def __init__(self, x):
-        self.x = x
-    def __eq__(self, other):
-        return self.x == other.x
-    def __repr__(self):
-        return "Point"
-
-def look(items, key):
-    if key not in items:
-        raise MISSING
-    return items[key]
-
-def get(items, key):
-    try:
-        return look(items, key)
-    except KeyError:
-        return None
-
-def rename(items, old, new):
-    wanted = new
-    return look(items, wanted)
-
-def parsed(text):
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-def cleaned(text):
-    text = text.replace("1", "x")
-    return json.loads(text)
-
-def collected(texts):
-    for text in texts:
-        try:
-            int(text)
-        except ValueError as error:
-            found = error
-    checked = len(texts)
-    raise found
-
-def numbers():
-    number = 0
-    while True:
-        number += 1
-        yield number
-
-COUNTER = numbers()
-"""
-RAISING_TESTS = """
-import unittest
-from raised import *
-
-class Tests(unittest.TestCase):
-    def test_1_first(self):
-        self.assertEqual(next(COUNTER), 1)
-    def test_2_resumed(self):
-        self.assertEqual(next(COUNTER), 7)
-    def test_again(self):
-        self.assertIsNone(get({}, "a"))
-        rename({"a": 1}, "a", "b")
-    def test_another(self):
-        self.assertIsNone(parsed("{"))
-        cleaned('{"a": 1}')
-    def test_later(self):
-        collected(["1", "x"])
-    def test_message(self):
-        self.assertEqual(Point(1), Point(2))
-    @unittest.expectedFailure
-    def test_expected(self):
-        self.assertEqual(len(Point(1)), 1)
-    def test_left(self):
-        get({"a": 1}, "a")
-        self.skipTest("no")
-"""
-
-
-def test_what_ran_before_the_last_raise_counts_and_other_tests_do_not(python: str, project: Path) -> None:
-    (project / "raised.py").write_text(RAISED)
-    (project / "test_raised.py").write_text(RAISING_TESTS)
-    written = spectrum_of(python, project, "test_raised")
-    assert (written["failed"], written["passed"]) == (5, 1)
-    code = RAISED.splitlines()
-    ran = {code[int(line) - 1].strip(): counts for line, counts in written["lines"]["raised.py"].items()}
-    assert ran["wanted = new"] == [1, 0]
-    assert ran['text = text.replace("1", "x")'] == [1, 0]
-    assert ran["checked = len(texts)"] == ran["raise found"] == [1, 0]
-    assert ran["number += 1"] == [1, 1]
-    assert ran["return look(items, key)"] == [1, 0]
-    assert 'return "Point"' not in ran
-
-
 def test_ties_go_to_the_nearest_then_to_more_suspicious_lines() -> None:
     spectrum = Spectrum(
         failed=1,
@@ -390,13 +214,3 @@ def test_lines_belong_to_the_innermost_function() -> None:
     spectrum = Spectrum(failed=1, passed=0, lines={"a.py": {3: (1, 0), 9: (1, 0)}})
     ranked = rank(spectrum, {"a.py": [Span("outer", 1, 6), Span("outer.inner", 2, 4)]})
     assert [suspect.span.name for suspect in ranked] == ["outer.inner"]
-
-
-def test_a_line_of_a_comprehension_counts_once_a_test(bench: Bench) -> None:
-    bench.workspace.write_text("shop.py", "def doubled(numbers):\n    return [number * 3 for number in numbers]\n")
-    bench.workspace.write_text(
-        "test_cart.py",
-        "from shop import doubled\n\ndef test_bad():\n    assert doubled([1, 2]) == [2, 4]\n\n"
-        "def test_good():\n    assert doubled([0]) == [0]\n",
-    )
-    assert bench.call("suspects").data["suspects"][0]["score"] == 0.7071  # type: ignore[index,call-overload]

@@ -141,7 +141,7 @@ class Follower:
         how it is known; a `raise` that runs counts anew, also where it raises what was raised before.
         """
         raised = self._raised.get(id(error))
-        if raised is None or _is_at_raise(trace) or not raised.goes_on_as(self._entry_below(trace)):
+        if raised is None or not raised.goes_on_as(self._entry_below(trace)) or _is_at_raise(trace):
             raised = self._raised[id(error)] = _Raised(self._count)
         raised.seen(trace)
 

@@ -225,7 +225,7 @@ def _likelier(trial: TriedChange, power: float) -> float:
         return max(1.0, power / FALSE_REPAIR * max(1, trial.failing) ** 0.5)
     if trial.effect == "cures":
         return HELPS_SOME + HELPS_MOST * trial.share**3
-    harm = len(trial.fails) / max(1, len(trial.passes))
+    harm = len(trial.fails) / len(trial.passes)
     return HARMS_TOO + (HELPS_ALL * max(0.0, 1 - harm) if trial.share >= 1 else 0)
 
 

@@ -1,0 +1,116 @@
+"""The investigator in whole episodes: it finds a bug that the first suspect misses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig, InvestigatorConfig
+from gumshoe.collect.policies import make_policy
+from gumshoe.collect.policies.investigator import InvestigatorPolicy
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.unseen import unseen
+from gumshoe.env.config import SandboxConfig
+from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.records import (
+    Limits,
+    Oracle,
+    StopReason,
+    Task,
+    Trajectory,
+    WorkspaceSpec,
+)
+
+SHOP = """\
+def parse(text):
+    name, _, count = text.partition(":")
+    return name, int(count)
+
+
+def is_large(count):
+    return count >= 10
+
+
+def price(text):
+    name, count = parse(text)
+    cost = count * 3
+    if is_large(count):
+        cost = cost - 5
+    return f"{name} {cost}"
+"""
+TESTS = """\
+import pytest
+from shop import price
+
+def test_small():
+    assert price("tea:2") == "tea 6"
+
+def test_nearly_large():
+    assert price("tea:9") == "tea 27"
+
+def test_ten_is_small():
+    assert price("tea:10") == "tea 30"
+
+def test_large():
+    assert price("tea:11") == "tea 28"
+"""
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    """Ten counts as large: `price`, which does what is seen to be wrong, is not where it comes from."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SHOP)
+    (folder / "test_shop.py").write_text(TESTS)
+    return Task(
+        id="shop/large",
+        source="synth",
+        problem_statement="test_shop.py::test_ten_is_small fails",
+        workspace=WorkspaceSpec(path=str(folder)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        limits=Limits(command_timeout_s=300),
+    )
+
+
+def investigate(task: Task, seed: int) -> Trajectory:
+    policy = make_policy(InvestigatorConfig(), task, None, seed)
+    agent = make_agent(AgentConfig(kind="seeker"))
+    return Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="bubblewrap")).run()
+
+
+def test_it_finds_by_experiment_what_the_spectrum_cannot_tell(task: Task) -> None:
+    found = investigate(task, 1)
+    assert found.stop is StopReason.REPORTED
+    pack = found.context_pack
+    assert pack is not None
+    first = pack.locations[0]
+    assert (first.symbol, first.start, first.end) == ("is_large", 7, 7)
+    assert "count > 10" in pack.hypothesis
+    assert [finding.quote for finding in pack.findings if "count > 10" in finding.quote]
+    last = found.steps[-1]
+    assert last.confidence is not None
+    assert last.confidence >= 0.7
+    assert unseen(found) == []
+    assert Grounding().score(found, Oracle(task_id=task.id, gold_patch="")).value == 1.0
+    assert all(step.rationale and step.confidence is not None for step in found.steps)
+    calls = [call for step in found.steps for call in step.tool_calls]
+    assert all(not observation.failure for step in found.steps for observation in step.observations)
+    assert "whatif" in {call.name for call in calls}
+    assert json.loads(pack.model_dump_json())["ruled_out"] or len(pack.locations) > 1
+    replay = InvestigatorPolicy(seed=1)
+    # The belief comes from what was observed alone: a fresh policy says the same at the same point.
+    assert replay.complete(found.messages[:2], found.tools).text == found.steps[0].completion.text
+
+
+def test_a_project_whose_tests_pass_gives_no_report(task: Task, tmp_path: Path) -> None:
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    (folder / "shop.py").write_text(SHOP.replace(">= 10", "> 10"))
+    (folder / "test_shop.py").write_text(TESTS)
+    found = investigate(task.model_copy(update={"workspace": WorkspaceSpec(path=str(folder))}), 2)
+    assert found.context_pack is None
+    assert found.stop is StopReason.NO_TOOL_CALL
