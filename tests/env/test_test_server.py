@@ -14,6 +14,7 @@ from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, Task, TestRun, ToolCall, WorkspaceSpec
+from gumshoe.tools.debug_session import debug_argv
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -105,6 +106,42 @@ def test_other_runners_and_scripts(open_workspace: Open) -> None:
         ["python", "-W", "error", "-c", "import sys; sys.exit(len(sys.argv))", "a"], warm=True
     )
     assert (script.exit_code, script.cold) == (2, "another test runner is loaded")
+
+
+def test_pytest_takes_what_was_prepared(open_workspace: Open) -> None:
+    workspace = open_workspace(
+        test_it="""\
+from _pytest.config import get_config
+
+def test_it():
+    kept = [cell.cell_contents for cell in get_config.__closure__ if type(cell.cell_contents) is list]
+    assert kept and [] in kept
+"""
+    )
+    assert [workspace.run_tests(warm=True).outcomes[0].outcome for _ in range(2)] == ["passed", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"x = 1\n" * 50_000, ""),
+        (b"def (", "SyntaxError"),
+        (b"x = '\0'", "Error"),
+        (b"# coding: none\n", "SyntaxError"),
+        (b"(" * 5000 + b")" * 5000, "Error"),
+        (b"", ""),
+    ],
+)
+def test_the_server_checks_syntax_as_an_interpreter_does(open_workspace: Open, text: bytes, problem: str) -> None:
+    workspace = open_workspace(test_it="def test_it(): pass\n")
+    sandbox = workspace.sandbox
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, "gumshoe_syntax.py")
+    cold, *warm = (sandbox.run(argv, input=text, warm=warm, timeout=20) for warm in (False, True, True))
+    assert [each.warm for each in (cold, *warm)] == [False, True, True]
+    assert {(each.exit_code, each.output) for each in (cold, *warm)} == {(0, cold.output)}
+    assert problem in cold.output
+    assert bool(problem) == bool(cold.output)
+    assert workspace.run_tests(warm=True).result.warm
 
 
 def test_nothing_that_a_fork_starts_outlives_it_and_a_killed_server_is_replaced(open_workspace: Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,8 +13,17 @@ import pytest
 from gumshoe.tools.inside import gumshoe_verdict
 
 INSIDE = Path(gumshoe_verdict.__file__).parent
-TEST = "def test_it(tmp_path, recwarn, request, mine):\n    assert mine == 1\n"
-CONFTEST = "import pytest\n\n@pytest.fixture\ndef mine():\n    return 1\n"
+TEST = "def test_it(tmp_path, recwarn, request, mine):\n    assert mine > 0\n"
+CONFTEST = """\
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--mine", type=int, default=1)
+
+@pytest.fixture
+def mine(request):
+    return request.config.getoption("--mine")
+"""
 # As a test server and a verdict do: pytest is loaded, what can be done ahead is done, and then it runs.
 PROGRAM = """\
 import importlib, os, sys
@@ -35,8 +45,16 @@ sys.exit(code)
 """
 
 
-def run(folder: Path, *arguments: str, prepared: list[str] | None = None, **variables: str) -> str:
-    """What a run prints, without its time; `prepared` says for which arguments it was prepared, None for not at all."""
+def run(
+    folder: Path, *arguments: str, prepared: list[str] | None = None, path: Path | None = None, **variables: str
+) -> str:
+    """What a run prints, without its time.
+
+    Args:
+        folder: where.
+        prepared: for which arguments it was prepared, None for not at all.
+        path: a folder with another pytest.
+    """
     program = PROGRAM.format(
         inside=str(INSIDE),
         ahead=prepared is not None,
@@ -45,7 +63,8 @@ def run(folder: Path, *arguments: str, prepared: list[str] | None = None, **vari
         arguments=list(arguments),
     )
     argv = [sys.executable, "-B", "-c", program]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    environment = {**os.environ, **({"PYTHONPATH": str(path)} if path is not None else {})}
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
     lines = [re.sub(r" in \d+\.\d+s.*", "", line) for line in (done.stdout + done.stderr).splitlines()]
     return "\n".join([*lines, f"exit code {done.returncode}"])
 
@@ -57,18 +76,33 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module", params=["pytest==7.4.4", ""], ids=lambda name: name or "own")
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """A folder with another pytest, from before it kept its parser of options; None for the one that runs this."""
+    if not request.param:
+        return None
+    folder = tmp_path_factory.mktemp("pytest")
+    argv = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), request.param]
+    subprocess.run(argv, check=True, timeout=300)
+    return folder
+
+
 @pytest.mark.parametrize(
-    "arguments", [["-v"], ["-q", "-p", "no:cacheprovider"], ["--fixtures"], ["--nonsense"], ["--help"]]
+    "arguments",
+    [["-v"], ["-q", "-p", "no:cacheprovider"], ["--fixtures"], ["--nonsense"], ["--mine=2"], ["--mine=x"], ["--help"]],
 )
-def test_a_prepared_run_says_what_another_says(project: Path, arguments: list[str]) -> None:
-    assert run(project, *arguments, prepared=arguments) == taken(run(project, *arguments))
+def test_a_prepared_run_says_what_another_says(project: Path, path: Path | None, arguments: list[str]) -> None:
+    assert run(project, *arguments, prepared=arguments, path=path) == taken(run(project, *arguments, path=path))
+
+
+def test_what_pytest_does_not_read_does_not_matter(project: Path) -> None:
+    assert "taken" in run(project, "-q", prepared=["-q"], TOX_OVERRIDE="testenv.pass_env+=GUMSHOE_*")
 
 
 def test_what_does_not_fit_is_made_anew(project: Path, tmp_path: Path) -> None:
     arguments = ["-q", "-p", "no:warnings"]
     assert run(project, *arguments, prepared=["-q"]) == taken(run(project, *arguments), "left")
-    cache = {"TOX_ENV_DIR": str(tmp_path / "elsewhere")}
-    assert "left" in run(project, "-q", prepared=["-q"], **cache)
+    assert "left" in run(project, "-q", prepared=["-q"], TOX_ENV_DIR=str(tmp_path / "elsewhere"))
     assert (tmp_path / "elsewhere" / ".pytest_cache").is_dir()
 
 

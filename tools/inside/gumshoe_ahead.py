@@ -12,13 +12,22 @@ import types
 import warnings
 
 OURS, PYTESTS = "gumshoe_", "_pytest."
-UNREAD = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_VERSION", "TERM", "NO_COLOR")
+UNREAD = (
+    *("PYTHONPATH", "PYTHONUNBUFFERED", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_VERSION", "TERM", "NO_COLOR"),
+    "TOX_OVERRIDE",
+)
 """Variables that pytest does not read while it registers its own plugins."""
 _KNOWN_NAMES = {
     *("Config", "InvocationParams", "Path", "PytestPluginManager", "args", "consider_preparse", "cwd"),
     *("default_plugins", "import_plugin", "invocation_params", "pathlib", "resolve"),
 }
 """All that pytest's `get_config` of any version that we know refers to."""
+_PARSER_NAMES = {
+    *("FILE_OR_DIR", "MyOptionParser", "_anonymous", "_groups", "_pytest._argcomplete", "add_argument"),
+    *("add_argument_group", "attrs", "completer", "description", "extra_info", "filescompleter", "name", "names"),
+    *("options", "prog"),
+}
+"""All that `Parser._getparser` of any version before pytest 9 refers to; later ones keep their parser."""
 _FIXTURE_SIGNS = ("_pytestfixturefunction", "__pytest_wrapped__", "__wrapped__")
 _PLAIN = {
     *(str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset, types.ModuleType),
@@ -30,6 +39,7 @@ _dir, _vars = dir, vars
 
 def prepare(arguments, command):
     """Does it. `arguments` are those that pytest will get, `command` is how it calls itself in its usage."""
+    _keep_parser()
     _keep_config(arguments, command)
     _pass_over_names()
 
@@ -55,6 +65,7 @@ def _keep_config(arguments, command):
         warnings.simplefilter("always")
         try:
             kept = [original(list(arguments), None, **options)]
+            getattr(vars(kept[0]).get("_parser"), "_getparser", list)()
         except BaseException:  # whatever is wrong with it, the run says so
             return
     if caught:
@@ -71,6 +82,34 @@ def _keep_config(arguments, command):
         return found
 
     config.get_config = get_config
+
+
+def _keep_parser():
+    """Has pytest make a parser of its options only where these have changed, instead of seven times in a run."""
+    kind = getattr(sys.modules.get("_pytest.config.argparsing"), "Parser", None)
+    original = getattr(kind, "_getparser", None)
+    code = getattr(original, "__code__", None)
+    if original is None or code is None or not _PARSER_NAMES.issuperset(code.co_names):
+        return
+    kept = {}
+
+    def _getparser(self):
+        if kept.get("of") is not self or kept["options"] != _options_of(self):
+            made = original(self)
+            kept.update(of=self, options=_options_of(self), made=made)
+        kept["made"].extra_info = self.extra_info
+        return kept["made"]
+
+    kind._getparser = _getparser
+
+
+def _options_of(parser):
+    """All that a parser of options is made of."""
+    groups = [
+        (group.name, group.description, [(dict(vars(each)), dict(each._attrs)) for each in group.options])
+        for group in [*parser._groups, parser._anonymous]
+    ]
+    return parser.prog, vars(parser).get("_usage"), groups
 
 
 def _plugins_among(arguments):

@@ -33,11 +33,14 @@ _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 
 import gumshoe_nursery  # noqa: E402 - it is beside this file
 import gumshoe_program  # noqa: E402
+import gumshoe_syntax  # noqa: E402
 from gumshoe_imports import Imports, freeze, starts_in  # noqa: E402
 from gumshoe_rewritten import Compiled, Rewritten  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
 SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum")
+SYNTAX = os.path.join(_HERE, "gumshoe_syntax.py")
+"""The script that needs no fork, since it runs nothing."""
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
 MEMORY = "GUMSHOE_SERVER"
@@ -97,6 +100,9 @@ class Server:
 
     def start(self, launch, descriptors):
         """Forks the supervisor of one program, or refuses."""
+        if launch["program"][:1] == [SYNTAX]:
+            gumshoe_syntax.answer(*descriptors)
+            return
         kept = _open_descriptors() - {self.connection.fileno(), self.reports.fileno(), *descriptors}
         why = self.refusal(launch)
         if why is not None:

@@ -1,0 +1,46 @@
+"""Says whether this interpreter can read a text: that of standard input, as a Python file.
+
+    python gumshoe_syntax.py -- -m pytest < module.py
+
+Standard library only, Python 3.6 to 3.14. Nothing of the text is run, nor is the program behind `--`: that one says
+which test server may answer instead.
+"""
+
+import contextlib
+import json
+import os
+import select
+import sys
+import warnings
+
+CHUNK = 1 << 16
+
+
+def report(data):
+    """A line with the error's type, its message and the line, as a JSON list in bytes; nothing where there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(data, "x", "exec", 0, True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        found = [type(error).__name__, getattr(error, "msg", str(error)), getattr(error, "lineno", None)]
+        return json.dumps(found).encode("ascii") + b"\n"
+    return b""
+
+
+def answer(stdin, stdout, status, liveness):
+    """Does in the test server what a process of its own would do, and reports as its supervisor would."""
+    with contextlib.suppress(OSError):
+        os.write(status, b"supervisor 0\n")
+        data, piece = b"", None
+        while piece != b"" and liveness not in select.select([stdin, liveness], [], [])[0]:
+            piece = os.read(stdin, CHUNK)
+            data += piece
+        os.write(stdout, report(data))
+        os.write(status, b"exit 0\n")
+    for each in (stdin, stdout, status, liveness):
+        os.close(each)
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(report(sys.stdin.buffer.read()))
