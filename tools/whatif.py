@@ -161,7 +161,7 @@ def describe_effect(result: Mapping[str, Any]) -> str:
         parts.append("timed out")
     if not parts and result["exit_code"] != result["unchanged_exit_code"]:
         parts.append(f"exit code {result['exit_code']}")
-    return "; ".join(parts) or "no test changes"
+    return "; ".join(parts) or ("no test changes" if result["whole"] else "no failing test passes")
 
 
 _WORDS = {"passes": ("passes", "pass"), "fails": ("fails", "fail")}

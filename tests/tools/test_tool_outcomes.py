@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 from driver import DEBUGGER
 
 SUITE = """\
@@ -101,6 +102,22 @@ def test_every_outcome(python: str, tmp_path: Path) -> None:
     assert frames == ["test_all.py"] * 4
     assert "because" in found["test_all.py::test_skip"][1]
     assert "XPASS" in found["test_all.py::test_strict"][1]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("from json import nothing", "ImportError: cannot import name 'nothing'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_error_at_import_has_its_frames(python: str, tmp_path: Path, source: str, message: str) -> None:
+    (tmp_path / "part.py").write_text(f"\n{source}\n")
+    (tmp_path / "test_part.py").write_text("import part\n")
+    ((outcome, said, frames),) = outcomes(python, tmp_path).values()
+    assert (outcome, frames) == ("error", ["test_part.py", "part.py"])
+    assert said.startswith(message)
 
 
 def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -> None:

@@ -149,8 +149,9 @@ def test_quick_runs_passing_tests_only_where_a_failing_one_passes(open_bench: Op
         variant(26, "iterate numbers[::2]"),
         variant(6, "while True: pass"),
     ]
-    found: Any = bench.call("whatif", variants=changes, quick=True).data
-    results = found["variants"]
+    observation = bench.call("whatif", variants=changes, quick=True)
+    results: Any = observation.data["variants"]
+    assert observation.text.splitlines()[1].endswith("shop.py:6 count = 9: no failing test passes")
     assert [(each["passes"], each["fails"]) for each in results] == [
         ([], []),
         ([LARGE], []),

@@ -77,12 +77,15 @@ class Outcomes:
             os.close(descriptor)
 
     def _describe(self, excinfo, report):
+        error, frames = excinfo.value, self._project_frames(excinfo.tb)
+        origin = (error.__cause__ or error.__context__) if report.when == "collect" else None
+        if not frames and isinstance(origin, ImportError):  # pytest raises an error of its own instead
+            error, frames = origin, self._project_frames(origin.__traceback__)
         try:
-            text = "".join(traceback.format_exception_only(excinfo.type, excinfo.value)).strip()
+            text = "".join(traceback.format_exception_only(type(error), error)).strip()
         except Exception:  # the exception's own code may raise anything
-            text = excinfo.type.__name__
+            text = type(error).__name__
         text = _ADDRESS.sub(">", text)
-        frames = self._project_frames(excinfo.tb)
         self._frames[report.nodeid] = frames
         self._messages[report.nodeid] = _short(text if frames else plain_message(report) or text)
 
