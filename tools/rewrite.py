@@ -32,6 +32,8 @@ class Rewrite(BaseTool):
             start: first line replaced
             end: last line replaced (default start; start-1 inserts)
         """
+        if "\0" in code:
+            raise ToolFailure("bad_arguments", "code holds a NUL character, which no text file does")
         before = _read(workspace, path)
         after = _edited(path, before, code, start, end)
         old_text = before.to_text() if before is not None else None

@@ -7,7 +7,9 @@ bytes are then read and written in that one.
 from __future__ import annotations
 
 import codecs
+import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.errors import ToolFailure
@@ -17,6 +19,10 @@ __all__ = ["SourceFile", "read_source", "split_lines"]
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BOM = "\ufeff"
+_COMMENTED = 1000
+"""Characters at the beginning in which a coding comment is looked for."""
+_ASCII = (bytes(range(1, 128)).decode("ascii"), "\x1b(B")
+"""All characters, and a sequence that switches character sets in some codecs."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -29,9 +35,13 @@ class SourceFile:
     """Lines with their ends. `newline` is the one used most."""
 
     lines: tuple[str, ...]
-    encoding: str = "utf-8"
     bom: bool = False
     newline: str = "\n"
+
+    @property
+    def encoding(self) -> str:
+        """The codec that the lines' own coding comment names."""
+        return _encoding(self.lines)
 
     @property
     def shown(self) -> list[str]:
@@ -52,18 +62,19 @@ class SourceFile:
         lines = before + new + after
         if unended and new and not after:
             lines[-1] = lines[-1].rstrip("\r\n")
-        return SourceFile(tuple(lines), self.encoding, self.bom, self.newline)
+        return SourceFile(tuple(lines), self.bom, self.newline)
 
     def to_text(self) -> str:
         """What `Workspace.write_text` is to be given. Raises ToolFailure for a character the encoding lacks."""
         text = (_BOM if self.bom else "") + "".join(self.lines)
-        if self.encoding == "utf-8":
+        encoding = self.encoding
+        if encoding == "utf-8":
             return text
         try:
-            data = text.encode(self.encoding, "surrogateescape")
+            data = text.encode(encoding, "surrogateescape")
         except UnicodeEncodeError as error:
             character = text[error.start]
-            raise ToolFailure("bad_encoding", f"the file is {self.encoding}, which has no {character!r}") from None
+            raise ToolFailure("bad_encoding", f"the file is {encoding}, which has no {character!r}") from None
         return data.decode("utf-8", "surrogateescape")
 
 
@@ -73,23 +84,33 @@ def read_source(text: str) -> SourceFile:
         raise ToolFailure("binary_file", "this is a binary file, which cannot be shown or edited")
     bom = text.startswith(_BOM)
     text = text[1:] if bom else text
-    encoding = _encoding(text)
+    encoding = _encoding(split_lines(text[:_COMMENTED])[:2])
     if encoding != "utf-8":
         text = text.encode("utf-8", "surrogateescape").decode(encoding, "surrogateescape")
     lines = split_lines(text)
-    return SourceFile(tuple(lines), encoding, bom, _newline(lines))
+    return SourceFile(tuple(lines), bom, _newline(lines))
 
 
-def _encoding(text: str) -> str:
-    """The codec that a coding comment in the first two lines names; UTF-8 where there is none Python knows."""
-    for line in split_lines(text[:1000])[:2]:
-        match = _COOKIE.match(line)
+def _encoding(lines: Sequence[str]) -> str:
+    """The codec that a coding comment in the first two lines names. UTF-8 where there is none that Python knows, or
+    one that is not for texts of any bytes.
+    """
+    for line in lines[:2]:
+        match = _COOKIE.match(line[:_COMMENTED])
         if match:
-            try:
-                return codecs.lookup(match.group(1)).name
-            except LookupError:
-                return "utf-8"
+            return _plain_codec(match.group(1))
     return "utf-8"
+
+
+@functools.cache
+def _plain_codec(name: str) -> str:
+    """The codec's own name, where ASCII texts stay as they are in it; else UTF-8."""
+    try:
+        known = codecs.lookup(name).name
+        is_plain = all(text.encode().decode(known) == text == text.encode(known).decode() for text in _ASCII)
+    except (LookupError, ValueError):
+        return "utf-8"
+    return known if is_plain else "utf-8"
 
 
 def _newline(lines: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pydantic import TypeAdapter, ValidationError
 
 from gumshoe.protocols import Workspace
@@ -24,13 +26,10 @@ def syntax_error(workspace: Workspace, code: str) -> str | None:
     argv = debug_argv(sandbox, workspace.debug_entrypoint, "gumshoe_syntax.py")
     data = code.encode("utf-8", "surrogateescape")
     result = sandbox.run(argv, input=data, timeout=_CHECK_TIMEOUT_S, warm=True)
-    lines = split_lines(result.output.strip())
-    if not lines:
-        return (
-            None if result.exit_code in (0, None) else f"Python ends with exit code {result.exit_code} as it reads it"
-        )
-    try:
-        kind, message, line = _PROBLEM.validate_json(lines[-1])
-    except ValidationError:
-        return None
-    return f"{kind}: {message} (line {line})" if line else f"{kind}: {message}"
+    if result.exit_code not in (0, None):
+        return f"Python crashes when it reads this: exit code {result.exit_code}"
+    for line in reversed(split_lines(result.output)):  # what starts with the interpreter may print something too
+        with suppress(ValidationError):
+            kind, message, number = _PROBLEM.validate_json(line)
+            return f"{kind}: {message} (line {number})" if number else f"{kind}: {message}"
+    return None

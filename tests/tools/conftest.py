@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,14 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
     """Opens sandboxes on the project; all are closed at the end."""
     envs: list[DebugEnv] = []
 
-    def begin(kind: str = "local", *, tools: Sequence[str] = ALL_TOOLS, timeout: float = 60.0, **task: Any) -> Bench:
+    def begin(
+        kind: str = "local",
+        *,
+        tools: Sequence[str] = ALL_TOOLS,
+        timeout: float = 60.0,
+        env: Mapping[str, str] | None = None,
+        **task: Any,
+    ) -> Bench:
         fields: dict[str, Any] = {
             "id": "cart",
             "source": "test",
@@ -113,14 +120,14 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
             "limits": Limits(command_timeout_s=timeout),
             **task,
         }
-        env = DebugEnv(Task(**fields), tools=tools, sandbox=SandboxConfig(kind=kind, unsafe=True), trusted=True)  # type: ignore[arg-type]
-        envs.append(env)
-        env.reset(seed=0)
-        return Bench(env)
+        config = SandboxConfig(kind=kind, unsafe=True, env=dict(env or {}))  # type: ignore[arg-type]
+        envs.append(DebugEnv(Task(**fields), tools=tools, sandbox=config, trusted=True))
+        envs[-1].reset(seed=0)
+        return Bench(envs[-1])
 
     yield begin
-    for env in envs:
-        env.close()
+    for each in envs:
+        each.close()
 
 
 @pytest.fixture

@@ -20,6 +20,11 @@ import pytest
 def pytest_addoption(parser):
     parser.addoption("--mine", type=int, default=1)
 
+def pytest_configure(config):
+    if hasattr(config._parser, "_getparser"):
+        config._parser._getparser().set_defaults(mine=7)
+        assert config._parser.parse(["x"]).mine == 1
+
 @pytest.fixture
 def mine(request):
     return request.config.getoption("--mine")
@@ -32,12 +37,14 @@ import _pytest.config
 for name in _pytest.config.default_plugins:
     importlib.import_module("_pytest." + name)
 import gumshoe_ahead
+sys.argv[0] = "server.py"
 if {ahead}:
     gumshoe_ahead.prepare({prepared!r}, "pytest.main()")
     gumshoe_ahead.pass_over_ours()
     cells = [cell.cell_contents for cell in _pytest.config.get_config.__closure__]
     kept = next(each for each in cells if type(each) is list and each and hasattr(each[0], "invocation_params"))
 os.environ.update({variables!r})
+sys.argv[0] = "pytest"
 code = _pytest.config.main({arguments!r})
 if {ahead}:
     print("left" if kept else "taken", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from spectrum_record import spectrum_of
@@ -176,3 +177,60 @@ def test_what_ran_before_the_last_raise_counts_and_other_tests_do_not(python: st
     assert ran["number += 1"] == [1, 1]
     assert ran["return look(items, key)"] == [1, 0]
     assert 'return "Point"' not in ran
+
+
+FLOWS = """
+import asyncio
+
+async def price(item):
+    await asyncio.sleep(0)
+    await ready()
+    return item * 2
+
+async def ready():
+    return sum([x async for x in numbers()])
+
+async def numbers():
+    yield 1
+
+def parts():
+    found = yield from inner()
+    yield found
+
+def inner():
+    yield 1
+    return 2
+"""
+
+
+def test_what_awaits_and_delegates_runs_as_it_does_elsewhere(python: str, project: Path) -> None:
+    (project / "flows.py").write_text(FLOWS)
+    (project / "test_flows.py").write_text(
+        "import asyncio, unittest\nimport flows\n\n"
+        "async def both(item):\n    return await asyncio.gather(flows.price(item), flows.price(item))\n\n"
+        "def run(item):\n    loop = asyncio.new_event_loop()\n"
+        "    try:\n        return loop.run_until_complete(both(item))\n    finally:\n        loop.close()\n\n"
+        "class Tests(unittest.TestCase):\n"
+        "    def test_good(self):\n        self.assertEqual(list(flows.parts()), [1, 2])\n"
+        "    def test_bad(self):\n        self.assertEqual(run(1), [2, 3])\n"
+        "    def test_also_good(self):\n        self.assertEqual(run(1), [2, 2])\n"
+    )
+    written = spectrum_of(python, project, "test_flows")
+    assert (written["failed"], written["passed"]) == (1, 2)
+    assert set(written["lines"]["flows.py"]) == {"5", "6", "7", "10", "13"}
+
+
+def test_a_test_goes_on_after_its_subtests(open_bench: Callable[..., Bench], project: Path) -> None:
+    (project / "test_cart.py").write_text(
+        "import unittest\nfrom cart import Cart, collect\n\n"
+        "class Tests(unittest.TestCase):\n    def test_both(self):\n"
+        "        with self.subTest():\n            Cart.price(1)\n"
+        "        with self.subTest():\n            Cart.price(2)\n"
+        "        self.assertEqual(collect(), [1, 2])\n\n"
+        "def test_fixture(subtests):\n"
+        "    with subtests.test():\n        Cart.price(1)\n"
+        "    assert collect() == [0, 1]\n"
+    )
+    bench = open_bench("local", tools=("suspects", "trace"))
+    assert "cart.py collect" in bench.text("suspects")
+    assert "returned [0, 1]" in bench.text("trace", function="collect")

@@ -216,6 +216,18 @@ def test_rewrite_tells_of_a_syntax_error(bench: Bench) -> None:
     assert bench.call("rewrite", path="notes.txt", code="def (").data["syntax_error"] is None
 
 
+def test_rewrite_finds_syntax_errors_where_modules_hide_the_librarys(open_bench: Open, project: Path) -> None:
+    (project / "json.py").write_text("x = 1\n")
+    bench = open_bench("bubblewrap", env={"PYTHONPATH": "/workspace"})
+    for _ in range(2):
+        assert "SyntaxError" in bench.call("rewrite", path="cart.py", code="def broken(:\n", start=1, end=1).text
+        bench.call("rewrite", path="cart.py", code="x = 1", start=1, end=1)
+
+
+def test_rewrite_refuses_what_no_text_holds(bench: Bench) -> None:
+    assert "NUL" in bench.call("rewrite", path="cart.py", code="x = '\0'\n").text
+
+
 def test_rewrite_of_line_ends_only(open_bench: Open, project: Path) -> None:
     (project / "bare.txt").write_text("one")
     bench = open_bench()

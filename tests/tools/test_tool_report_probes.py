@@ -189,6 +189,14 @@ def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:
     assert check_findings(fresh.workspace, pack.findings) == pack.findings
 
 
+def test_a_probe_that_cannot_be_compiled_leaves_the_others_alone(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("local", tools=(*TOOLS, "probe"))
+    place = {"path": "shop.py", "line": 6}
+    text = bench.call("probe", probes=[{**place, "expression": "items"}, {**place, "expression": "(yield)"}]).text
+    assert "'yield' outside function" in text
+    assert "no test stops there" not in text
+
+
 def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> None:
     (shop / "test_shop.py").write_text(ONE_TEST)
     bench = open_bench("local", tools=TOOLS)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import encodings.aliases
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.errors import ToolFailure
-from gumshoe.tools.source import read_source, split_lines
+from gumshoe.tools.source import SourceFile, read_source, split_lines
 from gumshoe.tools.text import clean, cut, cut_line, plain_text, plural
 
 TEXT = st.text(st.sampled_from("ab \t\x0c\u2028é\n\r"), max_size=40)
@@ -41,6 +43,27 @@ def test_coding_comments_that_python_does_not_know_are_utf8() -> None:
     assert read_source("# coding: klingon\n").encoding == "utf-8"
     assert read_source("x\ny\n# coding: latin-1\n").encoding == "utf-8"
     assert read_source("#!/bin/sh\n# vim: set fileencoding=latin-1 :\n").encoding == "iso8859-1"
+
+
+CODECS = st.sampled_from(sorted({*encodings.aliases.aliases.values(), "klingon"}))
+
+
+@given(CODECS, st.binary(max_size=30).filter(lambda data: b"\0" not in data))
+def test_a_coding_comment_may_name_any_codec(name: str, data: bytes) -> None:
+    text = (f"# coding: {name}\n".encode() + data).decode("utf-8", "surrogateescape")
+    source = read_source(text)
+    assert source.lines[0] == f"# coding: {name}\n"
+    assert source.replace(1, 1, "").to_text().encode("utf-8", "surrogateescape") is not None
+    if source.encoding == "iso8859-1":
+        assert source.to_text() == text
+
+
+def test_a_new_coding_comment_decides_how_the_text_is_written() -> None:
+    source = read_source("# coding: latin-1\nx = '\udce9'\n")
+    assert source.shown[1] == "x = 'é'"
+    assert source.replace(1, 1, "# coding: utf-8").to_text() == "# coding: utf-8\nx = 'é'\n"
+    made = SourceFile(()).replace(1, 0, "# coding: latin-1\nx = 'é'\n")
+    assert made.to_text().encode("utf-8", "surrogateescape") == b"# coding: latin-1\nx = '\xe9'\n"
 
 
 def test_binary_files_are_refused() -> None:

@@ -6,12 +6,14 @@ plugin that it is told to load. A process that has loaded pytest and waits for i
 Where pytest is not as we know it, or a run differs from what was prepared for, pytest does all of it itself.
 """
 
+import argparse
 import os
 import sys
 import types
 import warnings
 
 OURS, PYTESTS = "gumshoe_", "_pytest."
+OWNER = "_pytest.config.argparsing"
 UNREAD = (
     *("PYTHONPATH", "PYTHONUNBUFFERED", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_VERSION", "TERM", "NO_COLOR"),
     "TOX_OVERRIDE",
@@ -65,7 +67,7 @@ def _keep_config(arguments, command):
         warnings.simplefilter("always")
         try:
             kept = [original(list(arguments), None, **options)]
-            getattr(vars(kept[0]).get("_parser"), "_getparser", list)()
+            kept[0]._parser.parse_known_args([])  # makes the parser of options
         except BaseException:  # whatever is wrong with it, the run says so
             return
     if caught:
@@ -86,7 +88,7 @@ def _keep_config(arguments, command):
 
 def _keep_parser():
     """Has pytest make a parser of its options only where these have changed, instead of seven times in a run."""
-    kind = getattr(sys.modules.get("_pytest.config.argparsing"), "Parser", None)
+    kind = getattr(sys.modules.get(OWNER), "Parser", None)
     original = getattr(kind, "_getparser", None)
     code = getattr(original, "__code__", None)
     if original is None or code is None or not _PARSER_NAMES.issuperset(code.co_names):
@@ -94,11 +96,15 @@ def _keep_parser():
     kept = {}
 
     def _getparser(self):
-        if kept.get("of") is not self or kept["options"] != _options_of(self):
+        if sys._getframe(1).f_globals.get("__name__") != OWNER:  # it may want to change it
+            return original(self)
+        if kept.get("of") is not self or not _is_equal(kept["options"], _options_of(self)):
             made = original(self)
             kept.update(of=self, options=_options_of(self), made=made)
-        kept["made"].extra_info = self.extra_info
-        return kept["made"]
+        made = kept["made"]
+        made.extra_info = self.extra_info
+        made.prog = argparse.ArgumentParser(prog=self.prog, add_help=False).prog  # the program that runs now
+        return made
 
     kind._getparser = _getparser
 
@@ -109,7 +115,14 @@ def _options_of(parser):
         (group.name, group.description, [(dict(vars(each)), dict(each._attrs)) for each in group.options])
         for group in [*parser._groups, parser._anonymous]
     ]
-    return parser.prog, vars(parser).get("_usage"), groups
+    return vars(parser).get("_usage"), groups
+
+
+def _is_equal(one, other):
+    try:
+        return bool(one == other)
+    except Exception:  # attributes of options may be anything
+        return False
 
 
 def _plugins_among(arguments):

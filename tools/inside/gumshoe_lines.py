@@ -84,7 +84,9 @@ class Follower:
 
     def lines_until(self, error):
         """Path and line of all lines that were run before `error` was raised; None stands for all lines."""
-        limit = self._raised[id(error)].when if id(error) in self._raised else self._count
+        raised = self._raised.get(id(error))
+        is_its = raised is not None and raised.goes_on_as(self._entry_from(getattr(error, "__traceback__", None)))
+        limit = raised.when if is_its else self._count
         return {
             (self._paths[function.code.co_filename], line)  # once: a comprehension shares its line with its function
             for function in list(self._functions.values())
@@ -140,14 +142,15 @@ class Follower:
         another one may get its id. Each frame that it goes through adds an entry to the same traceback, and that is
         how it is known; a `raise` that runs counts anew, also where it raises what was raised before.
         """
+        if trace is None:  # the end of a generator, which the interpreter only pretends to raise
+            return
         raised = self._raised.get(id(error))
-        if raised is None or not raised.goes_on_as(self._entry_below(trace)) or _is_at_raise(trace):
+        if raised is None or not raised.goes_on_as(self._entry_from(trace.tb_next)) or _is_at_raise(trace):
             raised = self._raised[id(error)] = _Raised(self._count)
         raised.seen(trace)
 
-    def _entry_below(self, trace):
-        """The next entry of a traceback that is in the project."""
-        entry = trace.tb_next
+    def _entry_from(self, entry):
+        """The first entry of a traceback, from this one on, that is in the project."""
         while entry is not None and not self.kind(entry.tb_frame.f_code.co_filename):
             entry = entry.tb_next
         return entry

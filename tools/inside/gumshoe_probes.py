@@ -48,10 +48,10 @@ class Probe:
         if self.expression not in ("", "__exception__", "__return__"):
             try:
                 tree = ast.parse(self.expression.strip(), mode="eval")
+                self.code = compile(tree, "<probe>", "eval")
             except (SyntaxError, ValueError) as error:
                 raise CommandError("{}: {}".format(self.expression, error)) from None
             self.in_fork = any(isinstance(node, _CHANGING) for node in ast.walk(tree))
-            self.code = compile(tree, "<probe>", "eval")
 
     def wants(self, event):
         """Whether it looks at such an event; one about a failure also looks how it is there in other tests."""

@@ -24,6 +24,7 @@ class PytestHooks:
     def __init__(self, observer):
         self.observer = observer
         self.failed = False
+        self.is_running = False
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item, nextitem):
@@ -40,15 +41,19 @@ class PytestHooks:
     def pytest_runtest_call(self, item):
         """Before a test's own code, when its set-up is done."""
         self.observer.run()
+        self.is_running = True
         yield
+        self.is_running = False
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
-        """After each phase, before anything looks at what came of it."""
+        """After each phase and each subtest, before anything looks at what came of it."""
         kept = getattr(item, "_excinfo", None)  # what unittest caught, as pytest keeps it until the report is made
         error = call.excinfo or (kept[0] if kept else None)
         self.observer.pause(error.value if error is not None else None)
         yield
+        if self.is_running:
+            self.observer.run()
 
     def pytest_runtest_logreport(self, report):
         """A phase of the test has its report."""

@@ -6,14 +6,21 @@ Standard library only, Python 3.6 to 3.14. Nothing of the text is run, nor is th
 which test server may answer instead.
 """
 
-import contextlib
-import json
 import os
-import select
 import sys
-import warnings
+
+# Modules of the workspace may have the names of those that follow.
+_LIBRARY = os.path.dirname(os.__file__)
+if __name__ == "__main__":
+    sys.path[:] = [each for each in sys.path if os.path.dirname(each) == _LIBRARY or each == _LIBRARY]
+
+import contextlib  # noqa: E402
+import json  # noqa: E402
+import select  # noqa: E402
+import warnings  # noqa: E402
 
 CHUNK = 1 << 16
+LONGEST = 500
 
 
 def report(data):
@@ -23,7 +30,8 @@ def report(data):
             warnings.simplefilter("ignore")
             compile(data, "x", "exec", 0, True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        found = [type(error).__name__, getattr(error, "msg", str(error)), getattr(error, "lineno", None)]
+        message = str(getattr(error, "msg", error)) or "too much for the interpreter"
+        found = [type(error).__name__, message[:LONGEST], getattr(error, "lineno", None)]
         return json.dumps(found).encode("ascii") + b"\n"
     return b""
 
