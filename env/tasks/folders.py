@@ -5,6 +5,7 @@ Neither comes with an answer: the oracle is empty, and `check` can only show tha
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from gumshoe.records import Oracle, Task
 __all__ = ["load_local", "load_nightmare"]
 
 TEST = "test.py"
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 
 
 def load_local(
@@ -33,19 +35,26 @@ def load_local(
 
     Its files `.debugignore` and `.debugreadonly` hold in addition to `ignore` and `readonly`. Commands are lists of
     words, or texts that are split into words as a shell would; a bare `pytest` is run as a module of the sandbox's
-    Python, where the program may not be installed. Raises TaskError.
+    Python, where the program may not be installed. Variables before an entrypoint, as in `PYTHONPATH=src pytest` or
+    `env PYTHONPATH=src pytest`, are set for every program. Raises TaskError.
     """
     folder = Path(path).resolve()
     if not folder.is_dir():
         raise TaskError(f"no folder {path}: give the folder of a repository")
-    command = _words(entrypoint, "entrypoint")
+    variables, command = _parted(_words(entrypoint, "entrypoint"))
+    debugged = None
+    if debug_entrypoint is not None:
+        more, debugged = _parted(_words(debug_entrypoint, "debug_entrypoint"))
+        variables += more
+    workspace = workspace_from_folder(folder)
+    failing = shlex.join(variables + command)
     task = Task(
         id=f"local/{folder.name}",
         source="local",
-        problem_statement=problem_statement or f"`{shlex.join(command)}` fails. Find the cause and repair it.\n",
-        workspace=workspace_from_folder(folder).model_copy(update={"environment": environment}),
+        problem_statement=problem_statement or f"`{failing}` fails. Find the cause and repair it.\n",
+        workspace=workspace.model_copy(update={"environment": environment, "activate": _export(variables)}),
         entrypoint=command,
-        debug_entrypoint=None if debug_entrypoint is None else _words(debug_entrypoint, "debug_entrypoint"),
+        debug_entrypoint=debugged,
         setup=tuple(_words(words, "setup") for words in setup),
         ignore=tuple(ignore),
         readonly=tuple(readonly),
@@ -88,4 +97,19 @@ def _words(command: str | Sequence[str], name: str) -> tuple[str, ...]:
         raise TaskError(f"{name} {command!r} cannot be split into words: {error}") from None
     if not words:
         raise TaskError(f"{name} is empty: give the command that runs the tests")
-    return ("python", "-m", *words) if words[0] == "pytest" else words
+    return words
+
+
+def _parted(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The variables before a command, and the command itself."""
+    start = 1 if words[0] == "env" and len(words) > 1 and _VARIABLE.match(words[1]) else 0
+    end = next((index for index in range(start, len(words)) if not _VARIABLE.match(words[index])), len(words))
+    command = words[end:]
+    if not command:
+        raise TaskError(f"{shlex.join(words)} only sets variables: give the command that runs the tests behind them")
+    return words[start:end], ("python", "-m", *command) if command[0] == "pytest" else command
+
+
+def _export(variables: Sequence[str]) -> str:
+    """The code that sets variables, each NAME=VALUE."""
+    return f"export {shlex.join(variables)}" if variables else ""

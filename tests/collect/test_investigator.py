@@ -91,6 +91,19 @@ def test_neighbors_change_places_and_no_opposite_is_tried_twice() -> None:
     assert "condition not (a < b)" in tried_at(1, "if a < b:\n    pass")
 
 
+def test_what_shares_its_line_with_others_is_changed_as_a_part_of_the_line() -> None:
+    lines = {1: "for x in y[1:]: t += x", 2: "a = 1; b = 2", 3: "def g(x): return x"}
+    loop, added, one, two, outer, returned = statements_in("shop.py", lines, 1, 3)
+    assert "iterate y[2:]" in {change.do for change in changes_at(loop)}
+    assert "replace for x in y[1:]:\n    t -= x" in {change.do for change in changes_at(added)}
+    assert "replace for x in y[1:]:\n    continue\n    t += x" in {change.do for change in changes_at(added)}
+    assert "replace for x in y[1:]:\n    pass" in {change.do for change in changes_at(added)}
+    assert "replace a = 2\nb = 2" in {change.do for change in changes_at(one)}
+    assert "replace a = 1\nb = 3" in {change.do for change in changes_at(two)}
+    assert changes_at(outer) == []
+    assert "replace return not (x)" in {change.do for change in changes_at(returned)}
+
+
 def output(step: int, tool: str, text: str = "", **data: Any) -> ToolOutput:
     return ToolOutput(step, Observation(tool=tool, text=text, data=data))
 

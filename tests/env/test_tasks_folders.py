@@ -81,9 +81,28 @@ def test_a_repository_of_ones_own_is_one_task(tmp_path: Path) -> None:
     assert oracle.task_id == task.id
 
 
+@pytest.mark.parametrize("prefix", ["PYTHONPATH=src GREETING='good day'", "env PYTHONPATH=src 'GREETING=good day'"])
+def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, prefix: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "hello.py").write_text("import os\nWORDS = os.environ['GREETING']\n")
+    (tmp_path / "test_hello.py").write_text("import hello\ndef test_words():\n    assert hello.WORDS == 'good day'\n")
+    ((task, _),) = load_tasks(
+        "local", path=tmp_path, entrypoint=f"{prefix} pytest -q", debug_entrypoint="A=1 python x.py"
+    )
+    assert (task.entrypoint, task.debug_entrypoint) == (("python", "-m", "pytest", "-q"), ("python", "x.py"))
+    sandbox = open_sandbox(task, LOCAL, trusted=True)
+    try:
+        assert sandbox.environment["A"] == "1"
+        run = Workspace(task, sandbox).run_tests()
+        assert [(outcome.id, outcome.outcome) for outcome in run.outcomes] == [("test_hello.py::test_words", "passed")]
+    finally:
+        sandbox.close()
+
+
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
+        ("local", {"path": ".", "entrypoint": "env A=1"}, "env A=1 only sets variables"),
         ("local:/no/such/folder", {}, "no folder /no/such/folder"),
         ("local", {"path": ".", "entrypoint": "pytest 'x"}, 'entrypoint "pytest \'x" cannot be split into words'),
         ("local", {"path": ".", "entrypoint": ""}, "entrypoint is empty"),

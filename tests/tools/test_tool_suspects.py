@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,18 @@ def test_what_passing_tests_run_too_is_less_suspicious(bench: Bench) -> None:
 def test_no_failing_test(bench: Bench) -> None:
     bench.workspace.write_text("test_cart.py", "def test_fine():\n    pass\n")
     assert bench.text("suspects") == "No test fails."
+
+
+def test_a_test_that_fails_in_its_tear_down(bench: Bench) -> None:
+    bench.workspace.write_text("store.py", "def close(number):\n    return 1 / number\n")
+    bench.workspace.write_text(
+        "test_cart.py",
+        "import pytest\nfrom store import close\n\n"
+        "@pytest.fixture(params=[0, 2])\ndef number(request):\n    yield request.param\n    close(request.param)\n\n"
+        "def test_number(number):\n    pass\n",
+    )
+    data: Any = bench.call("suspects").data
+    assert [(one["function"], one["lines"]) for one in data["suspects"]] == [("close", [2])], data
 
 
 def test_tests_that_cannot_be_collected(bench: Bench) -> None:

@@ -104,11 +104,22 @@ def test_whatif_on_every_backend(open_bench: Open, backend: str, shop: Path) -> 
     assert bench.workspace.patch() == ""
 
 
-def test_the_condition_of_a_statement_on_one_line(open_bench: Open, shop: Path) -> None:
-    (shop / "shop.py").write_text(SHOP.replace("count > LIMIT:\n        total", "count > LIMIT: total"))
+def test_statements_that_share_a_line_are_changed_together(open_bench: Open, shop: Path) -> None:
+    code = SHOP.replace("count > LIMIT:\n        total = total - 2", "count > LIMIT: total = total - 2; total += 0")
+    (shop / "shop.py").write_text(code + "\n\ndef twice(x): return x\n")
     bench = open_bench(tools=TOOLS)
-    changed = [variant(7, "false"), variant(7, "condition count > 9"), variant(7, "replace total = total - 1")]
-    assert effects(bench, *changed) == [([], []), ([], []), ([LARGE], [])]
+    assert effects(
+        bench,
+        variant(7, "false"),
+        variant(7, "condition count > 9"),
+        variant(7, "replace total = total - 1 if count > LIMIT else total"),
+        variant(7, "replace if count > LIMIT: total -= 1"),
+        variant(7, "replace total = total - 1"),
+        variant(7, "skip"),
+        variant(7, "count = 9"),
+    ) == [([], []), ([], []), ([LARGE], []), ([LARGE], []), ([LARGE], [SMALL]), ([], []), ([], [SMALL])]
+    answer = bench.call("whatif", variants=[variant(len(code.splitlines()) + 3, "return 2 * x")])
+    assert "never" in answer.text, answer.text
 
 
 def test_every_kind_of_change(open_bench: Open, shop: Path) -> None:
@@ -190,6 +201,7 @@ def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:
             variant(6, "total = = 3"),
             {"path": "unused.py", "line": 1, "do": "skip"},
             variant(7, "x = no_such_name"),
+            variant(7, "condition (yield)"),
         ],
     ).splitlines()
     assert lines[1].endswith("shop.py:4 is no statement")
@@ -197,6 +209,7 @@ def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:
     assert "invalid syntax" in lines[3]
     assert lines[4].endswith("never reached")
     assert lines[5].endswith(f"1 test now fails: {SMALL}")
+    assert "would turn price into a generator" in lines[6]
     assert "is a test" in bench.text("whatif", variants=[{"path": "test_shop.py", "line": 5, "do": "skip"}])
     assert "no_such.py" in bench.text("whatif", variants=[{"path": "no_such.py", "line": 5, "do": "skip"}])
     assert "give 1 to 16 variants" in bench.text("whatif", variants=[])

@@ -1,11 +1,11 @@
 """Changes one line of a module as it is imported, in memory. Standard library only, Python 3.6 to 3.14.
 
-`do` says what: `skip` leaves the statement out, `true` and `false` force the condition of an `if` or `while`,
-`condition EXPRESSION` puts another in its place, `iterate EXPRESSION` lets a `for` go over something else, `return
-EXPRESSION` leaves the function, `replace CODE` runs other code instead; anything else is code that runs before the
-statement, such as `x = 3`. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through Automated
-Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R. Gupta: Fault Localization using Value
-Replacement, ISSTA 2008.)
+`do` says what: `skip` leaves the line out, `true` and `false` force the condition of an `if` or `while`, `condition
+EXPRESSION` puts another in its place, `iterate EXPRESSION` lets a `for` go over something else, `return EXPRESSION`
+leaves the function, `replace CODE` runs other code instead; anything else is code that runs before the line, such as
+`x = 3`. A line stands for all statements that begin on it, with their blocks. (Forced branches: X. Zhang, N. Gupta, R.
+Gupta: Locating Faults through Automated Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R.
+Gupta: Fault Localization using Value Replacement, ISSTA 2008.)
 """
 
 import ast
@@ -21,6 +21,9 @@ HEADERS = {
     "iterate": ((ast.For, ast.AsyncFor), "iter", "for"),
 }
 """What may be put in the place of a part of a statement: kinds of statements, field, what it is called."""
+
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class ChangeError(Exception):
@@ -43,9 +46,13 @@ def transform(variant):
         block, index, scopes = _find(tree, line, ast.stmt)
     if block is None:
         raise ChangeError("{}:{} is no statement".format(path, line))
-    statement = block[index]
-    hit = _hit(variant)
-    block[index : index + 1] = _changed(statement, variant["do"].strip(), hit)
+    end = index + 1
+    while end < len(block) and block[end].lineno == block[index].lineno:
+        end += 1
+    was_generator = not scopes or _yields(scopes[-1])
+    block[index:end] = _changed(block[index:end], variant["do"].strip(), _hit(variant))
+    if not was_generator and _yields(scopes[-1]):
+        raise ChangeError("{}: it would turn {} into a generator".format(variant["do"], scopes[-1].name))
     _declare(variant["do"], scopes, source, path)
     _place(tree)
     try:
@@ -61,7 +68,11 @@ def _kinds_for(do):
 
 
 def _find(tree, line, kinds):
-    """The block and the index in it of the innermost statement of some kinds at a line, and the functions around it."""
+    """Where a statement of some kinds is at a line: its block, its index in it, and the functions around it.
+
+    Of statements that begin on one line it is the first, such as an `if` with its block; a `def` or `class` gives way
+    to what is in it.
+    """
     best = (None, 0, [])
     found = [(tree, [])]
     while found:
@@ -74,8 +85,8 @@ def _find(tree, line, kinds):
                     continue
                 found.append((child, inner))
                 if isinstance(value, list) and isinstance(child, kinds) and _covers(child, line):
-                    known = best[0][best[1]].lineno if best[0] else 0
-                    if child.lineno >= known:
+                    known = best[0][best[1]] if best[0] else None
+                    if known is None or child.lineno > known.lineno or isinstance(known, SCOPES):
                         best = (value, index, inner)
     return best
 
@@ -92,6 +103,18 @@ def _covers(statement, line):
     return statement.lineno <= line <= end
 
 
+def _yields(function):
+    """Whether a function is a generator."""
+    left = list(function.body)
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (*SCOPES, ast.Lambda)):
+            left.extend(ast.iter_child_nodes(node))
+    return False
+
+
 def _hit(variant):
     """The expression that says whether the change takes effect now."""
     call = "{}({!r})".format(HIT, variant.get("time") or 0)
@@ -99,25 +122,26 @@ def _hit(variant):
     return _expression("({}) and {}".format(when, call) if when else call)
 
 
-def _changed(statement, do, hit):
-    """What stands in the place of the statement. Raises ChangeError."""
+def _changed(statements, do, hit):
+    """What stands in the place of the statements of a line. Raises ChangeError."""
     word, _, rest = do.partition(" ")
+    first = statements[0]
     if do == "skip":
-        return [ast.If(test=hit, body=[ast.Pass()], orelse=[statement])]
+        return [ast.If(test=hit, body=[ast.Pass()], orelse=statements)]
     if do.lower() in ("true", "false"):
-        if not isinstance(statement, (ast.If, ast.While)):
-            raise ChangeError("line {} has no condition of an if or while to force".format(statement.lineno)) from None
-        statement.test = ast.IfExp(test=hit, body=_expression(do.capitalize()), orelse=statement.test)
-        return [statement]
+        if not isinstance(first, (ast.If, ast.While)):
+            raise ChangeError("line {} has no condition of an if or while to force".format(first.lineno)) from None
+        first.test = ast.IfExp(test=hit, body=_expression(do.capitalize()), orelse=first.test)
+        return statements
     if word in HEADERS:
         kinds, field, what = HEADERS[word]
-        if not isinstance(statement, kinds):
-            raise ChangeError("line {} has no {}".format(statement.lineno, what))
-        setattr(statement, field, ast.IfExp(test=hit, body=_expression(rest.strip()), orelse=getattr(statement, field)))
-        return [statement]
+        if not isinstance(first, kinds):
+            raise ChangeError("line {} has no {}".format(first.lineno, what))
+        setattr(first, field, ast.IfExp(test=hit, body=_expression(rest.strip()), orelse=getattr(first, field)))
+        return statements
     if word == "replace":
-        return [ast.If(test=hit, body=_statements(rest), orelse=[statement])]
-    return [ast.If(test=hit, body=_statements(do), orelse=[]), statement]
+        return [ast.If(test=hit, body=_statements(rest), orelse=statements)]
+    return [ast.If(test=hit, body=_statements(do), orelse=[]), *statements]
 
 
 def _statements(code):

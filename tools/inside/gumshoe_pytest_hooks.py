@@ -3,7 +3,7 @@
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has these methods:
 
     begin(test)          a test begins; its set-up follows
-    run()                its own code follows
+    run()                its own code follows, or its tear-down
     pause(error)         a phase is over; `error` is the exception that ended it, or None. What follows is not the test
     end(failed)          the test is over; None stands for one that was skipped or that was expected to fail
     finish()             all tests are over
@@ -39,7 +39,15 @@ class PytestHooks:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item):
-        """Before a test's own code, when its set-up is done."""
+        """Around a test's own code, when its set-up is done."""
+        yield from self._run()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item, nextitem):
+        """Around its tear-down."""
+        yield from self._run()
+
+    def _run(self):
         self.observer.run()
         self.is_running = True
         yield

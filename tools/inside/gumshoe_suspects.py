@@ -9,9 +9,9 @@ The file is written anew at most once a second and at the end, whole each time, 
 run is killed. A test that has run for some seconds is in the record as a failing one while it runs, `running` being 1,
 and the frame in which it is counts as the one that failed: if the run is killed, it is a test that never ended.
 
-A test is its set-up and its own code, up to the exception that fails it: what runs after that, and what builds the
-message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts are seen,
-and no child processes.
+A test is its set-up, its own code and its tear-down, up to the exception that fails it: what runs after that, and what
+builds the message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts
+are seen, and no child processes.
 """
 
 import _thread

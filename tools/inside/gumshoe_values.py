@@ -1,8 +1,11 @@
 """Short texts of values and exceptions, even if their own code fails. Standard library only, Python 3.6 to 3.14."""
 
+import contextlib
+import itertools
 import re
 import reprlib
 import traceback
+import types
 
 OUTPUT_LIMIT = 6000
 VALUE_LIMIT = 200
@@ -51,13 +54,23 @@ def full_repr(value):
 
 
 def _has_plain_repr(value):
-    return type(value).__repr__ is object.__repr__ and hasattr(value, "__dict__")
+    return type(value).__repr__ is object.__repr__ and (hasattr(value, "__dict__") or hasattr(value, "__slots__"))
 
 
 def _attributes(value, show):
-    items = list(vars(value).items())[:12]
+    items = list(itertools.islice(itertools.chain(_in_slots(value), getattr(value, "__dict__", {}).items()), 12))
     shown = ["{}={}".format(name, without_addresses(each, show(each))) for name, each in items]
     return "<" + " ".join([type(value).__name__, *shown]) + ">"
+
+
+def _in_slots(value):
+    """Names and values of the attributes that the classes of a value declare as slots, those that are set."""
+    for kind in reversed(type(value).__mro__):
+        if "__slots__" in vars(kind):
+            for name, member in vars(kind).items():
+                if isinstance(member, types.MemberDescriptorType):
+                    with contextlib.suppress(AttributeError):
+                        yield name, member.__get__(value)
 
 
 def without_addresses(value, text):

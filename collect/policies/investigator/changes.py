@@ -12,9 +12,9 @@ import ast
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from gumshoe.collect.policies.investigator.statements import Statement
+from gumshoe.collect.policies.investigator.statements import Statement, blocks_of
 
 __all__ = ["WhatifChange", "changes_at"]
 
@@ -89,11 +89,26 @@ def changes_at(statement: Statement) -> list[WhatifChange]:
     node = statement.node
     if node is None or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import)):
         return []
+    copies: dict[int, Any] = {}
+    line = ast.Module(body=copy.deepcopy(list(statement.on_line), copies), type_ignores=[])
+    own = copies[id(node)]
     found: dict[str, float] = {}
-    for do, power in _proposed(statement, copy.deepcopy(node)):
-        found.setdefault(do, power)
+    for do, power in _proposed(statement, own):
+        found.setdefault(do if line.body == [own] else _of_line(do, own, line), power)
     made = [WhatifChange(statement.path, statement.line, do, power) for do, power in found.items()]
     return sorted(made, key=lambda change: -change.power)
+
+
+def _of_line(do: str, node: ast.stmt, line: ast.Module) -> str:
+    """The change of one of the statements on a line as a change of the line, which is what `whatif` changes."""
+    word, _, rest = do.partition(" ")
+    new = ast.parse(rest or "pass").body if word in ("skip", "replace") else [*ast.parse(do).body, node]
+    block = next(block for parent in ast.walk(line) for block in blocks_of(parent) if node in block)
+    index = block.index(node)
+    block[index : index + 1] = new
+    code = ast.unparse(line)
+    block[index : index + len(new)] = [node]
+    return f"replace {code}"
 
 
 def _proposed(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["Statement", "statements_in"]
+__all__ = ["Statement", "blocks_of", "statements_in"]
 
 ACTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)
 """Expressions that may do something besides having a value."""
@@ -18,6 +18,7 @@ class Statement:
     """A statement, of a compound one its header: where it is, both ends included, and what it is made of.
 
     `node` is None where the code around it could not be parsed. `names` are the variables that have a value there.
+    `on_line` are the outermost statements that begin on its line: itself, unless it shares the line with others.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Statement:
     node: ast.stmt | None = None
     names: tuple[str, ...] = ()
     in_loop: bool = False
+    on_line: tuple[ast.stmt, ...] = ()
 
     @property
     def place(self) -> str:
@@ -63,9 +65,11 @@ def _of_run(path: str, lines: Mapping[int, str], first: int, last: int) -> list[
     body, opened = parsed
     shift = first - 1 - opened
     return [
-        Statement(path, line + shift, end + shift, lines[line + shift].strip(), node, names, in_loop)
-        for line, end, node, names, in_loop in _below(body, (), in_loop=False)
-        if line > opened
+        replace(
+            found, path=path, line=found.line + shift, end=found.end + shift, code=lines[found.line + shift].strip()
+        )
+        for found in _below(body, (), in_loop=False, header=None)
+        if found.line > opened
     ]
 
 
@@ -88,24 +92,29 @@ def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int] | None:
 
 
 def _below(
-    body: Sequence[ast.stmt], names: tuple[str, ...], *, in_loop: bool
-) -> Iterator[tuple[int, int, ast.stmt, tuple[str, ...], bool]]:
-    """Line, last line, statement, names with a value, whether a loop is around it; outer before inner."""
+    body: Sequence[ast.stmt], names: tuple[str, ...], *, in_loop: bool, header: Statement | None
+) -> Iterator[Statement]:
+    """The statements of a block, outer before inner, without path and code. `header` is of the statement around it."""
     for index, node in enumerate(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             names = tuple(dict.fromkeys([*names, *_parameters(node)]))
-        blocks = _blocks(node)
+        blocks = blocks_of(node)
         first = min([block[0].lineno for block in blocks if block], default=0)
         last = max(node.lineno, first - 1) if blocks else node.end_lineno or node.lineno
+        on_line = tuple(each for each in body if each.lineno == node.lineno)
+        if header is not None and header.line == node.lineno and not _is_scope(header.on_line[0]):
+            on_line = header.on_line
+        statement = Statement("", node.lineno, last, "", node, names, in_loop, on_line)
         if not (index == 0 and _is_text(node)):
-            yield node.lineno, last, node, names, in_loop
+            yield statement
         names = tuple(dict.fromkeys([*names, *_assigned(node)]))
         looped = isinstance(node, (ast.For, ast.AsyncFor, ast.While)) or (in_loop and not _is_scope(node))
         for block in blocks:
-            yield from _below(block, names, in_loop=looped)
+            yield from _below(block, names, in_loop=looped, header=statement)
 
 
-def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+def blocks_of(node: ast.AST) -> list[list[ast.stmt]]:
+    """The lists of statements in a statement or module, in the order of the code."""
     fields = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
     inner = [item.body for name in ("handlers", "cases") for item in getattr(node, name, ())]
     return [block for block in (*fields, *inner) if isinstance(block, list) and block]
