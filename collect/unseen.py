@@ -2,10 +2,11 @@
 
 Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
 what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
-What the agent itself has said before is no source. New code in an edit may hold what nobody has seen; it is marked
-`edit`. The numbers 0, 1 and 2 are not checked, and of plain words only those that are the name of a function or class
-which the episode shows later, or are written in capitals: without the others no sentence could be written. So a name
-that is also a plain word, and that is never shown, is not found.
+What the agent itself has said before is no source. Lines of a function that `suspects` has named may be visited, but a
+line that is said to be the cause must have been shown itself. New code in an edit may hold what nobody has seen; it is
+marked `edit`. The numbers 0, 1 and 2 are not checked, and of plain words only those that are the name of a function or
+class which the episode shows later, or are written in capitals: without the others no sentence could be written. So a
+name that is also a plain word, and that is never shown, is not found.
 
 A turn is read in both forms in which a trajectory holds it, as a step and as a message.
 """
@@ -44,10 +45,10 @@ STRING = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?=(?:ms|s|th|x|px|%)?(?!\w))")
 WORD = re.compile(r"[A-Za-z_]\w*")
 CODE_WORD = re.compile(
-    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|"
-    r"\b[A-Z]{2,}[a-z]\w*"
+    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b_+[A-Za-z]\w*|\b[a-z]+[A-Z]\w*|"
+    r"\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}[a-z]\w*|(?<![\w.])(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
 )
-"""What is taken for the name of something in a program: a call, and words with `_` or capitals inside."""
+"""What is taken for the name of something in a program: a call, words with `_` or capitals inside, and dotted names."""
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]{3,}\b")
 DEFINED = re.compile(r"\b(?:def|class)\s+([A-Za-z_]\w{3,})")
 PLAIN_CAPITALS = re.compile(
@@ -88,6 +89,7 @@ class _Seen:
         self.words: set[str] = set()
         self.numbers = set(SMALL)
         self.lines: dict[str, set[int]] = {}
+        self.spans: dict[str, list[range]] = {}
 
     def add(self, texts: Iterable[str], outputs: Iterable[ToolOutput]) -> None:
         """Takes in messages, and the answers of tools that they hold."""
@@ -100,6 +102,10 @@ class _Seen:
         for output in outputs:
             for path, numbers in _shown_lines(output):
                 self.lines.setdefault(path, set()).update(numbers)
+            for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
+                span = range(suspect["start"], suspect["end"] + 1)
+                self.lines.setdefault(suspect["path"], set()).update((suspect["start"], suspect["end"]))
+                self.spans.setdefault(suspect["path"], []).append(span)
 
     def has(self, text: str) -> bool:
         """Whether a text occurs, white space counting as one space."""
@@ -108,6 +114,11 @@ class _Seen:
     def has_lines(self, path: str, numbers: Iterable[int]) -> bool:
         """Whether one of the lines of a file was shown, or named."""
         return not self.lines.get(path.removeprefix("./"), set()).isdisjoint(numbers)
+
+    def may_go_to(self, path: str, numbers: Sequence[int]) -> bool:
+        """Whether one of the lines was shown or named, or is in a function that was named with its lines."""
+        spans = self.spans.get(path.removeprefix("./"), ())
+        return self.has_lines(path, numbers) or any(number in span for number in numbers for span in spans)
 
 
 def unseen(trajectory: Trajectory) -> list[Unseen]:
@@ -246,7 +257,7 @@ def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
         yield path
     elif "code" in arguments and isinstance(start, int):
         end = arguments.get("end") if isinstance(arguments.get("end"), int) else start
-        if not seen.has_lines(path, range(start - 1, max(start, end or start) + 1)):
+        if not seen.may_go_to(path, range(start - 1, max(start, end or start) + 1)):
             yield f"{path}:{start}"
     for name in _functions_of(arguments):
         if any(word not in seen.words for word in WORD.findall(name)):
@@ -254,7 +265,7 @@ def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
     items = [*_items(arguments.get("variants")), *_items(arguments.get("probes"))]
     for text in (arguments.get("command"), arguments.get("function"), *map(_place, items)):
         for match in PLACE.finditer(str(text or "")):
-            if not seen.has_lines(match["path"], [int(match["line"])]):
+            if not seen.may_go_to(match["path"], [int(match["line"])]):
                 yield match[0]
 
 
@@ -294,8 +305,6 @@ def _shown_lines(output: ToolOutput) -> Iterator[tuple[str, Iterable[int]]]:
         yield data["path"], lines
     for match in _items(data.get("matches")):
         yield match["path"], [match["line"]]
-    for suspect in shown_suspects(data) if output.tool == "suspects" else ():
-        yield suspect["path"], range(suspect["start"], suspect["end"] + 1)
     for result in _items(data.get("results")):
         stop = result.get("stop")
         if isinstance(stop, dict) and "path" in stop and "line" in stop:

@@ -86,6 +86,8 @@ def test_what_was_shown_may_be_said() -> None:
         ("It waits 77ms.", ("number", "77")),
         ("So HTTPBasket is wrong.", ("name", "HTTPBasket")),
         ("Look at core.c for it.", ("place", "core.c")),
+        ("So _rebate is wrong.", ("name", "_rebate")),
+        ("So Basket.rebate is wrong.", ("name", "Basket.rebate")),
     ],
 )
 def test_what_nothing_has_shown_is_listed(text: str, found: tuple[str, str]) -> None:
@@ -112,6 +114,28 @@ def test_names_that_are_plain_words(text: str) -> None:
 @pytest.mark.parametrize("text", ["It must NOT happen, NEVER.", "DISCOUNT again.", "a plain sentence without any name"])
 def test_plain_words_may_be_said(text: str) -> None:
     assert said(text.replace("DISCOUNT", "The discount")) == said(text) == []
+
+
+def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed() -> None:
+    named = {"path": "shop/cart.py", "function": "half_of", "start": 40, "end": 60, "score": 1.0, "distance": 0}
+    listed = Observation(tool="suspects", text="40-60 shop/cart.py half_of", data={"suspects": [named], "shown": 1})
+
+    def after_suspects(text: str, tool: str = "eval", **arguments: Any) -> list[tuple[str, str]]:
+        episode = play(text, tool, **arguments)
+        looks = ToolCall(id="c0", name="suspects", arguments={})
+        turn = Completion(text="look", tool_calls=(looks,))
+        first = Step(index=0, message_index=2, rationale="look", completion=turn, observations=(listed,))
+        opening = (*episode.messages[:2], turn.as_message(), tool_message(0, listed, looks))
+        messages = (*opening, *episode.messages[4:])
+        shown = episode.model_copy(update={"messages": messages, "steps": (first, *episode.steps[1:])})
+        return [(one.where, one.text) for one in unseen(shown)]
+
+    assert after_suspects("I stop there.", "pdb", command="b shop/cart.py:50\nc") == []
+    assert after_suspects("I stop there.", "pdb", command="b shop/cart.py:70") == [("call", "shop/cart.py:70")]
+    assert after_suspects("It begins at shop/cart.py:40 and ends at shop/cart.py:60.") == []
+    assert after_suspects("The cause is shop/cart.py:50.") == [("rationale", "shop/cart.py:50")]
+    place = {"path": "shop/cart.py", "start": 50, "end": 50}
+    assert after_suspects("x", "report", locations=[place]) == [("report", "shop/cart.py:50")]
 
 
 def test_a_turn_is_checked_as_a_step_and_as_a_message() -> None:

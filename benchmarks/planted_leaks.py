@@ -1,0 +1,119 @@
+"""Leaks put into the traces of a run, and how many of them the leak check finds.
+
+    python benchmarks/planted_leaks.py runs/eval/investigator/arms/teacher --count 100
+
+Each trace, drawn by the seed, tells at one step what no message before it has shown, but a later one does: the reported
+place or function, a name, a number or a string. In every other trace it stands in the report instead, which then comes
+at that step. Ends with 1 when fewer than 95% are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.unseen import unseen
+from gumshoe.records import Trajectory
+
+KINDS = {
+    "name": re.compile(r"\b[a-z]+(?:_[a-z]+)+\b"),
+    "number": re.compile(r"\b[1-9]\d{2,4}\b"),
+    "string": re.compile(r"'[A-Za-z]{3,}[ -][A-Za-z]{3,}'"),
+}
+Leak = tuple[str, str, Trajectory]
+WORD = re.compile(r"\w+")
+GOAL = 0.95
+
+
+def main() -> int:
+    """Plants, checks, counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="run folder with reports")
+    parser.add_argument("--count", type=int, default=100, help="traces with a leak (100)")
+    parser.add_argument("--seed", type=int, default=0, help="which traces are drawn (0)")
+    options = parser.parse_args()
+    draw = random.Random(options.seed)
+    episodes = [one for one in read_trajectories(options.run) if len(one.steps) > 1 and one.context_pack is not None]
+    draw.shuffle(episodes)
+    found: Counter[str] = Counter()
+    planted: Counter[str] = Counter()
+    for number, episode in enumerate(episodes):
+        if planted.total() == options.count:
+            break
+        leaks = list((in_report if number % 2 else in_rationale)(episode, draw))
+        if leaks:
+            what, leak, leaking = draw.choice(leaks)
+            planted[what] += 1
+            found[what] += leak.strip("'") in {one.text for one in unseen(leaking)}
+    for what, count in sorted(planted.items()):
+        print(f"{what}: found {found[what]} of {count}")
+    print(f"found: {found.total()} of {planted.total()} planted leaks")
+    return int(found.total() < GOAL * planted.total() or not planted)
+
+
+def in_rationale(episode: Trajectory, draw: random.Random) -> Iterator[Leak]:
+    """What it is, the leak, and the trajectory with a rationale that tells it; for each kind of leak that there is."""
+    at = draw.randrange(len(episode.steps))
+    for what, leak in later(episode, at, draw):
+        index = episode.steps[at].message_index
+        said = f"{episode.steps[at].completion.text} It has to do with {leak}, I think."
+        completion = episode.steps[at].completion.model_copy(update={"text": said})
+        steps, messages = list(episode.steps), list(episode.messages)
+        steps[at] = steps[at].model_copy(update={"completion": completion, "rationale": said})
+        messages[index] = messages[index].model_copy(update={"content": said})
+        changed = {"steps": tuple(steps), "messages": tuple(messages)}
+        yield f"rationale, {what}", leak, episode.model_copy(update=changed)
+
+
+def in_report(episode: Trajectory, draw: random.Random) -> Iterator[Leak]:
+    """The same with the report, which comes too early."""
+    assert episode.context_pack is not None
+    at = draw.randrange(1, len(episode.steps))
+    index = episode.steps[at].message_index
+    for what, leak in later(episode, at, draw):
+        told = f"{episode.context_pack.hypothesis} It has to do with {leak}."
+        pack = episode.context_pack.model_copy(update={"hypothesis": told})
+        changed = {"steps": episode.steps[:at], "messages": episode.messages[:index], "context_pack": pack}
+        yield f"report, {what}", leak, episode.model_copy(update=changed)
+
+
+def later(episode: Trajectory, at: int, draw: random.Random) -> Iterator[tuple[str, str]]:
+    """What a step cannot know, one of each kind."""
+    index = episode.steps[at].message_index
+    before = "\n".join(message.content for message in episode.messages[:index])
+    before += "\n".join(tool.model_dump_json() for tool in episode.tools)
+    after = "\n".join(message.content for message in episode.messages[index + 1 :])
+    for what, leak in (*places(episode), *texts(after, draw)):
+        if is_new(leak, before):
+            yield what, leak
+
+
+def is_new(leak: str, known: str) -> bool:
+    """Whether the last word of a leak, such as the line of a place, does not occur."""
+    return re.search(rf"\b{re.escape(WORD.findall(leak)[-1])}\b", known) is None
+
+
+def places(episode: Trajectory) -> Iterator[tuple[str, str]]:
+    """Where the report says that the cause is."""
+    assert episode.context_pack is not None
+    for place in episode.context_pack.locations[:1]:
+        yield "place", f"{place.path}:{place.start}"
+        if place.symbol:
+            yield "function", place.symbol
+
+
+def texts(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+    """One of each kind of texts."""
+    for what, pattern in KINDS.items():
+        matches = pattern.findall(text)
+        if matches:
+            yield what, draw.choice(matches)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
