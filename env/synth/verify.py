@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.modules import command_of, write_modules
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.suite import Suite
@@ -18,18 +18,7 @@ from gumshoe.storage import parse_json
 
 __all__ = ["CandidateVerdict", "CleanRun", "FailedTest", "ProjectVerifier", "UnfitTests"]
 
-PACKAGE = "gumshoe.env.inside"
 MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_project", "synth_verifier")
-# Our modules leave the module table again, so that a project may import whatever it likes.
-START = """\
-import sys
-sys.path.insert(0, sys.argv[1])
-from gumshoe.env.inside.synth_verifier import main
-sys.path.pop(0)
-for name in [name for name in sys.modules if name.split(".")[0] == "gumshoe"]:
-    del sys.modules[name]
-main()
-"""
 STARTUP_S = 60.0
 # Following the lines of the first run costs time.
 TRACE_FACTOR = 3.0
@@ -97,8 +86,7 @@ class ProjectVerifier:
         self._sandbox = open_sandbox(clean, config, trusted=True)
         self._folder = f"{self._sandbox.support}/synth"
         try:
-            for path, data in _program().items():
-                self._sandbox.write_file(f"{self._folder}/{path}", data, inside=False)
+            write_modules(self._sandbox, self._folder, MODULES)
         except BaseException:
             self.close()
             raise
@@ -188,7 +176,7 @@ class ProjectVerifier:
             "candidates": candidates,
         }
         result = self._sandbox.run(
-            [self._sandbox.python, "-c", START, self._folder],
+            command_of(self._sandbox.python, "synth_verifier", self._folder),
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
             timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),
@@ -221,13 +209,3 @@ def _complaint(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if "error:" in line.lower() and not line.lower().startswith("error: usage")]
     return (telling or lines[-1:] or ["it printed nothing"])[0]
-
-
-@functools.cache
-def _program() -> dict[str, bytes]:
-    """The verifier's modules as a package of their own, by path."""
-    folder = Path(__file__).resolve().parent.parent / "inside"
-    parts = PACKAGE.split(".")
-    files = {"/".join([*parts[: depth + 1], "__init__.py"]): b"" for depth in range(len(parts))}
-    files.update({"/".join([*parts, f"{name}.py"]): (folder / f"{name}.py").read_bytes() for name in MODULES})
-    return files

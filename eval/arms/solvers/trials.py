@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
+from gumshoe.env.modules import command_of, write_modules
 from gumshoe.env.synth.candidates import Candidate
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError
@@ -16,7 +15,7 @@ from gumshoe.records import TestRun
 __all__ = ["Passing", "try_orders"]
 
 SUITE_TIMEOUT_S = 20.0
-PROGRAM = Path(__file__).parents[2] / "inside" / "trials.py"
+MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_trials")
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,10 @@ def _quickly(
         "orders": [[one.digest for one in order] for order in orders],
     }
     sandbox = workspace.sandbox
+    folder = f"{sandbox.support}/trials"
+    write_modules(sandbox, folder, MODULES)
     result = sandbox.run(
-        [workspace.task.entrypoint[0], "-c", _program()],
+        command_of(workspace.task.entrypoint[0], "suite_trials", folder),
         input=json.dumps(request).encode(),
         timeout=SUITE_TIMEOUT_S * (2 * len(cases) + 2),
     )
@@ -102,8 +103,3 @@ def _run_with(workspace: Workspace, candidate: Candidate) -> TestRun:
         return workspace.run_tests(timeout=SUITE_TIMEOUT_S)
     finally:
         workspace.write_text(candidate.path, before)
-
-
-@cache
-def _program() -> str:
-    return PROGRAM.read_text(encoding="utf-8")
