@@ -25,7 +25,6 @@ KINDS = {
     "number": re.compile(r"\b[1-9]\d{2,4}\b"),
     "string": re.compile(r"'[A-Za-z]{3,}[ -][A-Za-z]{3,}'"),
 }
-Leak = tuple[str, str, Trajectory]
 WORD = re.compile(r"\w+")
 GOAL = 0.95
 
@@ -45,41 +44,39 @@ def main() -> int:
     for number, episode in enumerate(episodes):
         if planted.total() == options.count:
             break
-        leaks = list((in_report if number % 2 else in_rationale)(episode, draw))
+        at = draw.randrange(1, len(episode.steps))
+        leaks = list(later(episode, at, draw))
         if leaks:
-            what, leak, leaking = draw.choice(leaks)
-            planted[what] += 1
-            found[what] += leak.strip("'") in {one.text for one in unseen(leaking)}
+            what, leak = draw.choice(leaks)
+            place, plant = ("report", in_report) if number % 2 else ("rationale", in_rationale)
+            new = set(unseen(plant(episode, at, f"It has to do with {leak}, I think.")))
+            new -= set(unseen(plant(episode, at, "")))
+            planted[f"{place}, {what}"] += 1
+            found[f"{place}, {what}"] += any(one.where == place and one.text == leak.strip("'") for one in new)
     for what, count in sorted(planted.items()):
         print(f"{what}: found {found[what]} of {count}")
     print(f"found: {found.total()} of {planted.total()} planted leaks")
     return int(found.total() < GOAL * planted.total() or not planted)
 
 
-def in_rationale(episode: Trajectory, draw: random.Random) -> Iterator[Leak]:
-    """What it is, the leak, and the trajectory with a rationale that tells it; for each kind of leak that there is."""
-    at = draw.randrange(len(episode.steps))
-    for what, leak in later(episode, at, draw):
-        index = episode.steps[at].message_index
-        said = f"{episode.steps[at].completion.text} It has to do with {leak}, I think."
-        completion = episode.steps[at].completion.model_copy(update={"text": said})
-        steps, messages = list(episode.steps), list(episode.messages)
-        steps[at] = steps[at].model_copy(update={"completion": completion, "rationale": said})
-        messages[index] = messages[index].model_copy(update={"content": said})
-        changed = {"steps": tuple(steps), "messages": tuple(messages)}
-        yield f"rationale, {what}", leak, episode.model_copy(update=changed)
-
-
-def in_report(episode: Trajectory, draw: random.Random) -> Iterator[Leak]:
-    """The same with the report, which comes too early."""
-    assert episode.context_pack is not None
-    at = draw.randrange(1, len(episode.steps))
+def in_rationale(episode: Trajectory, at: int, sentence: str) -> Trajectory:
+    """The trajectory with one more sentence in the rationale of a step."""
     index = episode.steps[at].message_index
-    for what, leak in later(episode, at, draw):
-        told = f"{episode.context_pack.hypothesis} It has to do with {leak}."
-        pack = episode.context_pack.model_copy(update={"hypothesis": told})
-        changed = {"steps": episode.steps[:at], "messages": episode.messages[:index], "context_pack": pack}
-        yield f"report, {what}", leak, episode.model_copy(update=changed)
+    said = f"{episode.steps[at].completion.text} {sentence}"
+    completion = episode.steps[at].completion.model_copy(update={"text": said})
+    steps, messages = list(episode.steps), list(episode.messages)
+    steps[at] = steps[at].model_copy(update={"completion": completion, "rationale": said})
+    messages[index] = messages[index].model_copy(update={"content": said})
+    return episode.model_copy(update={"steps": tuple(steps), "messages": tuple(messages)})
+
+
+def in_report(episode: Trajectory, at: int, sentence: str) -> Trajectory:
+    """The trajectory that ends before a step, with a report that says nothing but a sentence."""
+    assert episode.context_pack is not None
+    told = {"hypothesis": sentence, "locations": (), "findings": (), "ruled_out": (), "failing_frame": None}
+    pack = episode.context_pack.model_copy(update=told)
+    changed = {"steps": episode.steps[:at], "messages": episode.messages[: episode.steps[at].message_index]}
+    return episode.model_copy(update={**changed, "context_pack": pack})
 
 
 def later(episode: Trajectory, at: int, draw: random.Random) -> Iterator[tuple[str, str]]:

@@ -3,10 +3,10 @@
 Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
 what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
 What the agent itself has said before is no source. Lines of a function that `suspects` has named may be visited, but a
-line that is said to be the cause must have been shown itself. New code in an edit may hold what nobody has seen; it is
-marked `edit`. The numbers 0, 1 and 2 are not checked, and of plain words only those that are the name of a function or
-class which the episode shows later, or are written in capitals: without the others no sentence could be written. So a
-name that is also a plain word, and that is never shown, is not found.
+line that is edited or said to be the cause must have been shown itself. New code in an edit may hold what nobody has
+seen; it is marked `edit`. The numbers 0, 1 and 2 are not checked, and of plain words only those that are the name of a
+function or class which the episode shows later, or are written in capitals: without the others no sentence could be
+written. So a name that is also a plain word, and that is never shown, is not found.
 
 A turn is read in both forms in which a trajectory holds it, as a step and as a message.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -45,8 +46,8 @@ STRING = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?=(?:ms|s|th|x|px|%)?(?!\w))")
 WORD = re.compile(r"[A-Za-z_]\w*")
 CODE_WORD = re.compile(
-    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|\b\w+_\w+\b|\b_+[A-Za-z]\w*|\b[a-z]+[A-Z]\w*|"
-    r"\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}[a-z]\w*|(?<![\w.])(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
+    r"(?<![\w.])(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=\()|(?<![\w.])(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w+|\b\w+_\w+\b|"
+    r"\b_+[A-Za-z]\w*(?<!_)\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}[a-z]\w*"
 )
 """What is taken for the name of something in a program: a call, words with `_` or capitals inside, and dotted names."""
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]{3,}\b")
@@ -57,6 +58,8 @@ PLAIN_CAPITALS = re.compile(
 )
 """Words that prose writes in capitals without naming anything in the code."""
 SMALL = {"0", "1", "2"}
+OTHERS = {*sys.stdlib_module_names, *dir(builtins)}
+"""What dotted names of the standard library begin with; everyone knows these."""
 KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 EDITS = ("rewrite",)
 FUNCTION = re.compile(r"(?:^|\n)\s*(?:b|break|tbreak)\s+([A-Za-z_][\w.]*)\s*(?=,|\n|$)")
@@ -204,8 +207,9 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
         if word not in seen.words and (word in seen.later or _is_in_capitals(word, seen)):
             yield "name", word
     for match in CODE_WORD.finditer(rest):
-        missing = [word for word in match[0].split(".") if word not in seen.words and word not in KNOWN]
-        if missing:
+        words = match[0].split(".")
+        missing = [word for word in words if word not in seen.words and word not in KNOWN]
+        if missing and not (len(words) > 1 and words[0] in OTHERS):
             yield "name", match[0]
     for number in NUMBER.findall(rest):
         if number not in seen.numbers:
@@ -257,7 +261,7 @@ def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
         yield path
     elif "code" in arguments and isinstance(start, int):
         end = arguments.get("end") if isinstance(arguments.get("end"), int) else start
-        if not seen.may_go_to(path, range(start - 1, max(start, end or start) + 1)):
+        if not seen.has_lines(path, range(start - 1, max(start, end or start) + 1)):
             yield f"{path}:{start}"
     for name in _functions_of(arguments):
         if any(word not in seen.words for word in WORD.findall(name)):

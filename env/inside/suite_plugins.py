@@ -35,10 +35,12 @@ class OutcomeRecorder:
         self.failures = {}
         self.seconds = {}
         self.collection_errors = []
+        self.exit_code = None
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session):
+    def pytest_sessionfinish(self, session, exitstatus):
         """Sends the outcomes."""
+        self.exit_code = int(exitstatus)
         self.finish()
 
     def finish(self):
@@ -48,6 +50,7 @@ class OutcomeRecorder:
             "failures": self.failures,
             "collection_errors": self.collection_errors,
             "seconds": self.seconds,
+            "exit_code": self.exit_code,
         }
         if self.tracer is not None:
             seen["covered"] = self.tracer.covered

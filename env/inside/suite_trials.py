@@ -21,11 +21,11 @@ import time
 import pytest
 
 from gumshoe.env.inside.suite_forks import forked
-from gumshoe.env.inside.suite_plugins import OutcomeRecorder, verdict_of
+from gumshoe.env.inside.suite_plugins import OutcomeRecorder
 
 
 def run(arguments, wall_s):
-    """What one run of the tests in a fork gave."""
+    """What one run of the tests in a fork gave. Nobody reads its messages, so their paths may be what they are."""
 
     def child(writer):
         try:
@@ -55,7 +55,7 @@ def passes(case, arguments, failing, wall_s):
     before = read(path)
     write(path, text)
     try:
-        return all(verdict_of(run([*arguments, "-x", *tests], wall_s)) == "survived" for tests in (failing, []))
+        return all(run([*arguments, "-x", *tests], wall_s).get("exit_code") == 0 for tests in (failing, []))
     finally:
         write(path, before)
 

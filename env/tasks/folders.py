@@ -36,18 +36,18 @@ def load_local(
     Its files `.debugignore` and `.debugreadonly` hold in addition to `ignore` and `readonly`. Commands are lists of
     words, or texts that are split into words as a shell would; a bare `pytest` is run as a module of the sandbox's
     Python, where the program may not be installed. Variables before an entrypoint, as in `PYTHONPATH=src pytest` or
-    `env PYTHONPATH=src pytest`, are set for every program. Raises TaskError.
+    `env PYTHONPATH=src pytest`, are set for every program, word for word: `$NAME` stays as it is. Raises TaskError.
     """
     folder = Path(path).resolve()
     if not folder.is_dir():
         raise TaskError(f"no folder {path}: give the folder of a repository")
     variables, command = _parted(_words(entrypoint, "entrypoint"))
+    failing = shlex.join([*(["env", *variables] if variables else []), *command])
     debugged = None
     if debug_entrypoint is not None:
         more, debugged = _parted(_words(debug_entrypoint, "debug_entrypoint"))
-        variables += more
+        variables = _together(variables, more)
     workspace = workspace_from_folder(folder)
-    failing = shlex.join(variables + command)
     task = Task(
         id=f"local/{folder.name}",
         source="local",
@@ -108,6 +108,15 @@ def _parted(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if not command:
         raise TaskError(f"{shlex.join(words)} only sets variables: give the command that runs the tests behind them")
     return words[start:end], ("python", "-m", *command) if command[0] == "pytest" else command
+
+
+def _together(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """The variables of two commands."""
+    known = dict(one.split("=", 1) for one in first)
+    for name, value in (one.split("=", 1) for one in second):
+        if known.setdefault(name, value) != value:
+            raise TaskError(f"entrypoint and debug_entrypoint set {name} differently: give both the same value")
+    return tuple(f"{name}={value}" for name, value in known.items())
 
 
 def _export(variables: Sequence[str]) -> str:

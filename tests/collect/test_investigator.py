@@ -95,13 +95,30 @@ def test_what_shares_its_line_with_others_is_changed_as_a_part_of_the_line() -> 
     lines = {1: "for x in y[1:]: t += x", 2: "a = 1; b = 2", 3: "def g(x): return x"}
     loop, added, one, two, outer, returned = statements_in("shop.py", lines, 1, 3)
     assert "iterate y[2:]" in {change.do for change in changes_at(loop)}
-    assert "replace for x in y[1:]:\n    t -= x" in {change.do for change in changes_at(added)}
-    assert "replace for x in y[1:]:\n    continue\n    t += x" in {change.do for change in changes_at(added)}
-    assert "replace for x in y[1:]:\n    pass" in {change.do for change in changes_at(added)}
-    assert "replace a = 2\nb = 2" in {change.do for change in changes_at(one)}
-    assert "replace a = 1\nb = 3" in {change.do for change in changes_at(two)}
+    assert "replace for x in y[1:]: t -= x" in {change.do for change in changes_at(added)}
+    assert "replace for x in y[1:]: continue; t += x" in {change.do for change in changes_at(added)}
+    assert "replace for x in y[1:]: pass" in {change.do for change in changes_at(added)}
+    assert "replace a = 2; b = 2" in {change.do for change in changes_at(one)}
+    assert "replace a = 1; b = 3" in {change.do for change in changes_at(two)}
     assert changes_at(outer) == []
     assert "replace return not (x)" in {change.do for change in changes_at(returned)}
+
+
+@pytest.mark.parametrize(
+    ("code", "end", "changes"),
+    [
+        ("if a: x = a - 1\nreturn x", 9, True),
+        ("if a: x = a - 1", 1, True),
+        ("if a: x = a - 1", 9, False),  # an `else` may follow
+        ("if a: x = a - 1\nelse:", 2, False),
+        ("if a: x = a - 1\nelse: x = 2\nreturn x", 3, False),
+    ],
+)
+def test_a_line_is_changed_where_it_holds_all_of_its_statement(code: str, end: int, *, changes: bool) -> None:
+    header, body, *_ = statements_in("shop.py", dict(enumerate(code.splitlines(), 1)), 1, end)
+    assert "condition not (a)" in {change.do for change in changes_at(header)}
+    assert ("replace if a: x = a + 1" in {change.do for change in changes_at(body)}) is changes
+    assert bool(changes_at(body)) is changes
 
 
 def output(step: int, tool: str, text: str = "", **data: Any) -> ToolOutput:

@@ -88,6 +88,8 @@ def test_what_was_shown_may_be_said() -> None:
         ("Look at core.c for it.", ("place", "core.c")),
         ("So _rebate is wrong.", ("name", "_rebate")),
         ("So Basket.rebate is wrong.", ("name", "Basket.rebate")),
+        ("So _shop_cart.rebate is wrong.", ("name", "_shop_cart.rebate")),
+        ("So t.rebate is wrong.", ("name", "t.rebate")),
     ],
 )
 def test_what_nothing_has_shown_is_listed(text: str, found: tuple[str, str]) -> None:
@@ -111,7 +113,15 @@ def test_names_that_are_plain_words(text: str) -> None:
     assert unseen(shown) == []
 
 
-@pytest.mark.parametrize("text", ["It must NOT happen, NEVER.", "DISCOUNT again.", "a plain sentence without any name"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It must NOT happen, NEVER.",
+        "DISCOUNT again.",
+        "It is _not_ os.path, e.g. it",
+        "a plain sentence without any name",
+    ],
+)
 def test_plain_words_may_be_said(text: str) -> None:
     assert said(text.replace("DISCOUNT", "The discount")) == said(text) == []
 
@@ -135,6 +145,8 @@ def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed(
     assert after_suspects("It begins at shop/cart.py:40 and ends at shop/cart.py:60.") == []
     assert after_suspects("The cause is shop/cart.py:50.") == [("rationale", "shop/cart.py:50")]
     place = {"path": "shop/cart.py", "start": 50, "end": 50}
+    edit = {"path": "shop/cart.py", "start": 50, "end": 50, "code": "    pass\n"}
+    assert after_suspects("I change it.", "rewrite", **edit) == [("call", "shop/cart.py:50")]
     assert after_suspects("x", "report", locations=[place]) == [("report", "shop/cart.py:50")]
 
 

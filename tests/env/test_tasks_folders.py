@@ -90,6 +90,7 @@ def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, 
         "local", path=tmp_path, entrypoint=f"{prefix} pytest -q", debug_entrypoint="A=1 python x.py"
     )
     assert (task.entrypoint, task.debug_entrypoint) == (("python", "-m", "pytest", "-q"), ("python", "x.py"))
+    assert "`env PYTHONPATH=src 'GREETING=good day' python -m pytest -q` fails" in task.problem_statement
     sandbox = open_sandbox(task, LOCAL, trusted=True)
     try:
         assert sandbox.environment["A"] == "1"
@@ -103,6 +104,7 @@ def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, 
     ("source", "options", "message"),
     [
         ("local", {"path": ".", "entrypoint": "env A=1"}, "env A=1 only sets variables"),
+        ("local", {"path": ".", "entrypoint": "A=1 x", "debug_entrypoint": "A=2 y"}, "set A differently"),
         ("local:/no/such/folder", {}, "no folder /no/such/folder"),
         ("local", {"path": ".", "entrypoint": "pytest 'x"}, 'entrypoint "pytest \'x" cannot be split into words'),
         ("local", {"path": ".", "entrypoint": ""}, "entrypoint is empty"),

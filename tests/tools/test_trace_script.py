@@ -97,3 +97,25 @@ def test_an_object_that_is_never_done_printing_is_interrupted(project: Path, tmp
     assert (trace.failed, trace.passed) == (0, 2)
     shown = [call.arguments["big"].partition(",")[0] for call in trace.passing]
     assert shown == ["<Endless", "<Stubborn"]
+
+
+def test_calls_in_a_tear_down_are_seen_and_objects_with_slots_are_shown(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(
+        "class Base:\n"
+        "    __slots__ = ('number', 'unset')\n\n"
+        "    def __init__(self, number):\n"
+        "        self.number = number\n\n\n"
+        "class Store(Base):\n"
+        "    __slots__ = ('number', '__dict__')\n\n"
+        "    def close(self):\n"
+        "        return 1 / self.number\n"
+    )
+    (project / "test_cart.py").write_text(
+        "import pytest\nfrom shop import Store\n\n"
+        "@pytest.fixture\ndef store():\n"
+        "    opened = Store(0)\n    opened.name = 'a'\n    yield opened\n    opened.close()\n\n"
+        "def test_store(store):\n    pass\n"
+    )
+    trace = read_trace(record(sys.executable, project, tmp_path, "close", 11))
+    (call,) = trace.failing
+    assert (trace.failed, call.arguments, call.outcome) == (1, {"self.number": "0", "self.name": "'a'"}, "raised")

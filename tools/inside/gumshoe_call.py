@@ -10,7 +10,7 @@ import threading
 import time
 
 from gumshoe_project import project_path
-from gumshoe_values import describe_exception, short_repr
+from gumshoe_values import attributes_of, describe_exception, short_repr
 
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
@@ -85,8 +85,8 @@ def variables_of(frame):
 
 def _attributes(value):
     try:
-        items = [(name, inner) for name, inner in object.__getattribute__(value, "__dict__").items()]
-    except BaseException:  # it has none, or its own code raises
+        items = list(attributes_of(value).items())
+    except BaseException:  # the program has changed what makes its classes
         return []
     return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
 

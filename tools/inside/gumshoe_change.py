@@ -3,7 +3,8 @@
 `do` says what: `skip` leaves the line out, `true` and `false` force the condition of an `if` or `while`, `condition
 EXPRESSION` puts another in its place, `iterate EXPRESSION` lets a `for` go over something else, `return EXPRESSION`
 leaves the function, `replace CODE` runs other code instead; anything else is code that runs before the line, such as
-`x = 3`. A line stands for all statements that begin on it, with their blocks. (Forced branches: X. Zhang, N. Gupta, R.
+`x = 3`. A line stands for all statements that begin on it, with their blocks, without a `def` or `class` around them;
+`time` and `when` are looked at before it. (Forced branches: X. Zhang, N. Gupta, R.
 Gupta: Locating Faults through Automated Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R.
 Gupta: Fault Localization using Value Replacement, ISSTA 2008.)
 """
@@ -52,7 +53,7 @@ def transform(variant):
     was_generator = not scopes or _yields(scopes[-1])
     block[index:end] = _changed(block[index:end], variant["do"].strip(), _hit(variant))
     if not was_generator and _yields(scopes[-1]):
-        raise ChangeError("{}: it would turn {} into a generator".format(variant["do"], scopes[-1].name))
+        raise ChangeError("this would turn {} into a generator".format(scopes[-1].name))
     _declare(variant["do"], scopes, source, path)
     _place(tree)
     try:
@@ -95,7 +96,7 @@ def _covers(statement, line):
     """Whether a statement is at a line: it begins there, or it is a simple one that goes on there."""
     if statement.lineno == line:
         return True
-    if hasattr(statement, "body"):
+    if hasattr(statement, "body") or hasattr(statement, "cases"):
         return False
     end = getattr(statement, "end_lineno", None)
     if end is None:

@@ -1,7 +1,6 @@
 """Short texts of values and exceptions, even if their own code fails. Standard library only, Python 3.6 to 3.14."""
 
 import contextlib
-import itertools
 import re
 import reprlib
 import traceback
@@ -58,19 +57,23 @@ def _has_plain_repr(value):
 
 
 def _attributes(value, show):
-    items = list(itertools.islice(itertools.chain(_in_slots(value), getattr(value, "__dict__", {}).items()), 12))
+    items = list(attributes_of(value).items())[:12]
     shown = ["{}={}".format(name, without_addresses(each, show(each))) for name, each in items]
     return "<" + " ".join([type(value).__name__, *shown]) + ">"
 
 
-def _in_slots(value):
-    """Names and values of the attributes that the classes of a value declare as slots, those that are set."""
-    for kind in reversed(type(value).__mro__):
+def attributes_of(value):
+    """An object's own attributes, also those in slots, as far as they are set; none of its code runs."""
+    found = {}
+    for kind in type(value).__mro__[::-1]:
         if "__slots__" in vars(kind):
             for name, member in vars(kind).items():
                 if isinstance(member, types.MemberDescriptorType):
                     with contextlib.suppress(AttributeError):
-                        yield name, member.__get__(value)
+                        found[name] = member.__get__(value)
+    with contextlib.suppress(AttributeError):
+        found.update(object.__getattribute__(value, "__dict__"))
+    return found
 
 
 def without_addresses(value, text):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -91,16 +92,23 @@ def changes_at(statement: Statement) -> list[WhatifChange]:
         return []
     copies: dict[int, Any] = {}
     line = ast.Module(body=copy.deepcopy(list(statement.on_line), copies), type_ignores=[])
-    own = copies[id(node)]
+    own = copies.get(id(node))
+    if own is None:
+        return []
     found: dict[str, float] = {}
-    for do, power in _proposed(statement, own):
-        found.setdefault(do if line.body == [own] else _of_line(do, own, line), power)
+    for proposed, power in _proposed(statement, own):
+        do = proposed if line.body == [own] else _of_line(proposed, own, line)
+        if do is not None:
+            found.setdefault(do, power)
     made = [WhatifChange(statement.path, statement.line, do, power) for do, power in found.items()]
     return sorted(made, key=lambda change: -change.power)
 
 
-def _of_line(do: str, node: ast.stmt, line: ast.Module) -> str:
-    """The change of one of the statements on a line as a change of the line, which is what `whatif` changes."""
+def _of_line(do: str, node: ast.stmt, line: ast.Module) -> str | None:
+    """The change of one of the statements on a line as a change of the line, which is what `whatif` changes.
+
+    None where the line does not hold all of its statements, such as an `if` with an `else` below.
+    """
     word, _, rest = do.partition(" ")
     new = ast.parse(rest or "pass").body if word in ("skip", "replace") else [*ast.parse(do).body, node]
     block = next(block for parent in ast.walk(line) for block in blocks_of(parent) if node in block)
@@ -108,7 +116,12 @@ def _of_line(do: str, node: ast.stmt, line: ast.Module) -> str:
     block[index : index + 1] = new
     code = ast.unparse(line)
     block[index : index + len(new)] = [node]
-    return f"replace {code}"
+    joined = re.sub(r"\n\s*", "; ", code).replace(":; ", ": ")
+    try:
+        is_same = ast.dump(ast.parse(joined)) == ast.dump(ast.parse(code))
+    except SyntaxError:
+        return None
+    return f"replace {joined}" if is_same else None
 
 
 def _proposed(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float]]:

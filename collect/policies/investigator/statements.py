@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 __all__ = ["Statement", "blocks_of", "statements_in"]
 
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 ACTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)
 """Expressions that may do something besides having a value."""
 
@@ -18,7 +20,9 @@ class Statement:
     """A statement, of a compound one its header: where it is, both ends included, and what it is made of.
 
     `node` is None where the code around it could not be parsed. `names` are the variables that have a value there.
-    `on_line` are the outermost statements that begin on its line: itself, unless it shares the line with others.
+    `on_line` are the outermost statements that begin on its line, without a `def` or `class` around it: itself, unless
+    it shares the line with others. It is empty where it follows a header on its line and an `else` may come behind the
+    lines that were seen.
     """
 
     path: str
@@ -45,15 +49,16 @@ def statements_in(path: str, lines: Mapping[int, str], start: int, end: int) -> 
     """The statements on lines `start` to `end`, as far as they were seen; docstrings are none."""
     shown = [number for number in range(start, end + 1) if number in lines]
     runs = [number for number in shown if number - 1 not in shown]
+    lasts = [number for number in shown if number + 1 not in shown]
     return [
         statement
-        for first in runs
-        for statement in _of_run(path, lines, first, next(n for n in shown if n >= first and n + 1 not in shown))
+        for first, last in zip(runs, lasts, strict=True)
+        for statement in _of_run(path, lines, first, last, is_end=last == end)
     ]
 
 
-def _of_run(path: str, lines: Mapping[int, str], first: int, last: int) -> list[Statement]:
-    """The statements of lines that follow each other."""
+def _of_run(path: str, lines: Mapping[int, str], first: int, last: int, *, is_end: bool) -> list[Statement]:
+    """The statements of lines that follow each other. `is_end`: nothing that belongs to them follows."""
     texts = [lines[number] for number in range(first, last + 1)]
     parsed = _parse(texts)
     if parsed is None:
@@ -62,21 +67,22 @@ def _of_run(path: str, lines: Mapping[int, str], first: int, last: int) -> list[
             for number, text in enumerate(texts, first)
             if text.strip() and not text.lstrip().startswith(("#", ")", "]", "}"))
         ]
-    body, opened = parsed
+    body, opened, cut = parsed
     shift = first - 1 - opened
     return [
         replace(
             found, path=path, line=found.line + shift, end=found.end + shift, code=lines[found.line + shift].strip()
         )
-        for found in _below(body, (), in_loop=False, header=None)
+        for found in _below(body, (), in_loop=False, header=None, is_whole=is_end and not cut)
         if found.line > opened
     ]
 
 
-def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int] | None:
-    """The lines as a tree, and how many lines were put before them: one that opens a block for each smaller
-    indentation that follows, so that a part of a function can be read. Lines at the end that open something are left
-    out.
+def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int, int] | None:
+    """The lines as a tree, how many lines were put before them, and how many were left out at the end.
+
+    Before them comes a line that opens a block for each smaller indentation that follows, so that a part of a function
+    can be read. Lines at the end that open something are left out.
     """
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     first = indents[0] if indents else 0
@@ -85,32 +91,37 @@ def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int] | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)
-                return ast.parse("\n".join([*openers, *lines[: len(lines) - cut]])).body, len(openers)
+                return ast.parse("\n".join([*openers, *lines[: len(lines) - cut]])).body, len(openers), cut
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None
 
 
 def _below(
-    body: Sequence[ast.stmt], names: tuple[str, ...], *, in_loop: bool, header: Statement | None
+    body: Sequence[ast.stmt], names: tuple[str, ...], *, in_loop: bool, header: Statement | None, is_whole: bool
 ) -> Iterator[Statement]:
-    """The statements of a block, outer before inner, without path and code. `header` is of the statement around it."""
+    """The statements of a block, outer before inner, without path and code.
+
+    `header` is of the statement around it, of which `is_whole` says that all was seen, with its `else`.
+    """
+    lines = [node.lineno for node in body]
     for index, node in enumerate(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             names = tuple(dict.fromkeys([*names, *_parameters(node)]))
         blocks = blocks_of(node)
         first = min([block[0].lineno for block in blocks if block], default=0)
         last = max(node.lineno, first - 1) if blocks else node.end_lineno or node.lineno
-        on_line = tuple(each for each in body if each.lineno == node.lineno)
-        if header is not None and header.line == node.lineno and not _is_scope(header.on_line[0]):
-            on_line = header.on_line
+        on_line = tuple(body[lines.index(node.lineno) : bisect_right(lines, node.lineno)])
+        if header is not None and header.line == node.lineno and not isinstance(header.node, SCOPES):
+            on_line = header.on_line if is_whole else ()
         statement = Statement("", node.lineno, last, "", node, names, in_loop, on_line)
         if not (index == 0 and _is_text(node)):
             yield statement
         names = tuple(dict.fromkeys([*names, *_assigned(node)]))
-        looped = isinstance(node, (ast.For, ast.AsyncFor, ast.While)) or (in_loop and not _is_scope(node))
+        looped = isinstance(node, (ast.For, ast.AsyncFor, ast.While)) or (in_loop and not isinstance(node, SCOPES))
         for block in blocks:
-            yield from _below(block, names, in_loop=looped, header=statement)
+            followed = is_whole or index + 1 < len(body)
+            yield from _below(block, names, in_loop=looped, header=statement, is_whole=followed)
 
 
 def blocks_of(node: ast.AST) -> list[list[ast.stmt]]:
@@ -137,7 +148,3 @@ def _assigned(node: ast.stmt) -> list[str]:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_scope(node: ast.stmt) -> bool:
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))

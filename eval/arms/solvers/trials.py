@@ -70,7 +70,10 @@ def _quickly(
     }
     sandbox = workspace.sandbox
     folder = f"{sandbox.support}/trials"
-    write_modules(sandbox, folder, MODULES)
+    try:
+        write_modules(sandbox, folder, MODULES)
+    except OSError as error:
+        raise SandboxError(f"task {workspace.task.id}: changes cannot be tried there: {error}") from None
     result = sandbox.run(
         command_of(workspace.task.entrypoint[0], "suite_trials", folder),
         input=json.dumps(request).encode(),
