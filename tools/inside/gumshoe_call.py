@@ -72,9 +72,10 @@ def variables_of(frame):
         if name.startswith(("__", "@", ".")) or isinstance(value, _DULL):
             continue
         if name == "self":
-            for attribute, inner in _attributes(value):
+            attributes = _attributes(value)
+            for attribute, inner in attributes:
                 yield "self." + attribute, inner
-            if not _attributes(value) or isinstance(value, (list, dict, set, tuple, str, int)):
+            if not attributes or isinstance(value, (list, dict, set, tuple, str, int)):
                 yield name, value
         else:
             yield name, value
