@@ -191,6 +191,10 @@ def _few(found: Iterator[ItemT]) -> Iterator[ItemT]:
 
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
+    quotes = [(match[0], next(filter(None, match.groups()))) for match in QUOTED.finditer(text)]
+    for whole, quoted in quotes:
+        if seen.has(quoted):  # What it holds may look like a place: f"{self.hour:02d}".
+            text = text.replace(whole, " ", 1)
     for match in PLACE.finditer(text):
         if not seen.has_lines(match["path"], [int(match["line"])]):
             yield "place", match[0]
@@ -199,10 +203,10 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
         if not seen.has(match[0]):
             yield "place", match[0]
     rest = PATH.sub(" ", rest)
-    for match in QUOTED.finditer(rest):
-        quoted = next(group for group in match.groups() if group)
-        if not seen.has(quoted):
-            yield "string", quoted
+    for _, quoted in quotes:
+        left = PATH.sub(" ", PLACE.sub(" ", quoted))
+        if not seen.has(quoted) and len(left.strip()) > 1 and not seen.has(left):
+            yield "string", left
     for word in dict.fromkeys(WORD.findall(rest)):
         if word not in seen.words and (word in seen.later or _is_in_capitals(word, seen)):
             yield "name", word

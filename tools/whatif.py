@@ -6,6 +6,7 @@ Predicate switching and value replacement, see `tools/inside/gumshoe_change.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any
 
 from pydantic import JsonValue, WithJsonSchema
@@ -16,12 +17,13 @@ from gumshoe.records import Edit, Observation, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
 from gumshoe.tools.inside.gumshoe_project import holds_tests
-from gumshoe.tools.text import plural
+from gumshoe.tools.text import cut_line, plural
 
 __all__ = ["MOST_VARIANTS", "WhatIf", "changes", "describe_effect"]
 
 MOST_VARIANTS = 16
-_NAMED = 6
+_NAMES = 80
+"""Characters of test names that are shown of one list, so that all variants fit into one answer."""
 _PASSED = ("passed", "xfailed")
 
 
@@ -169,5 +171,7 @@ _WORDS = {"passes": ("passes", "pass"), "fails": ("fails", "fail")}
 
 
 def _names(tests: Sequence[str]) -> str:
-    more = f" and {len(tests) - _NAMED} more" if len(tests) > _NAMED else ""
-    return ", ".join(tests[:_NAMED]) + more
+    names = [cut_line(test, _NAMES) for test in tests]
+    shown = max(1, sum(length <= _NAMES for length in accumulate(map(len, names))))
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

@@ -126,6 +126,15 @@ def test_plain_words_may_be_said(text: str) -> None:
     assert said(text.replace("DISCOUNT", "The discount")) == said(text) == []
 
 
+def test_shown_code_may_look_like_a_place() -> None:
+    view = Observation(tool="view", text="10 return f'{self.hour:02d}'", data={})
+    episode = play("The line `return f'{self.hour:02d}'` is wrong, not `{self.minute:02d}`.")
+    first = episode.steps[0].model_copy(update={"observations": (view,)})
+    messages = (*episode.messages[:3], tool_message(0, view, first.tool_calls[0]), *episode.messages[4:])
+    shown = episode.model_copy(update={"messages": messages, "steps": (first, *episode.steps[1:])})
+    assert [one.text for one in unseen(shown)] == ["self.minute:02", "{ d}"]
+
+
 def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed() -> None:
     named = {"path": "shop/cart.py", "function": "half_of", "start": 40, "end": 60, "score": 1.0, "distance": 0}
     listed = Observation(tool="suspects", text="40-60 shop/cart.py half_of", data={"suspects": [named], "shown": 1})

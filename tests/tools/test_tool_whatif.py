@@ -272,3 +272,20 @@ def test_the_script_on_other_pythons(python: str, shop: Path, tmp_path: Path) ->
     assert [answer["hits"] for answer in answers] == [0, 1, 2]
     outcomes = [json.loads(line) for line in (folder / "1.jsonl").read_text().splitlines()]
     assert {line["id"]: line["outcome"] for line in outcomes}[SMALL] == "passed"
+
+
+def test_many_long_names_of_tests_leave_room_for_all_variants(open_bench: Open, shop: Path) -> None:
+    (shop / "shop.py").write_text("def one():\n    return 2\n")
+    names = ", ".join(f"'{number:02d}{'x' * 60}'" for number in range(40))
+    (shop / "test_shop.py").write_text(
+        "import pytest\nfrom shop import one\n\n"
+        f"@pytest.mark.parametrize('name', [{names}])\ndef test_one(name):\n    assert one() == 1\n"
+    )
+    bench = open_bench(tools=TOOLS)
+    answer = bench.call(
+        "whatif", variants=[variant(2, f"replace return {number} - {number} + 1") for number in range(16)]
+    )
+    lines = answer.text.splitlines()
+    assert not answer.truncated
+    assert len(lines) == 17
+    assert all("40 tests now pass: test_shop.py::test_one[00x" in line and "and 39 more" in line for line in lines[1:])
