@@ -136,7 +136,7 @@ def test_shown_code_may_look_like_a_place() -> None:
 
 
 def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed() -> None:
-    named = {"path": "shop/cart.py", "function": "half_of", "start": 40, "end": 60, "score": 1.0, "distance": 0}
+    named: Any = {"path": "shop/cart.py", "function": "half_of", "start": 40, "end": 60, "score": 1.0, "distance": 0}
     listed = Observation(tool="suspects", text="40-60 shop/cart.py half_of", data={"suspects": [named], "shown": 1})
 
     def after_suspects(text: str, tool: str = "eval", **arguments: Any) -> list[tuple[str, str]]:
