@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tool_bench import Bench
 
+from gumshoe.tools.inside import gumshoe_change
+
 Open = Callable[..., Bench]
 INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 TOOLS = ("whatif", "eval", "view")
@@ -289,3 +291,12 @@ def test_many_long_names_of_tests_leave_room_for_all_variants(open_bench: Open, 
     assert not answer.truncated
     assert len(lines) == 17
     assert all("40 tests now pass: test_shop.py::test_one[00x" in line and "and 39 more" in line for line in lines[1:])
+
+
+@pytest.mark.parametrize("line", [3, 5, 6])
+def test_a_line_inside_of_a_match_that_begins_no_statement(tmp_path: Path, line: int) -> None:
+    path = tmp_path / "shop.py"
+    arms = "        case 1:\n            return 2\n        # note\n\n        case _:\n            return 3\n"
+    path.write_text(f"def f(x):\n    match x:\n{arms}")
+    with pytest.raises(gumshoe_change.ChangeError, match=f"shop.py:{line} is no statement"):
+        gumshoe_change.transform({"path": str(path), "line": line, "do": "skip"})
