@@ -191,10 +191,13 @@ def _few(found: Iterator[ItemT]) -> Iterator[ItemT]:
 
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
-    quotes = [(match[0], next(filter(None, match.groups()))) for match in QUOTED.finditer(text)]
-    for whole, quoted in quotes:
+    unshown: list[str] = []
+    for match in QUOTED.finditer(text):
+        quoted = next(filter(None, match.groups()))
         if seen.has(quoted):  # What it holds may look like a place: f"{self.hour:02d}".
-            text = text.replace(whole, " ", 1)
+            text = text.replace(match[0], " ", 1)
+        else:
+            unshown.append(quoted)
     for match in PLACE.finditer(text):
         if not seen.has_lines(match["path"], [int(match["line"])]):
             yield "place", match[0]
@@ -203,9 +206,9 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
         if not seen.has(match[0]):
             yield "place", match[0]
     rest = PATH.sub(" ", rest)
-    for _, quoted in quotes:
+    for quoted in unshown:
         left = PATH.sub(" ", PLACE.sub(" ", quoted))
-        if not seen.has(quoted) and len(left.strip()) > 1 and not seen.has(left):
+        if len(left.strip()) > 1 and not seen.has(left):
             yield "string", left
     for word in dict.fromkeys(WORD.findall(rest)):
         if word not in seen.words and (word in seen.later or _is_in_capitals(word, seen)):

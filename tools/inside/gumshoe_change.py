@@ -4,9 +4,9 @@
 EXPRESSION` puts another in its place, `iterate EXPRESSION` lets a `for` go over something else, `return EXPRESSION`
 leaves the function, `replace CODE` runs other code instead; anything else is code that runs before the line, such as
 `x = 3`. A line stands for all statements that begin on it, with their blocks, without a `def` or `class` around them;
-`time` and `when` are looked at before it. (Forced branches: X. Zhang, N. Gupta, R.
-Gupta: Locating Faults through Automated Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R.
-Gupta: Fault Localization using Value Replacement, ISSTA 2008.)
+`time` and `when` are looked at before it. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through
+Automated Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R. Gupta: Fault Localization using
+Value Replacement, ISSTA 2008.)
 """
 
 import ast
@@ -22,8 +22,6 @@ HEADERS = {
     "iterate": ((ast.For, ast.AsyncFor), "iter", "for"),
 }
 """What may be put in the place of a part of a statement: kinds of statements, field, what it is called."""
-
-
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
