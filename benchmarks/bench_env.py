@@ -6,6 +6,7 @@ measured in turns, so that whatever else the machine does weighs on both sides a
 was reached; `--strict` makes a missed one the exit code 1.
 
     python benchmarks/bench_env.py --repeats 50 --json bench-env.json
+    python benchmarks/bench_env.py --set tasks/packages --bug synth/schema/condition-0123abcd    of a harvested set
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 import docker
 import pexpect.fdpexpect
+from bench_bug import Bug, add_bug_options, find_bug
 from docker.errors import DockerException
 from env_report import BARE_BESIDE, VERDICT, goals, show
 from image_tasks import image_figures, timed
@@ -29,21 +31,13 @@ from rich.console import Console
 
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import Verdict, VerifierAhead, verify
 from gumshoe.errors import GumshoeError, SandboxError
-from gumshoe.records import Oracle, Task, ToolCall
+from gumshoe.records import Task, ToolCall
 
 Times = list[float]
 BACKENDS = ("docker", "podman", "bubblewrap", "local")
 TOOLS = ("listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "bash", "rewrite", "report", "submit")
-FILE, LINE, FIX = "buildplan/graph.py", 55, "        return list(self._orders[target])"
-ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-REPORT: dict[str, Any] = {
-    "locations": [{"path": FILE, "start": LINE, "end": LINE, "why": "here"}],
-    "findings": [],
-    "hypothesis": "a shared list",
-}
 
 
 def in_turns(repeats: int, **works: Callable[[], object]) -> dict[str, Times]:
@@ -106,21 +100,21 @@ def episode_env(task: Task, config: SandboxConfig) -> Generator[DebugEnv]:
         env.close()
 
 
-def quick_times(task: Task, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
+def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
     """Seconds of the calls that run no tests, in turns with the baselines."""
     numbers: Iterator[int] = iter(range(10**9))
-    with episode_env(task, config) as env:
+    with episode_env(bug.task, config) as env:
         env.reset(seed=0)
-        call(env, "pdb", command=f"b {FILE}:{LINE}\nc")
+        call(env, "pdb", command=f"b {bug.path}:{bug.line}\nc")
         quick = {
-            "view": lambda: call(env, "view", path=FILE),
+            "view": lambda: call(env, "view", path=bug.path),
             "listdir": lambda: call(env, "listdir"),
             "grep": lambda: call(env, "grep", pattern="def "),
             "bash true": lambda: call(env, "bash", command="true"),
             "rewrite": lambda: call(env, "rewrite", path="note.txt", code=f"{next(numbers)}\n"),
             "pdb p": lambda: call(env, "pdb", command="p 1 + 1"),
             "pdb locals": lambda: call(env, "pdb", command="locals"),
-            "pdb b": lambda: call(env, "pdb", command=f"b {FILE}:{LINE - 2}"),
+            "pdb b": lambda: call(env, "pdb", command=f"b {bug.path}:{bug.line}"),
         }
         times = in_turns(repeats, **quick, **beside)
         moving = {
@@ -130,46 +124,47 @@ def quick_times(task: Task, config: SandboxConfig, repeats: int, beside: Mapping
         return {**times, **in_turns(max(5, repeats // 10), **moving)}
 
 
-def test_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+def test_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
     """Seconds of what runs the tests, in turns with the bare test command in the same sandbox."""
-    with episode_env(task, config) as env:
+    with episode_env(bug.task, config) as env:
         env.reset(seed=0)
         failing = [
-            *task.entrypoint,
+            *bug.task.entrypoint,
             *(each.id for each in env.workspace.run_tests().outcomes if each.outcome == "failed"),
         ]
-        variants = [{"path": FILE, "line": LINE, "do": f"n = {number}"} for number in range(8)]
+        variants = [{"path": bug.path, "line": bug.line, "do": f"n = {number}"} for number in range(8)]
         return in_turns(
             repeats,
             **{
-                "bare test command": lambda: env.sandbox.run(task.entrypoint),
+                "bare test command": lambda: env.sandbox.run(bug.task.entrypoint),
                 "one failing test": lambda: env.sandbox.run(failing),
                 "eval": lambda: call(env, "eval"),
                 "suspects": lambda: call(env, "suspects"),
                 "whatif, 8 variants": lambda: call(env, "whatif", variants=variants),
                 "whatif, 8 variants, quick": lambda: call(env, "whatif", variants=variants, quick=True),
-                "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {FILE}:{LINE}\nc"),
+                "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {bug.path}:{bug.line}\nc"),
             },
         )
 
 
-def ending_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+def ending_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
     """Seconds of the calls that end an episode."""
     times: dict[str, Times] = {"report": [], "submit": []}
-    with episode_env(task, config) as env:
+    with episode_env(bug.task, config) as env:
         for _ in range(repeats):
-            for name, arguments in (("report", REPORT), ("submit", {})):
+            for name, arguments in (("report", bug.report()), ("submit", {})):
                 env.reset(seed=0)
-                call(env, "rewrite", path=FILE, start=LINE, end=LINE, code=FIX)
+                call(env, "rewrite", **bug.edit)
                 times[name].append(timed(lambda name=name, arguments=arguments: call(env, name, **arguments)))
     return times
 
 
-def verdict_times(task: Task, oracle: Oracle, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+def verdict_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
     """Seconds of a verdict in a warm sandbox, in turns with the bare test command in another warm one.
 
     One verdict is prepared while the agent would work, as in an episode; the other has nothing prepared.
     """
+    task, oracle = bug.task, bug.oracle
     pooled = config.model_copy(update={"pool": 2})
     prepared: list[VerifierAhead] = []
 
@@ -212,26 +207,21 @@ def reset_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Ti
     return times
 
 
-def episode(task: Task, config: SandboxConfig) -> None:
-    """One scripted debugging episode: look, run, break, see, repair, run, submit."""
-    with episode_env(task, config) as env:
+def episode(bug: Bug, config: SandboxConfig) -> None:
+    """One scripted debugging episode."""
+    with episode_env(bug.task, config) as env:
         env.reset(seed=0)
-        call(env, "listdir")
-        call(env, "eval")
-        call(env, "view", path=FILE)
-        call(env, "pdb", command=f"b {FILE}:{LINE}\nc\nlocals")
-        call(env, "rewrite", path=FILE, start=LINE, end=LINE, code=FIX)
-        call(env, "eval")
-        call(env, "submit")
+        for name, arguments in bug.episode():
+            call(env, name, **arguments)
 
 
-def episodes_per_minute(task: Task, config: SandboxConfig, workers: int) -> float:
+def episodes_per_minute(bug: Bug, config: SandboxConfig, workers: int) -> float:
     """Scripted episodes a minute with `workers` threads, in warm sandboxes where there are any."""
     pooled = config.model_copy(update={"pool": workers})
     count = max(4, workers)
     with ThreadPoolExecutor(workers) as threads:
-        list(threads.map(lambda _: episode(task, pooled), range(min(workers, 2))))
-        seconds = timed(lambda: list(threads.map(lambda _: episode(task, pooled), range(count))))
+        list(threads.map(lambda _: episode(bug, pooled), range(min(workers, 2))))
+        seconds = timed(lambda: list(threads.map(lambda _: episode(bug, pooled), range(count))))
     close_pools()
     return 60 * count / seconds
 
@@ -248,26 +238,19 @@ def memory_of_open_sandboxes(task: Task, config: SandboxConfig, count: int) -> f
             box.close()
 
 
-def measure(
-    task: Task,
-    oracle: Oracle,
-    config: SandboxConfig,
-    repeats: int,
-    workers: Sequence[int],
-    beside: Mapping[str, Any],
-) -> Any:
+def measure(bug: Bug, config: SandboxConfig, repeats: int, workers: Sequence[int], beside: Mapping[str, Any]) -> Any:
     """Everything about one backend."""
     few = max(5, repeats // 5)
-    memory = memory_of_open_sandboxes(task, config, 16)
+    memory = memory_of_open_sandboxes(bug.task, config, 16)
     times = {
-        **quick_times(task, config, repeats, beside),
-        **test_times(task, config, few),
-        **ending_times(task, config, 3),
-        **(verdict_times(task, oracle, config, few) if config.kind != "local" else {}),
-        **reset_times(task, config, few),
+        **quick_times(bug, config, repeats, beside),
+        **test_times(bug, config, few),
+        **ending_times(bug, config, 3),
+        **(verdict_times(bug, config, few) if config.kind != "local" else {}),
+        **reset_times(bug.task, config, few),
     }
     if config.kind == "docker":
-        of_image, megabytes = image_figures(task, config, few)
+        of_image, megabytes = image_figures(bug.task, config, few)
         times |= of_image
         memory_of_image = {"memory_mb_image": megabytes}
     else:
@@ -276,7 +259,7 @@ def measure(
         "operations": {name: summary(seconds) for name, seconds in times.items()},
         "episodes_per_minute": {
             f"{count} workers{', no test server' * (not server)}": episodes_per_minute(
-                task, config.model_copy(update={"test_server": server}), count
+                bug, config.model_copy(update={"test_server": server}), count
             )
             for count in workers
             for server in (True, False)
@@ -294,19 +277,20 @@ def main() -> int:
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when a goal is missed")
+    add_bug_options(parser)
     options = parser.parse_args()
     console = Console()
-    task, oracle = next(pair for pair in load_tasks("casebook") if pair[0].id == "casebook/build_plan")
+    bug = find_bug(options.set, options.bug)
     backends: dict[str, Any] = {}
     for backend in options.backends:
         console.print(f"[dim]{backend} ...")
-        config = SandboxConfig(kind=backend, env=ENVIRONMENT)
+        config = bug.sandbox(backend)
         try:
             if backend == "docker":
                 with baselines(config.image) as beside:
-                    backends[backend] = measure(task, oracle, config, options.repeats, options.workers, beside)
+                    backends[backend] = measure(bug, config, options.repeats, options.workers, beside)
             else:
-                backends[backend] = measure(task, oracle, config, options.repeats, options.workers, {})
+                backends[backend] = measure(bug, config, options.repeats, options.workers, {})
         except (GumshoeError, DockerException) as error:
             console.print(f"[yellow]{backend} left out: {error}")
     if not backends:

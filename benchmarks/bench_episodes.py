@@ -2,9 +2,11 @@
 
     git worktree add ../before COMMIT
     python benchmarks/bench_episodes.py ../before . --backends docker bubblewrap --repeats 3
+    python benchmarks/bench_episodes.py ../before . --set tasks/packages --bug synth/schema/condition-0123abcd
 
-Each turn is a process of its own that plays the scripted episode of the checkout's own `bench_env.py` with one worker
-and one warm sandbox; two episodes before the clock starts. The table shows each turn and the medians.
+Each turn is a process of its own that plays the same scripted episode with one worker and one warm sandbox; two
+episodes before the clock starts. The table shows each turn and the medians. A task of a harvested set is played without
+its environment, which old checkouts do not know: it must need no more than pytest.
 """
 
 from __future__ import annotations
@@ -14,24 +16,39 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
+from dataclasses import replace
 from pathlib import Path
+
+from bench_bug import Bug, add_bug_options, find_bug, with_copy
+
+from gumshoe.env.tasks.taskset import write_taskset
 
 TURN = """
 import json, sys, time
-checkout, backend, count = sys.argv[1:]
-sys.path[:0] = [checkout + "/src", checkout + "/benchmarks"]
-import bench_env, gumshoe
-from gumshoe.env import SandboxConfig
+checkout, source, calls, config, count = sys.argv[1:]
+sys.path[:0] = [checkout + "/src"]
+import gumshoe
+from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks import load_tasks
+from gumshoe.records import ToolCall
 assert gumshoe.__file__.startswith(checkout), gumshoe.__file__
-task = next(task for task, _ in load_tasks("casebook") if task.id == "casebook/build_plan")
-config = SandboxConfig(kind=backend, env=bench_env.ENVIRONMENT, pool=1)
+((task, _),) = load_tasks(source)
+calls = [ToolCall(id="1", name=name, arguments=arguments) for name, arguments in json.loads(calls)]
+config = SandboxConfig.model_validate_json(config)
+def episode():
+    env = DebugEnv(task, tools=sorted({call.name for call in calls}), sandbox=config, trusted=True)
+    env.reset(seed=0)
+    for call in calls:
+        failure = env.step(call)[4]["observation"].failure
+        assert failure is None, (call.name, failure.message)
+    env.close()
 for _ in range(2):
-    bench_env.episode(task, config)
+    episode()
 began = time.perf_counter()
 for _ in range(int(count)):
-    bench_env.episode(task, config)
+    episode()
 print(json.dumps(60 * int(count) / (time.perf_counter() - began)))
 close_pools()
 """
@@ -44,20 +61,31 @@ def main() -> None:
     parser.add_argument("--backends", nargs="+", default=["bubblewrap"], help="sandboxes (bubblewrap)")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each checkout (3)")
     parser.add_argument("--episodes", type=int, default=10, help="episodes of a turn (10)")
+    add_bug_options(parser)
     options = parser.parse_args()
-    for backend in options.backends:
-        found: dict[Path, list[float]] = {checkout: [] for checkout in options.checkouts}
-        for _ in range(options.repeats):
+    bug = without_environment(find_bug(options.set, options.bug))
+    with tempfile.TemporaryDirectory() as folder:
+        write_taskset(Path(folder), [(with_copy(bug.task, Path(folder)), bug.oracle)])
+        for backend in options.backends:
+            found: dict[Path, list[float]] = {checkout: [] for checkout in options.checkouts}
+            for _ in range(options.repeats):
+                for checkout, rates in found.items():
+                    rates.append(one_turn(checkout.resolve(), folder, bug, backend, options.episodes))
             for checkout, rates in found.items():
-                rates.append(one_turn(checkout.resolve(), backend, options.episodes))
-        for checkout, rates in found.items():
-            turns = ", ".join(f"{rate:.0f}" for rate in rates)
-            print(f"{backend}  {checkout}  median {statistics.median(rates):.0f} a minute  ({turns})", flush=True)
+                turns = ", ".join(f"{rate:.0f}" for rate in rates)
+                print(f"{backend}  {checkout}  median {statistics.median(rates):.0f} a minute  ({turns})", flush=True)
 
 
-def one_turn(checkout: Path, backend: str, episodes: int) -> float:
+def without_environment(bug: Bug) -> Bug:
+    """The bug in the sandbox's own environment."""
+    workspace = bug.task.workspace.model_copy(update={"environment": None})
+    return replace(bug, task=bug.task.model_copy(update={"workspace": workspace}))
+
+
+def one_turn(checkout: Path, source: str, bug: Bug, backend: str, episodes: int) -> float:
     """Episodes a minute of one process."""
-    argv = [sys.executable, "-c", TURN, str(checkout), backend, str(episodes)]
+    config = bug.sandbox(backend).model_copy(update={"pool": 1}).model_dump_json(exclude_unset=True)
+    argv = [sys.executable, "-c", TURN, str(checkout), source, json.dumps(bug.episode()), config, str(episodes)]
     return float(json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[-1]))
 
 

@@ -18,6 +18,8 @@ from gumshoe.records import Task, ToolCall, WorkspaceSpec
 
 __all__ = ["image_figures", "timed"]
 
+WITHOUT = {"workdir": "/testbed", "environment": None}
+"""How the workspace of the image differs: resets and restores need nothing of what the tests import."""
 PREPARING_S = 4.0
 """How long an episode lasts besides what is measured: in that time the next sandbox is prepared."""
 
@@ -56,7 +58,7 @@ def _as_image(task: Task, base: str) -> Generator[Task]:
     """The task in an image of its own, which is removed at the end."""
     client: Any = docker.from_env()
     name = "gumshoe-bench-task:latest"
-    placed = task.model_copy(update={"workspace": task.workspace.model_copy(update={"workdir": "/testbed"})})
+    placed = task.model_copy(update={"workspace": task.workspace.model_copy(update=WITHOUT)})
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder) / "context"
         write_context(placed, context, base)

@@ -25,6 +25,7 @@ from statistics import fmean
 from typing import Any
 
 import yaml
+from bench_bug import with_copy  # pyright: ignore[reportMissingImports]
 from leftovers import adopt_orphans, command, descendants, reap  # pyright: ignore[reportMissingImports]
 from tree_policy import EDIT_TURN, edits_of  # pyright: ignore[reportMissingImports]
 
@@ -106,15 +107,6 @@ def chosen_tasks(extra: Path | None, count: int) -> list[tuple[Task, Oracle]]:
     if len(usable) < count:
         raise SystemExit(f"only {len(usable)} tasks are usable: give a larger --set")
     return usable[:count]
-
-
-def with_copy(task: Task, folder: Path) -> Task:
-    """The task with its repository copied into the folder: a task set refers to nothing outside of it."""
-    source = Path(str(task.workspace.path))
-    copy = folder / "projects" / f"{source.parent.name}-{source.name}"
-    if not copy.exists():
-        shutil.copytree(source, copy, symlinks=True)
-    return task.model_copy(update={"workspace": task.workspace.model_copy(update={"path": str(copy)})})
 
 
 def start(folder: Path, out: Path) -> subprocess.Popen[bytes]:

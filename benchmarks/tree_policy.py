@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench_bug import gold_edit  # pyright: ignore[reportMissingImports]
+
 from gumshoe.env.diff.parse import parse_patch
 from gumshoe.records import Completion, Message, Oracle, Task, ToolCall, ToolSchema
 
@@ -18,15 +20,12 @@ EDIT_TURN = 3
 
 def edits_of(oracle: Oracle) -> list[dict[str, Any]] | None:
     """The right edit and three wrong ones, as arguments of `rewrite`; None where the gold patch is not one hunk."""
-    files = parse_patch(oracle.gold_patch)
-    if len(files) != 1 or len(files[0].hunks) != 1 or files[0].source is None:
+    right = gold_edit(oracle)
+    if right is None:
         return None
-    (hunk,) = files[0].hunks
-    place = {"path": files[0].source, "start": hunk.source_start, "end": hunk.source_start + hunk.source_length - 1}
-    before = [line.value for line in hunk if not line.is_added]
-    after = [line.value for line in hunk if not line.is_removed]
-    wrong = [["# Looked at.\n", *before], ["# Not here.\n", *before], ["\n", *before]]
-    return [{**place, "code": "".join(lines)} for lines in (after, *wrong)]
+    ((hunk,),) = (file.hunks for file in parse_patch(oracle.gold_patch))
+    before = "".join(line.value for line in hunk if not line.is_added)
+    return [right, *({**right, "code": first + before} for first in ("# Looked at.\n", "# Not here.\n", "\n"))]
 
 
 class Editor:

@@ -133,16 +133,16 @@ class Breakpoints:
         """All breakpoints as the host keeps them, by number."""
         return [each.as_data() for _, each in sorted(self.by_number.items())]
 
-    def has_file(self, filename):
-        """Whether a file has a breakpoint."""
-        return self.files.name(filename) in self._by_path
+    def lines_in(self, filename):
+        """The lines of a file that have breakpoints."""
+        return self._by_path.get(self.files.name(filename), ())
 
     def wants(self, code):
         """Whether a code object has a line with a breakpoint."""
         key = id(code)
         known = self.wanted.get(key)
         if known is None:
-            lines = self._by_path.get(self.files.name(code.co_filename))
+            lines = self.lines_in(code.co_filename)
             wanted = bool(lines) and not code_lines(code).isdisjoint(lines)
             # The code object is kept with its id, so that no other can get the same one.
             known = self.wanted[key] = (wanted, code)
@@ -155,9 +155,9 @@ class Breakpoints:
             frame: where a line begins.
             log: is told of logpoints here, with the frame.
         """
-        lines = self._by_path.get(self.files.name(frame.f_code.co_filename))
+        lines = self._by_path.get(self.files.name(frame.f_code.co_filename), {})
         stop = None, None
-        for each in list((lines or {}).get(frame.f_lineno, ())):
+        for each in list(lines.get(frame.f_lineno, ())):
             if each.log:
                 if self._counts(each, frame)[0]:
                     log(each, frame)

@@ -9,7 +9,7 @@ from gumshoe_command_line import lines_of
 from gumshoe_commands import Commands
 from gumshoe_files import WorkspaceFiles, loaded_files, stamp_of
 from gumshoe_stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
-from gumshoe_tracing import Counts, before_execution, only_wanted, set_trace
+from gumshoe_tracing import Counts, LateTracing, only_wanted, set_trace
 from gumshoe_values import CommandError, describe_exception, short_repr
 from gumshoe_watches import Log, Watches
 
@@ -47,6 +47,7 @@ class Debugger:
         self.test = None
         self.counts = Counts(self.breakpoints)
         self._more = []
+        self._late = LateTracing(self.breakpoints, self._begin_trace)
         self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
         self._turn = threading.RLock()
         self._raising = None, None
@@ -97,6 +98,7 @@ class Debugger:
         """A test begins; with None, one has ended. Stops say which test runs, and how often it was there."""
         self.test = name
         self.counts.begin()
+        self._late.rest()
 
     # - what plans want
 
@@ -199,14 +201,16 @@ class Debugger:
         """Begins tracing that was put off while a test runner started, which runs none of the workspace's code."""
         if self.deferred:
             self.deferred = False
-            if self._only_breakpoints():
-                before_execution(self.breakpoints.has_file, self._begin_trace)
-            else:
-                self._begin_trace()
+            begin = self._late.start if self._only_breakpoints() else self._begin_trace
+            begin()
 
-    def _begin_trace(self):
+    def _begin_trace(self, entered=None):
+        """Begins tracing in this thread, where a frame with a breakpoint may have been entered."""
         if self.state == "running" and not self.dead:
             self._trace(self._needs_trace())
+            if entered is not None and self.breakpoints.wants(entered.f_code):
+                entered.f_trace = self._follow(entered)
+                self.on_event(entered, "line", None)
 
     def _only_breakpoints(self):
         return self.plan is None and not self.watches and not self.breakpoints.catches
@@ -252,9 +256,7 @@ class Debugger:
 
     def on_interrupt(self, number, frame):
         """The handler of SIGINT: stops the program where it is, or ends what a command runs."""
-        if self.dead:
-            raise KeyboardInterrupt
-        if self.evaluating == _get_ident():
+        if self.dead or self.evaluating == _get_ident():
             raise KeyboardInterrupt
         if self.state == "running" and not self._at_prompt:
             self.stop_at(frame, "interrupt")
@@ -270,6 +272,7 @@ class Debugger:
         """Answers requests until one of them lets the program go on."""
         with self._turn:
             sys.settrace(None)
+            self._late.end()
             self.state, self.stop, self.plan = "stopped", stop, None
             self._seen = 0, {}
             if self.results:

@@ -2,11 +2,19 @@
 
 A trace function costs something in each call of the program, and a test runner makes tens of thousands before the first
 test. As long as nothing but breakpoints is to stop at, what is known to have none is let go with one look, and tracing
-begins when a file that has one is first executed.
+begins when code that has one is first executed.
 """
 
 import sys
 import threading
+
+from gumshoe_entries import announce
+from gumshoe_files import code_objects
+
+_GENERATOR = 0x2A0
+"""The flags of generators and coroutines."""
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+_current_frame = vars(sys)["_getframe"]
 
 
 def set_trace(function):
@@ -31,34 +39,83 @@ def only_wanted(wanted, more, on_call):
     return on_any_call
 
 
-def before_execution(has_breakpoint, begin):
-    """Calls `begin` before any code of a file with a breakpoint is executed; at once where it may be loaded already.
+class LateTracing:
+    """Begins tracing when code with a breakpoint is first executed, in each test anew, until the first stop.
 
-    `has_breakpoint` takes a file name. Other threads than this one cannot be traced from here, and what they import is
-    for all: so it also begins when the first of them is started.
+    Other threads than this one cannot be traced from here, and what they import is for all: so tracing also begins when
+    one is started, and goes on as long as there is one.
+
+    Args:
+        breakpoints: all breakpoints.
+        begin: begins to trace this thread; takes the frame that was entered, or nothing.
     """
-    files = [getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values())]
-    if not hasattr(sys, "addaudithook") or any(isinstance(file, str) and has_breakpoint(file) for file in files):
-        begin()
-        return
-    waits = [begin]
 
-    def begin_once():
-        while waits:
-            waits.pop()()
+    def __init__(self, breakpoints, begin):
+        self._breakpoints = breakpoints
+        self._begin = begin
+        self._waits = False
+        self._announced = []
 
-    def on_audit(event, arguments):
-        if waits and (
-            event.startswith("_thread.start")
-            or (event == "exec" and has_breakpoint(getattr(arguments[0], "co_filename", "<")))
-        ):
-            begin_once()
+    def start(self):
+        """Waits for such code; begins at once where it may be loaded already."""
+        files = [getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values())]
+        loaded = any(isinstance(file, str) and self._breakpoints.lines_in(file) for file in files)
+        if loaded or not hasattr(sys, "addaudithook"):
+            self._begin()
+            return
+        self._waits = True
+        self._announced = announce(self._breakpoints.lines_in, self._enter)
+        sys.addaudithook(self._on_audit)
+        _before_each_thread(self._begin_beside_threads)
 
-    sys.addaudithook(on_audit)
-    _before_first_thread(begin_once)
+    def end(self):
+        """Waits no more: from now on it is known what there is to stop at."""
+        self._waits = False
+
+    def rest(self):
+        """Ends tracing between two tests, unless a function that has a breakpoint is running, or another thread."""
+        if not self._waits or sys.gettrace() is None or threading.active_count() > 1:
+            return
+        frame = _current_frame(1)
+        while frame is not None:
+            if self._breakpoints.wants(frame.f_code):
+                return
+            frame = frame.f_back
+        set_trace(None)
+
+    def _enter(self, frame):
+        if self._waits and not _ends_with_its_call(frame.f_code, self._breakpoints.wants):
+            self._waits = False
+        self._begin(frame)
+
+    def _begin_for_good(self):
+        if self._waits:
+            self._waits = False
+            self._begin()
+
+    def _begin_beside_threads(self):
+        if self._waits:
+            self._begin()
+
+    def _on_audit(self, event, arguments):
+        if self._waits and event.startswith("_thread.start"):
+            self._begin_beside_threads()
+        elif self._waits and event == "exec" and self._is_wanted(arguments[0]):
+            self._begin_for_good()
+
+    def _is_wanted(self, code):
+        has_breakpoint = bool(self._breakpoints.lines_in(getattr(code, "co_filename", "<")))
+        return has_breakpoint and not any(each is code for each in self._announced)
 
 
-def _before_first_thread(begin):
+def _ends_with_its_call(code, wants):
+    """Whether no code with a breakpoint that belongs to a function can run after a call of it has ended."""
+    return not code.co_flags & _GENERATOR and all(
+        each is code or each.co_name in _COMPREHENSIONS for each in code_objects(code) if wants(each)
+    )
+
+
+def _before_each_thread(begin):
     """Calls `begin` when `threading` starts a thread; from Python 3.12 on, it is an event."""
     names = threading.__dict__
     start = names.get("_start_new_thread")
@@ -66,7 +123,6 @@ def _before_first_thread(begin):
         return
 
     def start_thread(*arguments, **options):
-        names["_start_new_thread"] = start
         begin()
         return start(*arguments, **options)
 

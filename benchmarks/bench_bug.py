@@ -1,0 +1,106 @@
+"""The bug that the benchmarks of the environment play, and the edit that repairs it."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env import SandboxConfig
+from gumshoe.env.diff.parse import gold_lines, parse_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.records import Oracle, Task
+
+__all__ = ["Bug", "Call", "add_bug_options", "as_bug", "find_bug", "gold_edit", "with_copy"]
+
+Call = tuple[str, dict[str, Any]]
+"""Name and arguments of a tool call."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug whose repair changes one place of one file.
+
+    Args:
+        task: the task.
+        oracle: its oracle.
+        line: the first wrong line of the file.
+        edit: the repair, as arguments of `rewrite`.
+    """
+
+    task: Task
+    oracle: Oracle
+    line: int
+    edit: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        """The file with the wrong line."""
+        return str(self.edit["path"])
+
+    def sandbox(self, kind: str) -> SandboxConfig:
+        """The sandbox; without an environment of the task's own, pytest loads no plugins that happen to be there."""
+        plain = {} if self.task.workspace.environment else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return SandboxConfig.model_validate({"kind": kind, "env": plain})
+
+    def report(self) -> dict[str, Any]:
+        """Arguments of `report` that name the wrong line."""
+        place = {"path": self.path, "start": self.line, "end": self.line, "why": "here"}
+        return {"locations": [place], "findings": [], "hypothesis": "this line is wrong"}
+
+    def episode(self) -> list[Call]:
+        """One scripted debugging episode: look, run, break, see, repair, run, submit."""
+        return [
+            ("listdir", {}),
+            ("eval", {}),
+            ("view", {"path": self.path}),
+            ("pdb", {"command": f"b {self.path}:{self.line}\nc\nlocals"}),
+            ("rewrite", dict(self.edit)),
+            ("eval", {}),
+            ("submit", {}),
+        ]
+
+
+def add_bug_options(parser: argparse.ArgumentParser) -> None:
+    """`--set` and `--bug`: the arguments of `find_bug`."""
+    parser.add_argument("--set", default="casebook", help="where the bug is from: a source, or the folder of a set")
+    parser.add_argument("--bug", default="casebook/build_plan", metavar="ID", help="the bug that is played")
+
+
+def find_bug(source: str, task_id: str) -> Bug:
+    """A bug of a task source, such as `casebook` or the folder of a set that `gumshoe harvest` made.
+
+    Raises SystemExit where its gold patch changes more than one place.
+    """
+    ((task, oracle),) = load_tasks(source, ids=[task_id])
+    return as_bug(task, oracle)
+
+
+def as_bug(task: Task, oracle: Oracle) -> Bug:
+    """A task and its oracle as a bug. Raises SystemExit where its gold patch changes more than one place."""
+    edit = gold_edit(oracle)
+    if edit is None:
+        raise SystemExit(f"{task.id} is repaired in several places: choose a bug with one")
+    return Bug(task, oracle, min(gold_lines(oracle.gold_patch)[edit["path"]]), edit)
+
+
+def gold_edit(oracle: Oracle) -> dict[str, Any] | None:
+    """The gold patch as arguments of `rewrite`; None where it is not one hunk."""
+    files = parse_patch(oracle.gold_patch)
+    if len(files) != 1 or len(files[0].hunks) != 1 or files[0].source is None:
+        return None
+    (hunk,) = files[0].hunks
+    place = {"path": files[0].source, "start": hunk.source_start, "end": hunk.source_start + hunk.source_length - 1}
+    return {**place, "code": "".join(line.value for line in hunk if not line.is_removed)}
+
+
+def with_copy(task: Task, folder: Path) -> Task:
+    """The task with its repository copied into the folder: a task set refers to nothing outside of it."""
+    source = Path(str(task.workspace.path))
+    copy = folder / "projects" / f"{source.parent.name}-{source.name}"
+    if not copy.exists():
+        shutil.copytree(source, copy, symlinks=True)
+    return task.model_copy(update={"workspace": task.workspace.model_copy(update={"path": str(copy)})})

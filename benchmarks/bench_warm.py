@@ -1,0 +1,95 @@
+"""What the test server saves on real packages: one bug of each package of a harvested set, in a table.
+
+    python benchmarks/bench_warm.py tasks/packages --json bench-warm.json
+
+The figures are those of `bench_env.py`, each divided by its baseline of the same run: `eval` and the debugger up to its
+first breakpoint by the bare test command, a quick `whatif` of 8 variants by a run of the failing tests alone.
+Snapshot and restore, with the debugger paused, are in milliseconds. The bugs are the first that `drawn_bugs.py` draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+from bench_bug import Bug, as_bug, gold_edit
+from bench_env import call, episode_env, in_turns, test_times
+from drawn_bugs import draw
+from rich.console import Console
+from rich.table import Table
+
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.errors import GumshoeError
+
+GOALS = {"eval": 0.5, "debugger": 0.5, "whatif": 3.0, "snapshot ms": 30.0}
+"""What each figure may be at most."""
+
+
+def figures(bug: Bug, backend: str, repeats: int) -> dict[str, float]:
+    """The figures of one bug, in the order of the table."""
+    config = bug.sandbox(backend)
+    times = {name: statistics.median(each) for name, each in test_times(bug, config, repeats).items()}
+    with episode_env(bug.task, config) as env:
+        env.reset(seed=0)
+        call(env, "pdb", command=f"b {bug.path}:{bug.line}\nc")
+        paused = in_turns(5, paused=lambda: env.restore(env.snapshot()))["paused"]
+    return {
+        "bare ms": 1e3 * times["bare test command"],
+        "eval": times["eval"] / times["bare test command"],
+        "debugger": times["pdb restart, b, c"] / times["bare test command"],
+        "whatif": times["whatif, 8 variants, quick"] / times["one failing test"],
+        "snapshot ms": 1e3 * statistics.median(paused),
+    }
+
+
+def chosen(path: str) -> dict[str, Bug]:
+    """The first bug of each package whose repair is one hunk."""
+    bugs: dict[str, Bug] = {}
+    for task, oracle in draw(path):
+        if gold_edit(oracle) is not None:
+            bugs.setdefault(str(task.tags["project"]), as_bug(task, oracle))
+    return bugs
+
+
+def main() -> None:
+    """Measures one package after the other, prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", help="a set that `gumshoe harvest` made")
+    parser.add_argument("--backend", default="bubblewrap", help="sandbox (bubblewrap)")
+    parser.add_argument("--repeats", type=int, default=3, help="turns of each (3)")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    console = Console()
+    found: dict[str, dict[str, float]] = {}
+    for package, bug in chosen(options.path).items():
+        console.print(f"[dim]{package}: {bug.task.id}")
+        try:
+            found[package] = figures(bug, options.backend, options.repeats)
+        except GumshoeError as error:
+            console.print(f"[yellow]{package} left out: {error}")
+        close_pools()
+    table = Table("package", "bare ms", *GOALS, title=f"{options.backend}: goals at most {GOALS}")
+    for package, row in sorted(found.items()):
+        table.add_row(package, *(_cell(name, value) for name, value in row.items()))
+    console.print(table)
+    for name, most in GOALS.items():
+        met = sum(row[name] <= most for row in found.values())
+        console.print(f"{name}: {met} of {len(found)} packages, median {median(found, name):.2f}", highlight=False)
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def median(found: dict[str, dict[str, float]], name: str) -> float:
+    """The median of a figure over the packages."""
+    return statistics.median(row[name] for row in found.values())
+
+
+def _cell(name: str, value: float) -> str:
+    text = f"{value:.0f}" if name == "bare ms" else f"{value:.2f}"
+    return text if value <= GOALS.get(name, value) else f"[red]{text}[/]"
+
+
+if __name__ == "__main__":
+    main()
