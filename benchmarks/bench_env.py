@@ -15,7 +15,7 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -124,7 +124,7 @@ def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[s
         return {**times, **in_turns(max(5, repeats // 10), **moving)}
 
 
-def test_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
+def test_times(bug: Bug, config: SandboxConfig, repeats: int, leave_out: Collection[str]) -> dict[str, Times]:
     """Seconds of what runs the tests, in turns with the bare test command in the same sandbox."""
     with episode_env(bug.task, config) as env:
         env.reset(seed=0)
@@ -133,18 +133,16 @@ def test_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times
             *(each.id for each in env.workspace.run_tests().outcomes if each.outcome == "failed"),
         ]
         variants = [{"path": bug.path, "line": bug.line, "do": f"n = {number}"} for number in range(8)]
-        return in_turns(
-            repeats,
-            **{
-                "bare test command": lambda: env.sandbox.run(bug.task.entrypoint),
-                "one failing test": lambda: env.sandbox.run(failing),
-                "eval": lambda: call(env, "eval"),
-                "suspects": lambda: call(env, "suspects"),
-                "whatif, 8 variants": lambda: call(env, "whatif", variants=variants),
-                "whatif, 8 variants, quick": lambda: call(env, "whatif", variants=variants, quick=True),
-                "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {bug.path}:{bug.line}\nc"),
-            },
-        )
+        works: dict[str, Callable[[], object]] = {
+            "bare test command": lambda: env.sandbox.run(bug.task.entrypoint),
+            "one failing test": lambda: env.sandbox.run(failing),
+            "eval": lambda: call(env, "eval"),
+            "suspects": lambda: call(env, "suspects"),
+            "whatif, 8 variants": lambda: call(env, "whatif", variants=variants),
+            "whatif, 8 variants, quick": lambda: call(env, "whatif", variants=variants, quick=True),
+            "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {bug.path}:{bug.line}\nc"),
+        }
+        return in_turns(repeats, **{name: work for name, work in works.items() if name not in leave_out})
 
 
 def ending_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
@@ -244,7 +242,7 @@ def measure(bug: Bug, config: SandboxConfig, repeats: int, workers: Sequence[int
     memory = memory_of_open_sandboxes(bug.task, config, 16)
     times = {
         **quick_times(bug, config, repeats, beside),
-        **test_times(bug, config, few),
+        **test_times(bug, config, few, leave_out=()),
         **ending_times(bug, config, 3),
         **(verdict_times(bug, config, few) if config.kind != "local" else {}),
         **reset_times(bug.task, config, few),
