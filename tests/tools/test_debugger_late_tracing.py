@@ -236,3 +236,55 @@ def test_what_warns_when_it_is_compiled_warns_once(start: Start, project: Path) 
     assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
     assert driver.do("c")["state"] == "exited"
     assert driver.printed.count("SyntaxWarning") == 1
+
+
+TRACED = """\
+import sys
+import threading
+import late
+
+EVENTS = []
+
+
+def trace(frame, event, arg):
+    EVENTS.append(frame.f_code)
+
+
+def test_before():
+    late.add(1)
+    sys.settrace(trace)
+    late.add(2)
+
+
+def test_after():
+    late.add(3)
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    assert sys.gettrace() is trace
+    assert EVENTS.count(late.add.__code__) == 2
+    sys.settrace(None)
+"""
+
+
+def test_a_program_that_traces_itself_keeps_its_trace_function(start: Start, project: Path) -> None:
+    script(project, "def add(n):\n    return n + 1\n", "late.py")
+    script(project, TRACED, "test_traced.py")
+    reply = start(*PYTEST, "test_traced.py").do("b late.py:2, n == 7", "log late.py:2, n", "c")
+    assert (reply["state"], reply["exit_code"]) == ("exited", 0)
+    assert [each["value"] for each in reply["results"][-1]["log"]] == ["1"]
+
+
+def test_a_module_that_is_imported_under_another_trace_function(start: Start, project: Path) -> None:
+    script(project, "def add(n):\n    return n + 1\n", "late.py")
+    text = """\
+        import sys
+        sys.settrace(lambda frame, event, arg: None)
+        import late
+
+        def test_add():
+            late.add(1)
+    """
+    script(project, text, "test_traced.py")
+    reply = start(*PYTEST, "test_traced.py").do("b late.py:2", "c")
+    assert place(reply) == ("breakpoint", "late.py", 2, "add")

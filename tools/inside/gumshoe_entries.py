@@ -23,8 +23,8 @@ def announce(lines_in, on_entry):
         lines_in: takes a file name, returns the wanted lines in it.
         on_entry: takes the frame of the function; is not called in threads that are traced.
 
-    Returns a list, to which the code of each such module is added. One with a wanted line outside of its functions is
-    none of them; it is loaded as ever.
+    Returns a list, to which the code of each such module is added. One with a wanted line outside of its functions, or
+    that a traced thread imports, is none of them; it is loaded as ever.
     """
     announced = []
 
@@ -38,7 +38,7 @@ def announce(lines_in, on_entry):
 
     def get_announced(self, fullname):
         path = self.get_filename(fullname)
-        lines = lines_in(path)
+        lines = lines_in(path) if sys.gettrace() is None else ()
         code = compile_announced(self.get_data(path), path, lines) if lines else None
         if code is None:
             return get_code(self, fullname)

@@ -55,13 +55,14 @@ class LateTracing:
         self._begin = begin
         self._waits = False
         self._announced = []
+        self._ours = None
 
     def start(self):
         """Waits for such code; begins at once where it may be loaded already."""
         files = [getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values())]
         loaded = any(isinstance(file, str) and self._breakpoints.lines_in(file) for file in files)
         if loaded or not hasattr(sys, "addaudithook"):
-            self._begin()
+            self._trace()
             return
         self._waits = True
         self._announced = announce(self._breakpoints.lines_in, self._enter)
@@ -74,7 +75,8 @@ class LateTracing:
 
     def rest(self):
         """Ends tracing between two tests, unless a function that has a breakpoint is running, or another thread."""
-        if not self._waits or sys.gettrace() is None or threading.active_count() > 1:
+        set_by_us = sys.gettrace() is not None and sys.gettrace() is self._ours
+        if not self._waits or not set_by_us or threading.active_count() > 1:
             return
         frame = _current_frame(1)
         while frame is not None:
@@ -84,18 +86,22 @@ class LateTracing:
         set_trace(None)
 
     def _enter(self, frame):
-        if self._waits and not _ends_with_its_call(frame.f_code, self._breakpoints.wants):
+        if not _ends_with_its_call(frame.f_code, self._breakpoints.wants):
             self._waits = False
-        self._begin(frame)
+        self._trace(frame)
+
+    def _trace(self, entered=None):
+        self._begin(entered)
+        self._ours = sys.gettrace()
 
     def _begin_for_good(self):
         if self._waits:
             self._waits = False
-            self._begin()
+            self._trace()
 
     def _begin_beside_threads(self):
-        if self._waits:
-            self._begin()
+        if self._waits and sys.gettrace() is None:
+            self._trace()
 
     def _on_audit(self, event, arguments):
         if self._waits and event.startswith("_thread.start"):
