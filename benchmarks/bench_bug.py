@@ -14,10 +14,7 @@ from gumshoe.env.diff.parse import gold_lines, parse_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.records import Oracle, Task
 
-__all__ = ["Bug", "Call", "add_bug_options", "as_bug", "find_bug", "gold_edit", "with_copy"]
-
-Call = tuple[str, dict[str, Any]]
-"""Name and arguments of a tool call."""
+__all__ = ["Bug", "add_bug_options", "as_bug", "find_bug", "gold_edit", "with_copy"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,8 @@ class Bug:
         place = {"path": self.path, "start": self.line, "end": self.line, "why": "here"}
         return {"locations": [place], "findings": [], "hypothesis": "this line is wrong"}
 
-    def episode(self) -> list[Call]:
-        """One scripted debugging episode: look, run, break, see, repair, run, submit."""
+    def episode(self) -> list[tuple[str, dict[str, Any]]]:
+        """One scripted debugging episode, as tools and their arguments: look, run, break, see, repair, run, submit."""
         return [
             ("listdir", {}),
             ("eval", {}),
@@ -88,13 +85,15 @@ def as_bug(task: Task, oracle: Oracle) -> Bug:
 
 
 def gold_edit(oracle: Oracle) -> dict[str, Any] | None:
-    """The gold patch as arguments of `rewrite`; None where it is not one hunk."""
+    """The gold patch as arguments of `rewrite`; None where it is not one hunk that has lines of the buggy file."""
     files = parse_patch(oracle.gold_patch)
     if len(files) != 1 or len(files[0].hunks) != 1 or files[0].source is None:
         return None
     (hunk,) = files[0].hunks
+    if hunk.source_length == 0:
+        return None
     place = {"path": files[0].source, "start": hunk.source_start, "end": hunk.source_start + hunk.source_length - 1}
-    return {**place, "code": "".join(line.value for line in hunk if not line.is_removed)}
+    return {**place, "code": "".join(line.value for line in hunk if line.is_added or line.is_context)}
 
 
 def with_copy(task: Task, folder: Path) -> Task:

@@ -133,6 +133,7 @@ def test_times(bug: Bug, config: SandboxConfig, repeats: int, leave_out: Collect
             *(each.id for each in env.workspace.run_tests().outcomes if each.outcome == "failed"),
         ]
         variants = [{"path": bug.path, "line": bug.line, "do": f"n = {number}"} for number in range(8)]
+        _check_variants(env, variants)
         works: dict[str, Callable[[], object]] = {
             "bare test command": lambda: env.sandbox.run(bug.task.entrypoint),
             "one failing test": lambda: env.sandbox.run(failing),
@@ -143,6 +144,15 @@ def test_times(bug: Bug, config: SandboxConfig, repeats: int, leave_out: Collect
             "pdb restart, b, c": lambda: call(env, "pdb", command=f"restart\nb {bug.path}:{bug.line}\nc"),
         }
         return in_turns(repeats, **{name: work for name, work in works.items() if name not in leave_out})
+
+
+def _check_variants(env: DebugEnv, variants: list[dict[str, Any]]) -> None:
+    """Raises SandboxError where a variant cannot be made: what takes no time would look quick."""
+    arguments: dict[str, Any] = {"variants": variants, "quick": True}
+    info = env.step(ToolCall(id="1", name="whatif", arguments=arguments))[4]
+    errors = [each["error"] for each in info["observation"].data.get("variants", ()) if each.get("error")]
+    if errors or not info["observation"].data.get("variants"):
+        raise SandboxError(f"whatif cannot change the line of the bug: {errors[:1] or info['observation'].text}")
 
 
 def ending_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:

@@ -70,9 +70,13 @@ def main() -> None:
             row = found[package] = figures(bug, options.backend, options.repeats)
             shown = ", ".join(f"{name} {_cell(name, value)}" for name, value in row.items())
             console.print(f"{bug.task.id}: {shown}", highlight=False)
-        except GumshoeError as error:
+        except (GumshoeError, SystemExit) as error:
             console.print(f"[yellow]{package} left out: {error}")
         close_pools()
+    if not found:
+        raise SystemExit("no package could be measured")
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     table = Table("package", "bare ms", *GOALS, title=f"{options.backend}: goals at most {GOALS}")
     for package, row in sorted(found.items()):
         table.add_row(package, *(_cell(name, value) for name, value in row.items()))
@@ -80,8 +84,6 @@ def main() -> None:
     for name, most in GOALS.items():
         met = sum(row[name] <= most for row in found.values())
         console.print(f"{name}: {met} of {len(found)} packages, median {median(found, name):.2f}", highlight=False)
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 def median(found: dict[str, dict[str, float]], name: str) -> float:

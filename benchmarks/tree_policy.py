@@ -23,8 +23,8 @@ def edits_of(oracle: Oracle) -> list[dict[str, Any]] | None:
     right = gold_edit(oracle)
     if right is None:
         return None
-    ((hunk,),) = (file.hunks for file in parse_patch(oracle.gold_patch))
-    before = "".join(line.value for line in hunk if not line.is_added)
+    hunk = parse_patch(oracle.gold_patch)[0].hunks[0]
+    before = "".join(line.value for line in hunk if line.is_removed or line.is_context)
     return [right, *({**right, "code": first + before} for first in ("# Looked at.\n", "# Not here.\n", "\n"))]
 
 

@@ -76,6 +76,41 @@ def started(n):
     thread.join()
 
 
+def spread(n):
+    x = {
+        "a": n,
+        "b": [
+            n
+        ],
+    }
+    if (
+        n
+        and x
+    ):
+        pass
+    return (
+        n
+        + 1
+    )
+
+
+def spread_at_once(n):
+    return [
+        n,
+        (
+            n + 1
+        ),
+    ]
+
+
+def decorated():
+    @staticmethod
+    def inner():
+        return 1
+
+    return inner
+
+
 def caught():
     try:
         raise ValueError
@@ -125,6 +160,9 @@ def test_all(n):
     shapes.looping(n)
     shapes.outer(n)
     shapes.recursive(n)
+    shapes.spread(n)
+    shapes.spread_at_once(n)
+    shapes.decorated()
     shapes.caught()
     shapes.waits()
     assert shapes.Kind().doubled == 2
@@ -160,6 +198,17 @@ def _lines_of(name: str) -> list[int]:
     return [first + 1 + number for number in range(next(ends, len(rest)) + 1) if lines[first + number].strip()]
 
 
+def test_every_line_of_all_functions_at_once(start: Start, project: Path) -> None:
+    (project / "test_cart.py").unlink()
+    script(project, SHAPES, "shapes.py")
+    script(project, SHAPE_TESTS, "test_shapes.py")
+    lines = [
+        line for name in ("plain", "looping", "inner", "recursive", "spread", "caught") for line in _lines_of(name)
+    ]
+    logs = [f"log shapes.py:{line}, 1" for line in lines]
+    assert _seen(start, *logs) == _seen(start, FROM_THE_START, *logs)
+
+
 def _seen(start: Start, *commands: str) -> tuple[str, Any]:
     """How a run to its end went: what was logged, in order."""
     reply = start(*PYTEST, "-s").do(*commands, "c")
@@ -170,7 +219,18 @@ def _seen(start: Start, *commands: str) -> tuple[str, Any]:
     "name",
     [
         *("plain", "declared", "documented", "one_line", "looping", "outer", "inner", "keep", "generator"),
-        *("recursive", "started", "caught", "Kind", "method", "awaited", "waits"),
+        *(
+            "recursive",
+            "spread",
+            "spread_at_once",
+            "decorated",
+            "started",
+            "caught",
+            "Kind",
+            "method",
+            "awaited",
+            "waits",
+        ),
     ],
 )
 def test_every_line_of_a_function_is_hit_as_if_traced_from_the_start(start: Start, project: Path, name: str) -> None:
@@ -288,3 +348,116 @@ def test_a_module_that_is_imported_under_another_trace_function(start: Start, pr
     script(project, text, "test_traced.py")
     reply = start(*PYTEST, "test_traced.py").do("b late.py:2", "c")
     assert place(reply) == ("breakpoint", "late.py", 2, "add")
+
+
+def test_a_generator_that_is_entered_while_something_else_is_traced(start: Start, project: Path) -> None:
+    module = "def add(n):\n    return n + 1\n\n\ndef each():\n    yield 1\n    yield 2\n    yield 3\n"
+    script(project, module, "late.py")
+    text = """\
+        import late
+
+        EACH = late.each()
+
+        def test_a():
+            late.add(1)
+            next(EACH)
+
+        def test_b():
+            next(EACH)
+
+        def test_c():
+            next(EACH)
+    """
+    script(project, text, "test_a.py")
+    logs = [f"log late.py:{line}, 1" for line in (2, 6, 7, 8)]
+    reply = start(*PYTEST, "test_a.py").do(*logs, "c")
+    assert [each["line"] for each in reply["results"][-1]["log"]] == [2, 6, 7, 8]
+
+
+def test_expressions_of_breakpoints_set_off_no_others(start: Start, project: Path) -> None:
+    script(project, "def double(n):\n    return 2 * n\n\n\ndef add(n):\n    return n + 1\n", "late.py")
+    script(project, "import late\n\ndef test_add():\n    late.add(1)\n", "test_a.py")
+    driver = start(*PYTEST, "test_a.py")
+    reply = driver.do("b late.py:2", "log late.py:6, double(n)", "b late.py:6, double(n) == 2", "c")
+    assert place(reply) == ("breakpoint", "late.py", 6, "add")
+    assert [(each["line"], each["value"]) for each in reply["results"][-1]["log"]] == [(6, "2")]
+
+
+def test_jumping_from_the_first_line(start: Start, project: Path) -> None:
+    script(project, "def add(n):\n    n += 1\n    n += 10\n    return n\n", "late.py")
+    script(project, "import late\n\ndef test_add():\n    assert late.add(1) == 11\n", "test_a.py")
+    driver = start(*PYTEST, "test_a.py")
+    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
+    reply = driver.do("jump 3", "c")
+    assert (reply["state"], reply["exit_code"]) == ("exited", 0)
+
+
+LOADER = """
+import importlib.machinery
+import os
+import sys
+
+
+class Loader(importlib.machinery.SourceFileLoader):
+    def source_to_code(self, data, path, **options):
+        return super().source_to_code(data.replace(b"+ 1", b"+ 100"), path, **options)
+
+
+def find(folder):
+    if folder != os.getcwd():
+        raise ImportError
+    return importlib.machinery.FileFinder(folder, (Loader, [".py"]))
+
+
+sys.path_hooks.insert(0, find)
+sys.path_importer_cache.clear()
+"""
+
+
+def test_a_loader_that_changes_the_source(start: Start, project: Path) -> None:
+    script(project, LOADER, "conftest.py")
+    script(project, "def add(n):\n    return n + 1\n", "late.py")
+    script(project, "import late\n\ndef test_add():\n    assert late.add(1) == 101\n", "test_a.py")
+    driver = start(*PYTEST, "test_a.py")
+    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
+    assert driver.do("c")["exit_code"] == 0
+
+
+PROFILED = """
+import sys
+import threading
+import late
+
+CALLED, STARTED = [], []
+
+
+def trace(frame, event, arg):
+    STARTED.append(frame.f_code)
+
+
+def test_before():
+    late.add(1)
+    threading.settrace(trace)
+
+
+def test_after():
+    thread = threading.Thread(target=late.add, args=(1,))
+    thread.start()
+    thread.join()
+    assert late.add.__code__ in STARTED
+    threading.settrace(None)
+
+
+def test_profile():
+    sys.setprofile(lambda frame, event, arg: CALLED.append(frame.f_code.co_name) if event == "call" else None)
+    late.add(1)
+    sys.setprofile(None)
+    assert CALLED == ["add"]
+"""
+
+
+def test_programs_that_trace_their_threads_or_profile(start: Start, project: Path) -> None:
+    script(project, "def add(n):\n    return n + 1\n", "late.py")
+    script(project, PROFILED, "test_profiled.py")
+    reply = start(*PYTEST, "test_profiled.py").do("b late.py:2, n == 7", "c")
+    assert (reply["state"], reply["exit_code"]) == ("exited", 0)

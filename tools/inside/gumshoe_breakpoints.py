@@ -134,8 +134,8 @@ class Breakpoints:
         return [each.as_data() for _, each in sorted(self.by_number.items())]
 
     def lines_in(self, filename):
-        """The lines of a file that have breakpoints."""
-        return self._by_path.get(self.files.name(filename), ())
+        """The breakpoints of a file, by line."""
+        return self._by_path.get(self.files.name(filename), {})
 
     def wants(self, code):
         """Whether a code object has a line with a breakpoint."""
@@ -155,7 +155,7 @@ class Breakpoints:
             frame: where a line begins.
             log: is told of logpoints here, with the frame.
         """
-        lines = self._by_path.get(self.files.name(frame.f_code.co_filename), {})
+        lines = self.lines_in(frame.f_code.co_filename)
         stop = None, None
         for each in list(lines.get(frame.f_lineno, ())):
             if each.log:

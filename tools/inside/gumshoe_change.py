@@ -48,9 +48,9 @@ def transform(variant):
     end = index + 1
     while end < len(block) and block[end].lineno == block[index].lineno:
         end += 1
-    was_generator = not scopes or _yields(scopes[-1])
+    was_generator = not scopes or yields(scopes[-1])
     block[index:end] = _changed(block[index:end], variant["do"].strip(), _hit(variant))
-    if not was_generator and _yields(scopes[-1]):
+    if not was_generator and yields(scopes[-1]):
         raise ChangeError("this would turn {} into a generator".format(scopes[-1].name))
     _declare(variant["do"], scopes, source, path)
     _place(tree)
@@ -102,7 +102,7 @@ def _covers(statement, line):
     return statement.lineno <= line <= end
 
 
-def _yields(function):
+def yields(function):
     """Whether a function is a generator."""
     left = list(function.body)
     while left:

@@ -27,8 +27,9 @@ exception, post-mortem (a test failed, or nothing caught the exception), interru
 
 SIGINT stops a running program where it is, or ends a long evaluation. Programs that block SIGINT, or sit in C code
 that does not look at signals, cannot be stopped so. A program that calls `sys.settrace` itself switches breakpoints
-off until the next stop. Threads are stopped in one at a time while the others run on; those that were started while
-there was no breakpoint are not stopped in. Forked children run free of the debugger.
+off until the next stop, or, where it sets none and nothing has stopped yet, until a function with one is entered.
+Threads are stopped in one at a time while the others run on; those that were started while there was no breakpoint are
+not stopped in. Forked children run free of the debugger.
 
 Time travel: `checkpoint NAME` forks; the parent waits as the checkpoint while the child runs on as the program.
 `restore NAME` ends the running process and forks the waiting one again, so that a checkpoint can be gone back to

@@ -1,8 +1,9 @@
-"""Has functions that hold certain lines say that they are entered. Standard library only, Python 3.6 to 3.14.
+"""Makes functions that contain given lines report when they are entered. Standard library only, Python 3.8 to 3.14.
 
-A trace function slows down all of a program, so tracing had better begin when there is something to stop at. A module
-is compiled here with a call at the beginning of each such function, on the line of its first statement, so that it has
-the lines that it would have without.
+A trace function slows down all of a program, so tracing should begin only when there is something to stop at. Modules
+are compiled here with a call at the beginning of such functions, on the line of their `def`. It raises an audit event,
+so that no trace function or profiler of the program sees a frame of ours. Code of such a function that is taken to
+another process does not run there.
 """
 
 import ast
@@ -11,106 +12,105 @@ import importlib.machinery
 import sys
 import warnings
 
-ENTERED = "__gumshoe_entered__"
-_current_frame = vars(sys)["_getframe"]
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+from gumshoe_change import yields
+from gumshoe_files import last_line
+
+EVENT = "gumshoe.entered"
+"""The audit event that is raised in the frame of the function."""
+_REPORT = "__gumshoe_entered__"
+_LATER = (ast.Lambda, ast.GeneratorExp)
 
 
-def announce(lines_in, on_entry):
-    """Has modules that are imported from now on call `on_entry` where a function with a wanted line is entered.
+class EntryReports:
+    """The functions that report, in modules that are imported from now on.
+
+    Functions that may be left and gone on with do not, nor do modules with such a line outside of functions, those that
+    warn when they are compiled, and those with a loader of their own.
 
     Args:
-        lines_in: takes a file name, returns the wanted lines in it.
-        on_entry: takes the frame of the function; is not called in threads that are traced.
-
-    Returns a list, to which the code of each such module is added. One with a wanted line outside of its functions, or
-    that a traced thread imports, is none of them; it is loaded as ever.
+        lines_in: takes a file name, returns the given lines in it.
     """
-    announced = []
 
-    def entered():
-        if sys.gettrace() is None:
-            on_entry(_current_frame(1))
+    def __init__(self, lines_in):
+        self._lines_in = lines_in
+        self._modules = []
+        self._lines = {}
 
-    setattr(builtins, ENTERED, entered)
-    loader = importlib.machinery.SourceFileLoader
-    get_code = loader.get_code
+    def install(self):
+        """Has modules compiled so."""
+        setattr(builtins, _REPORT, sys.audit)
+        loader = importlib.machinery.SourceFileLoader
+        get_code = loader.get_code
 
-    def get_announced(self, fullname):
-        path = self.get_filename(fullname)
-        lines = lines_in(path) if sys.gettrace() is None else ()
-        code = compile_announced(self.get_data(path), path, lines) if lines else None
-        if code is None:
-            return get_code(self, fullname)
-        announced.append(code)
-        return code
+        def get_reporting(self_, fullname):
+            path = self_.get_filename(fullname)
+            lines = self._lines_in(path) if type(self_) is loader and sys.gettrace() is None else ()
+            code = self._compile(self_.get_data(path), path, lines) if lines else None
+            return get_code(self_, fullname) if code is None else code
 
-    loader.get_code = get_announced
-    return announced
+        loader.get_code = get_reporting
 
+    def includes(self, module):
+        """Whether a code object is that of a module in which all functions with one of the lines report."""
+        return any(each is module for each in self._modules)
 
-def compile_announced(data, path, lines):
-    """The code of a module whose functions with one of the lines announce themselves.
+    def is_report(self, frame):
+        """Whether the line that a function is at is that of its report, which no function has otherwise."""
+        code = frame.f_code
+        return self._lines.get((code.co_filename, code.co_firstlineno, code.co_name)) == frame.f_lineno
 
-    None where a line is not in the body of a function, or compiling the file has other effects, such as a warning.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            tree = ast.parse(data, path)
-            functions = {id(each): each for each in (_function_at(tree, line) for line in lines)}
-            if None in functions.values():
+    def _compile(self, data, path, lines):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                tree = ast.parse(data, path)
+                functions = {_function_at(tree, line) for line in lines}
+                if None in functions:
+                    return None
+                for function in functions:
+                    _insert_report(function)
+                code = compile(tree, path, "exec", 0, True)
+            except (SyntaxError, ValueError, RecursionError):
                 return None
-            for function in functions.values():
-                _announce(function)
-            code = compile(tree, path, "exec", 0, True)
-        except (SyntaxError, ValueError, RecursionError):
+        if caught:
             return None
-    return None if caught else code
+        self._modules.append(code)
+        self._lines.update({(path, _first_line(each), each.name): each.lineno for each in functions})
+        return code
 
 
 def _function_at(tree, line):
-    """The innermost function with a line in its body, below the line of its `def`; None where it is in none."""
+    """The function with a line in its body, which is run before any call of it has ended; None where there is none."""
     found = None
-    left = [tree]
-    while left:
-        node = left.pop()
-        left.extend(ast.iter_child_nodes(node))
-        if not isinstance(node, _FUNCTIONS) or not _first_line(node.body[0]) <= line <= _last_line(node):
+    for node in ast.walk(tree):
+        if not hasattr(node, "lineno") or not _first_line(node) <= line <= last_line(node):
             continue
-        if _first_line(node.body[0]) > _header_line(node) and (found is None or found.lineno < node.lineno):
-            found = node
-    return found
+        if isinstance(node, _LATER):
+            return None
+        is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if is_function and line >= _first_line(node.body[0]) > _header_line(node):
+            found = node if found is None or found.lineno < node.lineno else found
+    return found if isinstance(found, ast.FunctionDef) and not yields(found) and not _is_empty(found) else None
 
 
-def _first_line(statement):
-    return min(each.lineno for each in [statement, *getattr(statement, "decorator_list", ())])
+def _is_empty(function):
+    return len(function.body) == 1 and ast.get_docstring(function) is not None
+
+
+def _first_line(node):
+    return min(each.lineno for each in [node, *getattr(node, "decorator_list", ())])
 
 
 def _header_line(function):
     """The last line of what a `def` consists of besides its body, as far as that is known."""
-    parts = [function, *function.decorator_list, *ast.walk(function.args), *ast.walk(function.returns or function.args)]
+    parts = [function, *ast.walk(function.args), *ast.walk(function.returns or function.args)]
     return max(getattr(part, "lineno", 0) for part in parts)
 
 
-def _last_line(node):
-    """The last line of a statement; before Python 3.8, that where its last part begins."""
-    return getattr(node, "end_lineno", None) or max(getattr(each, "lineno", 0) for each in ast.walk(node))
-
-
-def _announce(function):
-    """Puts the call before the first statement that is one for the interpreter, on its line."""
-    body = function.body
-    index = next((index for index, each in enumerate(body) if _does_something(each)), len(body))
-    line = _first_line(body[min(index, len(body) - 1)])
-    statement = ast.Expr(value=ast.Call(func=ast.Name(id=ENTERED, ctx=ast.Load()), args=[], keywords=[]))
-    for node in ast.walk(statement):
-        node.lineno = node.end_lineno = line
-        node.col_offset = node.end_col_offset = body[0].col_offset
-    body.insert(index, statement)
-
-
-def _does_something(statement):
-    if isinstance(statement, ast.Expr):
-        return type(statement.value).__name__ not in ("Constant", "Str")
-    return not isinstance(statement, (ast.Global, ast.Nonlocal))
+def _insert_report(function):
+    """Puts the call after the docstring; no other line than that of the `def` is sure to have no line event."""
+    report = ast.parse("{}({!r})".format(_REPORT, EVENT)).body[0]
+    for node in ast.walk(report):
+        node.lineno = node.end_lineno = function.lineno
+        node.col_offset = node.end_col_offset = function.col_offset
+    function.body.insert(0 if ast.get_docstring(function, clean=False) is None else 1, report)

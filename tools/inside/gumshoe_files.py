@@ -213,12 +213,12 @@ def _statement_line(lines, line, known):
     except (SyntaxError, ValueError, RecursionError):
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno < line <= _last_line(node):
-            return min([each for each in known if node.lineno <= each <= _last_line(node)] or [node.lineno])
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno < line <= last_line(node):
+            return min([each for each in known if node.lineno <= each <= last_line(node)] or [node.lineno])
     return None
 
 
-def _last_line(node):
+def last_line(node):
     """The last line of a statement; before Python 3.8, that where its last part begins."""
     end = getattr(node, "end_lineno", None)
     return end or max(getattr(each, "lineno", 0) for each in ast.walk(node))

@@ -81,7 +81,7 @@ class Debugger:
 
         Returns None, which leaves the frame's trace function as it is: `resume` may just have taken it away.
         """
-        if self.dead or self.state == "exited":
+        if self.dead or self.state == "exited" or (event == "line" and self._late.is_report(frame)):
             return
         if event != "exception":
             self.counts.add(frame, event)
@@ -98,7 +98,7 @@ class Debugger:
         """A test begins; with None, one has ended. Stops say which test runs, and how often it was there."""
         self.test = name
         self.counts.begin()
-        self._late.rest()
+        self._late.pause()
 
     # - what plans want
 
@@ -210,7 +210,6 @@ class Debugger:
             self._trace(self._needs_trace())
             if entered is not None and self.breakpoints.wants(entered.f_code):
                 entered.f_trace = self._follow(entered)
-                self.on_event(entered, "line", None)
 
     def _only_breakpoints(self):
         return self.plan is None and not self.watches and not self.breakpoints.catches

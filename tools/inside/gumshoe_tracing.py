@@ -8,12 +8,8 @@ begins when code that has one is first executed.
 import sys
 import threading
 
-from gumshoe_entries import announce
-from gumshoe_files import code_objects
+from gumshoe_entries import EVENT, EntryReports
 
-_GENERATOR = 0x2A0
-"""The flags of generators and coroutines."""
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _current_frame = vars(sys)["_getframe"]
 
 
@@ -54,26 +50,27 @@ class LateTracing:
         self._breakpoints = breakpoints
         self._begin = begin
         self._waits = False
-        self._announced = []
+        self._reports = EntryReports(breakpoints.lines_in)
         self._ours = None
+        self.is_report = self._reports.is_report
 
     def start(self):
         """Waits for such code; begins at once where it may be loaded already."""
         files = [getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values())]
         loaded = any(isinstance(file, str) and self._breakpoints.lines_in(file) for file in files)
         if loaded or not hasattr(sys, "addaudithook"):
-            self._trace()
+            self._begin()
             return
         self._waits = True
-        self._announced = announce(self._breakpoints.lines_in, self._enter)
+        self._reports.install()
         sys.addaudithook(self._on_audit)
-        _before_each_thread(self._begin_beside_threads)
+        _before_each_thread(self._begin_here)
 
     def end(self):
         """Waits no more: from now on it is known what there is to stop at."""
         self._waits = False
 
-    def rest(self):
+    def pause(self):
         """Ends tracing between two tests, unless a function that has a breakpoint is running, or another thread."""
         set_by_us = sys.gettrace() is not None and sys.gettrace() is self._ours
         if not self._waits or not set_by_us or threading.active_count() > 1:
@@ -83,42 +80,39 @@ class LateTracing:
             if self._breakpoints.wants(frame.f_code):
                 return
             frame = frame.f_back
-        set_trace(None)
-
-    def _enter(self, frame):
-        if not _ends_with_its_call(frame.f_code, self._breakpoints.wants):
-            self._waits = False
-        self._trace(frame)
-
-    def _trace(self, entered=None):
-        self._begin(entered)
-        self._ours = sys.gettrace()
-
-    def _begin_for_good(self):
-        if self._waits:
-            self._waits = False
-            self._trace()
-
-    def _begin_beside_threads(self):
-        if self._waits and sys.gettrace() is None:
-            self._trace()
+        sys.settrace(None)
+        if _of_new_threads() is self._ours:
+            threading.settrace(None)
 
     def _on_audit(self, event, arguments):
-        if self._waits and event.startswith("_thread.start"):
-            self._begin_beside_threads()
-        elif self._waits and event == "exec" and self._is_wanted(arguments[0]):
-            self._begin_for_good()
+        if not self._waits:
+            return
+        if event == EVENT:
+            self._begin_here(_current_frame(1))
+        elif event.startswith("_thread.start"):
+            self._begin_here()
+        elif event == "exec" and self._is_wanted(arguments[0]):
+            self._waits = False
+            self._begin()
+
+    def _begin_here(self, entered=None):
+        """Begins where nothing is traced; what the program has set for new threads stays."""
+        if not self._waits or sys.gettrace() is not None:
+            return
+        others = _of_new_threads()
+        self._begin(entered)
+        self._ours = sys.gettrace()
+        if others is not None:
+            threading.settrace(others)
 
     def _is_wanted(self, code):
         has_breakpoint = bool(self._breakpoints.lines_in(getattr(code, "co_filename", "<")))
-        return has_breakpoint and not any(each is code for each in self._announced)
+        return has_breakpoint and not self._reports.includes(code)
 
 
-def _ends_with_its_call(code, wants):
-    """Whether no code with a breakpoint that belongs to a function can run after a call of it has ended."""
-    return not code.co_flags & _GENERATOR and all(
-        each is code or each.co_name in _COMPREHENSIONS for each in code_objects(code) if wants(each)
-    )
+def _of_new_threads():
+    """The trace function of threads that are started; before Python 3.10 `threading` does not tell."""
+    return vars(threading).get("_trace_hook")
 
 
 def _before_each_thread(begin):
