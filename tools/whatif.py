@@ -118,9 +118,10 @@ def _result(
     unchanged: ForkOutcome,
 ) -> dict[str, JsonValue]:
     over = answer.exit_code is not None
+    late = "timed out before this was reached" if not over and not answer.hits else None
     return {
         **variant.model_dump(),
-        "error": answer.error,
+        "error": answer.error or late,
         "timed_out": answer.error is None and not over,
         "hits": answer.hits,
         "whole": answer.whole,

@@ -11,9 +11,10 @@ Value Replacement, ISSTA 2008.)
 
 import ast
 import builtins
-import importlib.machinery
 import os
 import symtable
+
+from gumshoe_source import ModuleSource, load_from, parse
 
 HIT = "__gumshoe_hit__"
 MOST_HITS = 1000
@@ -29,35 +30,45 @@ class ChangeError(Exception):
     """A change that cannot be made; its text says why."""
 
 
-def transform(variant):
-    """The changed code of a variant's module. Raises ChangeError."""
-    path, line = variant["path"], variant["line"]
-    try:
-        with open(path, "rb") as file:
-            source = file.read()
-        tree = ast.parse(source, path)
-    except OSError as error:
-        raise ChangeError("{}: {}".format(path, error.strerror)) from None
-    except (SyntaxError, ValueError) as error:
-        raise ChangeError("{}: {}".format(path, error)) from None
-    block, index, scopes = _find(tree, line, _kinds_for(variant["do"].strip()))
+def transform(variant, source):
+    """The changed code of a variant's module, whose source is given. Raises ChangeError."""
+    for part in source.parts(variant["line"]):
+        try:
+            code = part.compile(_changed_tree(variant, part.text, source.path))
+        except (SyntaxError, ValueError) as error:
+            raise ChangeError("{}: {}".format(variant["do"], error)) from None
+        if code is not None:
+            return code
+    return None
+
+
+def _changed_tree(variant, text, path):
+    """The changed tree of a module, or of a part of it. Raises ChangeError."""
+    tree, line, do = parse(text, path), variant["line"], variant["do"].strip()
+    block, index, scopes = _find(tree, line, _kinds_for(do))
     if block is None:
         block, index, scopes = _find(tree, line, ast.stmt)
     if block is None:
-        raise ChangeError("{}:{} is no statement".format(path, line))
+        raise ChangeError("{}:{} is no statement".format(variant["path"], line))
     end = index + 1
     while end < len(block) and block[end].lineno == block[index].lineno:
         end += 1
     was_generator = not scopes or yields(scopes[-1])
-    block[index:end] = _changed(block[index:end], variant["do"].strip(), _hit(variant))
+    block[index:end] = _changed(block[index:end], do, _hit(variant))
     if not was_generator and yields(scopes[-1]):
         raise ChangeError("this would turn {} into a generator".format(scopes[-1].name))
-    _declare(variant["do"], scopes, source, path)
-    _place(tree)
+    _declare(variant["do"], scopes, text, path)
+    return ast.fix_missing_locations(tree)
+
+
+def source_of(path):
+    """The source of a module that is to be changed. Raises ChangeError."""
     try:
-        return compile(tree, os.path.abspath(path), "exec", 0, True)
+        return ModuleSource(os.path.abspath(path))
+    except OSError as error:
+        raise ChangeError("{}: {}".format(path, error.strerror)) from None
     except (SyntaxError, ValueError) as error:
-        raise ChangeError("{}: {}".format(variant["do"], error)) from None
+        raise ChangeError("{}: {}".format(path, error)) from None
 
 
 def _kinds_for(do):
@@ -158,7 +169,7 @@ def _expression(code):
         raise ChangeError("{}: {}".format(code, error)) from None
 
 
-def _declare(do, scopes, source, path):
+def _declare(do, scopes, text, path):
     """Lets code that assigns to a global or to a variable of an outer function mean that one."""
     if not scopes:
         return
@@ -166,7 +177,7 @@ def _declare(do, scopes, source, path):
         assigned = {node.id for node in ast.walk(ast.parse(do)) if isinstance(node, ast.Name) and _stored(node)}
     except SyntaxError:
         return
-    table = symtable.symtable(source.decode("utf-8", "replace"), path, "exec")
+    table = symtable.symtable(text, path, "exec")
     for scope in scopes:
         inner = [each for each in table.get_children() if each.get_name() == scope.name]
         while inner and not any(_begins(each, scope) for each in inner):
@@ -202,11 +213,6 @@ def _stored(node):
     return isinstance(node.ctx, ast.Store)
 
 
-def _place(tree):
-    """Gives new nodes the line of what they stand in."""
-    ast.fix_missing_locations(tree)
-
-
 def count_hits(record):
     """Lets changed code say when it takes effect: each time adds a byte to a file."""
     count = [0]
@@ -226,13 +232,6 @@ def count_hits(record):
 def install(change, record):
     """Has the module of a change loaded from its changed code, which counts its hits in a file."""
     path, code = change
+    real_path = os.path.realpath(path)
     count_hits(record)
-    loader = importlib.machinery.SourceFileLoader
-    get_code = loader.get_code
-
-    def get_changed(self, fullname):
-        if os.path.realpath(self.get_filename(fullname)) == os.path.realpath(path):
-            return code
-        return get_code(self, fullname)
-
-    loader.get_code = get_changed
+    load_from(lambda _, loaded: code if os.path.realpath(loaded) == real_path else None)

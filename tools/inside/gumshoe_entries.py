@@ -14,6 +14,7 @@ import warnings
 
 from gumshoe_change import yields
 from gumshoe_files import last_line
+from gumshoe_source import first_line, is_in_body, load_from
 
 EVENT = "gumshoe.entered"
 """The audit event that is raised in the frame of the function."""
@@ -39,16 +40,7 @@ class EntryReports:
     def install(self):
         """Has modules compiled so."""
         setattr(builtins, _REPORT, sys.audit)
-        loader = importlib.machinery.SourceFileLoader
-        get_code = loader.get_code
-
-        def get_reporting(self_, fullname):
-            path = self_.get_filename(fullname)
-            lines = self._lines_in(path) if type(self_) is loader and sys.gettrace() is None else ()
-            code = self._compile(self_.get_data(path), path, lines) if lines else None
-            return get_code(self_, fullname) if code is None else code
-
-        loader.get_code = get_reporting
+        load_from(self._code_for)
 
     def includes(self, module):
         """Whether a code object is that of a module in which all functions with one of the lines report."""
@@ -58,6 +50,11 @@ class EntryReports:
         """Whether the line that a function is at is that of its report, which no function has otherwise."""
         code = frame.f_code
         return self._lines.get((code.co_filename, code.co_firstlineno, code.co_name)) == frame.f_lineno
+
+    def _code_for(self, loader, path):
+        is_plain = type(loader) is importlib.machinery.SourceFileLoader and sys.gettrace() is None
+        lines = self._lines_in(path) if is_plain else ()
+        return self._compile(loader.get_data(path), path, lines) if lines else None
 
     def _compile(self, data, path, lines):
         with warnings.catch_warnings(record=True) as caught:
@@ -75,7 +72,7 @@ class EntryReports:
         if caught:
             return None
         self._modules.append(code)
-        self._lines.update({(path, _first_line(each), each.name): each.lineno for each in functions})
+        self._lines.update({(path, first_line(each), each.name): each.lineno for each in functions})
         return code
 
 
@@ -83,28 +80,17 @@ def _function_at(tree, line):
     """The function with a line in its body, which is run before any call of it has ended; None where there is none."""
     found = None
     for node in ast.walk(tree):
-        if not hasattr(node, "lineno") or not _first_line(node) <= line <= last_line(node):
+        if not hasattr(node, "lineno") or not first_line(node) <= line <= last_line(node):
             continue
         if isinstance(node, _LATER):
             return None
-        is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if is_function and line >= _first_line(node.body[0]) > _header_line(node):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_in_body(node, line):
             found = node if found is None or found.lineno < node.lineno else found
     return found if isinstance(found, ast.FunctionDef) and not yields(found) and not _is_empty(found) else None
 
 
 def _is_empty(function):
     return len(function.body) == 1 and ast.get_docstring(function) is not None
-
-
-def _first_line(node):
-    return min(each.lineno for each in [node, *getattr(node, "decorator_list", ())])
-
-
-def _header_line(function):
-    """The last line of what a `def` consists of besides its body, as far as that is known."""
-    parts = [function, *ast.walk(function.args), *ast.walk(function.returns or function.args)]
-    return max(getattr(part, "lineno", 0) for part in parts)
 
 
 def _insert_report(function):

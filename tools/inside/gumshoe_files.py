@@ -235,13 +235,14 @@ def _def_line(lines, line):
 def function_line(files, name, function):
     """The first body line of `function` (`f`, `Class.method`) in a file. Raises CommandError."""
     for code in code_objects(files.compiled(name)):
-        found = _descend(code, function.split("."))
+        found = descend(code, function.split("."))
         if found is not None and _is_function(found):
             return body_line(found)
     raise CommandError("no function {} in {}".format(function, name))
 
 
-def _descend(code, parts):
+def descend(code, parts):
+    """The code object at a path of names inside another, or None."""
     for part in parts:
         inner = [each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == part]
         if not inner:

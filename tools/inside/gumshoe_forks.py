@@ -52,12 +52,13 @@ class Forks:
         """In place of the tests; a fork goes on with them."""
         answers = {}
         patience = None
+        functions = functions_of({path for path, _ in self.changes.values()})
         for number, change in [(0, None), *sorted(self.changes.items())]:
-            functions = changed_functions(*change) if change is not None else []
-            if change is not None and not functions:
+            changed = changed_functions(functions[change[0]], change[1]) if change is not None else []
+            if change is not None and not changed:
                 continue
             limit = self.end if patience is None else min(self.end, time.time() + patience)
-            answer = self._run(number, functions, limit, session)
+            answer = self._run(number, changed, limit, session)
             if answer is None:
                 return None
             answers[number] = answer
@@ -100,19 +101,31 @@ def _wait(pid, limit):
     return gumshoe_children.exit_code(status)
 
 
-def changed_functions(path, code):
-    """The functions of a module that exist and have other code in `code`, each with that.
+def functions_of(paths):
+    """The functions that exist of each file."""
+    known = {}
+    found = {path: known.setdefault(os.path.realpath(path), []) for path in paths}
+    by_name = {}
+    for each in gc.get_objects():
+        if isinstance(each, types.FunctionType):
+            name = each.__code__.co_filename
+            if name not in by_name:
+                by_name[name] = known.get(os.path.realpath(name))
+            if by_name[name] is not None:
+                by_name[name].append(each)
+    return found
 
-    None where the change is outside of functions.
+
+def changed_functions(functions, code):
+    """Those functions of a module that have other code in `code`, each with that; none where that cannot replace theirs
+    or the change is outside of functions.
     """
     wanted = {(each.co_name, each.co_firstlineno): each for each in _codes_in(code)}
     found = []
-    for function in gc.get_objects():
-        if not isinstance(function, types.FunctionType):
-            continue
+    for function in functions:
         old = function.__code__
         new = wanted.get((old.co_name, old.co_firstlineno))
-        if new is not None and new != old and os.path.realpath(old.co_filename) == os.path.realpath(path):
+        if new is not None and new != old:
             if new.co_freevars != old.co_freevars:
                 return []
             found.append((function, new))

@@ -31,7 +31,7 @@ sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _
 import gumshoe_children  # noqa: E402 - it is beside this file
 import gumshoe_hooks  # noqa: E402
 import gumshoe_unittest_outcomes  # noqa: E402
-from gumshoe_change import ChangeError, install, transform  # noqa: E402
+from gumshoe_change import ChangeError, install, source_of, transform  # noqa: E402
 from gumshoe_probes import ProbeObserver  # noqa: E402
 from gumshoe_program import Nobody, is_pytest, read_request, run_program  # noqa: E402
 
@@ -179,6 +179,20 @@ def _in_forks(changes, failing, program, folder, end):
         return {}
 
 
+def _changes(variants, answers):
+    """The changed code of variants, by number, with its path; where one cannot be made, its answer says why."""
+    sources, changes = {}, {}
+    for number, variant in enumerate(variants, start=1):
+        path = os.path.abspath(variant["path"])
+        try:
+            if path not in sources:
+                sources[path] = source_of(variant["path"])
+            changes[number] = (path, transform(variant, sources[path]))
+        except ChangeError as error:
+            answers[number] = {"error": str(error)}
+    return changes
+
+
 def main(arguments):
     """Carries out the request. Returns the exit code, 2 for a program that is not Python."""
     program, request = read_request(arguments, "GUMSHOE_WHATIF", __file__)
@@ -190,12 +204,7 @@ def main(arguments):
         sys.path.append(_HERE)  # where pytest finds the plugin that writes outcomes
     folder, end = request["folder"], time.time() + request["deadline_s"]
     answers = [{} for _ in range(len(request["variants"]) + 1)]
-    changes = {}
-    for number, variant in enumerate(request["variants"], start=1):
-        try:
-            changes[number] = (os.path.abspath(variant["path"]), transform(variant))
-        except ChangeError as error:
-            answers[number] = {"error": str(error)}
+    changes = _changes(request["variants"], answers)
     failing = set(request.get("failing") or ())
     known = _in_forks(changes, failing, program, folder, end) if failing and is_pytest(program) else {}
     if not known:

@@ -1,0 +1,154 @@
+"""Modules compiled with one changed line: a function alone gives the same code as the whole module."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import PYTHONS
+
+INSIDE = Path(__file__).parents[2] / "tools" / "inside"
+
+COMPARE = """\
+import dis, sys, types
+sys.path.insert(0, {inside!r})
+from gumshoe_change import ChangeError, source_of, transform
+
+PARTS = (
+    *("co_name", "co_qualname", "co_firstlineno", "co_flags", "co_names", "co_varnames", "co_freevars", "co_cellvars"),
+    *("co_argcount", "co_kwonlyargcount"),
+)
+
+def shape(code):
+    # Not the instructions: Python 3.11 and later call a method of what is imported in the module by others.
+    consts = [shape(each) if isinstance(each, types.CodeType) else (type(each), repr(each)) for each in code.co_consts]
+    if "__static_attributes__" in code.co_names:
+        consts = [each for each in consts if each[0] is not tuple]
+    lines = sorted(set(line for _, line in dis.findlinestarts(code) if line))
+    return [consts, lines, *(getattr(code, name, None) for name in PARTS)]
+
+def result(part_of, variant, source):
+    try:
+        return shape(transform(variant, types.SimpleNamespace(path=source.path, parts=part_of)))
+    except ChangeError as error:
+        return str(error)
+
+DOS = "skip", "true", "x = 1", "return 3", "replace super().y = len", "replace pass", "iterate []", "yield", "break"
+path, step = sys.argv[1], int(sys.argv[2])
+source = source_of(path)
+alone = 0
+for line in range(1, source.text.count("\\n") + 1, step):
+    *functions, whole = source.parts(line)
+    alone += bool(functions)
+    for do in DOS:
+        variant = {{"path": path, "line": line, "do": do}}
+        with_function = result(lambda _: [*functions, whole], variant, source)
+        assert with_function == result(lambda _: [whole], variant, source), (path, variant)
+print(alone)
+"""
+
+ODD = """\
+# -*- coding: latin-1 -*-
+from __future__ import annotations
+import functools
+
+def outer(x=[i for i in (1, 2)], *, y: int = 3) -> (
+    int
+):
+    "caf\xe9"
+    def inner():
+        nonlocal x
+        x = '''a
+b'''
+        return x
+    global total
+    total = 1
+    return [inner() for _ in x] if y else \\
+        None
+
+def one_line(a): return a
+
+@functools.lru_cache(
+    maxsize=None
+)
+def decorated(a):
+\treturn [
+\t\ta,
+\t]
+
+class Base:
+    __secret = 1
+    value = property(lambda self: self.__secret)
+
+    def twice(self): x = 1; return x
+
+    @property
+    def secret(self):
+        self.__other = self.__secret; return __class__
+    @secret.setter
+    def secret(self, value):
+        x = super().__init__(); self.y = value
+
+    class Inner:
+        def f(self):
+            return self
+
+    if value:
+        def later(self):
+            return 1
+
+async def wait(x):
+    async for each in x:
+        yield each
+def same(): pass
+def same():
+    pass
+"""
+
+
+def run(python: str, tmp_path: Path, script: str, *arguments: str) -> str:
+    file = tmp_path / "script.py"
+    file.write_text(script.format(inside=str(INSIDE)))
+    done = subprocess.run(
+        [python, "-W", "error", str(file), *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def library(python: str, module: str) -> str:
+    done = subprocess.run(
+        [python, "-c", f"import {module} as m; print(m.__file__)"], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_odd_modules(python: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_bytes(ODD.encode("latin-1"))
+    assert int(run(python, tmp_path, COMPARE, str(tmp_path / "odd.py"), "1")) > 15
+    (tmp_path / "crlf.py").write_bytes(ODD.replace("\n", "\r\n").encode("latin-1"))
+    run(python, tmp_path, COMPARE, str(tmp_path / "crlf.py"), "2")
+
+
+@pytest.mark.parametrize("module", ["textwrap", "fractions", "dataclasses", "asyncio.queues", "contextlib"])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_standard_library(python: str, module: str, tmp_path: Path) -> None:
+    assert int(run(python, tmp_path, COMPARE, library(python, module), "37")) > 1
+
+
+@pytest.mark.parametrize("line", [3, 5, 6])
+def test_a_line_inside_of_a_match_that_begins_no_statement(tmp_path: Path, line: int) -> None:
+    path = tmp_path / "shop.py"
+    arms = "        case 1:\n            return 2\n        # note\n\n        case _:\n            return 3\n"
+    path.write_text(f"def f(x):\n    match x:\n{arms}")
+    with pytest.raises(AssertionError, match=f"shop.py:{line} is no statement"):
+        run(
+            PYTHONS[0],
+            tmp_path,
+            "import sys\nsys.path.insert(0, {inside!r})\nfrom gumshoe_change import source_of, transform\n"
+            "transform({{'path': sys.argv[1], 'line': int(sys.argv[2]), 'do': 'skip'}}, source_of(sys.argv[1]))\n",
+            str(path),
+            str(line),
+        )
