@@ -100,12 +100,19 @@ def episode_env(task: Task, config: SandboxConfig) -> Generator[DebugEnv]:
         env.close()
 
 
-def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
-    """Seconds of the calls that run no tests, in turns with the baselines."""
-    numbers: Iterator[int] = iter(range(10**9))
+@contextmanager
+def paused_env(bug: Bug, config: SandboxConfig) -> Generator[DebugEnv]:
+    """An episode in which the debugger is paused at the bug."""
     with episode_env(bug.task, config) as env:
         env.reset(seed=0)
         call(env, "pdb", command=f"b {bug.path}:{bug.line}\nc")
+        yield env
+
+
+def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
+    """Seconds of the calls that run no tests, in turns with the baselines."""
+    numbers: Iterator[int] = iter(range(10**9))
+    with paused_env(bug, config) as env:
         quick = {
             "view": lambda: call(env, "view", path=bug.path),
             "listdir": lambda: call(env, "listdir"),

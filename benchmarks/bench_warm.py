@@ -15,7 +15,7 @@ import statistics
 from pathlib import Path
 
 from bench_bug import Bug, as_bug, gold_edit
-from bench_env import call, episode_env, in_turns, test_times
+from bench_env import in_turns, paused_env, test_times
 from drawn_bugs import draw
 from rich.console import Console
 from rich.table import Table
@@ -32,9 +32,7 @@ def figures(bug: Bug, backend: str, repeats: int) -> dict[str, float]:
     config = bug.sandbox(backend)
     measured = test_times(bug, config, repeats, leave_out=("suspects", "whatif, 8 variants"))
     times = {name: statistics.median(each) for name, each in measured.items()}
-    with episode_env(bug.task, config) as env:
-        env.reset(seed=0)
-        call(env, "pdb", command=f"b {bug.path}:{bug.line}\nc")
+    with paused_env(bug, config) as env:
         paused = in_turns(5, paused=lambda: env.restore(env.snapshot()))["paused"]
     return {
         "bare ms": 1e3 * times["bare test command"],
