@@ -118,7 +118,7 @@ def _result(
     unchanged: ForkOutcome,
 ) -> dict[str, JsonValue]:
     over = answer.exit_code is not None
-    late = "timed out before this was reached" if not over and not answer.hits else None
+    late = "timed out before this took effect" if not over and not answer.hits else None
     return {
         **variant.model_dump(),
         "error": answer.error or late,

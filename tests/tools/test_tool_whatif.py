@@ -223,7 +223,7 @@ def test_an_endless_loop_is_stopped_alone(open_bench: Open, shop: Path) -> None:
     assert [result["timed_out"] for result in found] == [True, False, True]
     assert found[1]["passes"] == [LARGE]
     assert observation.text.splitlines()[1].endswith("timed out")
-    assert observation.text.splitlines()[3].endswith("timed out before this was reached")
+    assert observation.text.splitlines()[3].endswith("timed out before this took effect")
 
 
 def test_a_change_that_helps_and_hangs_another_test_is_stopped_soon(open_bench: Open, shop: Path) -> None:

@@ -11,10 +11,12 @@ Value Replacement, ISSTA 2008.)
 
 import ast
 import builtins
+import collections
+import contextlib
 import os
 import symtable
 
-from gumshoe_source import ModuleSource, load_from, parse
+from gumshoe_source import ModuleSource, load_from
 
 HIT = "__gumshoe_hit__"
 MOST_HITS = 1000
@@ -26,25 +28,31 @@ HEADERS = {
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
+Change = collections.namedtuple("Change", "path code former")
+"""A module's path, its changed code, and its code without the change."""
+
+
 class ChangeError(Exception):
     """A change that cannot be made; its text says why."""
 
 
 def transform(variant, source):
     """The changed code of a variant's module, whose source is given. Raises ChangeError."""
-    for part in source.parts(variant["line"]):
-        try:
-            code = part.compile(_changed_tree(variant, part.text, source.path))
-        except (SyntaxError, ValueError) as error:
-            raise ChangeError("{}: {}".format(variant["do"], error)) from None
-        if code is not None:
-            return code
-    return None
+    function = source.function_at(variant["line"])
+    if function is not None:
+        with contextlib.suppress(SyntaxError, ValueError):  # of lines that are no statement without those around them
+            code = function.compile(_changed_tree(variant, function.text, source.path))
+            if code is not None:
+                return code
+    try:
+        return compile(_changed_tree(variant, source.text, source.path), source.path, "exec", 0, True)
+    except (SyntaxError, ValueError) as error:
+        raise ChangeError("{}: {}".format(variant["do"], error)) from None
 
 
 def _changed_tree(variant, text, path):
-    """The changed tree of a module, or of a part of it. Raises ChangeError."""
-    tree, line, do = parse(text, path), variant["line"], variant["do"].strip()
+    """The changed tree of a module, or of a part of it. Raises ChangeError; SyntaxError for a bad part."""
+    tree, line, do = ast.parse(text, path), variant["line"], variant["do"].strip()
     block, index, scopes = _find(tree, line, _kinds_for(do))
     if block is None:
         block, index, scopes = _find(tree, line, ast.stmt)
@@ -67,7 +75,7 @@ def source_of(path):
         return ModuleSource(os.path.abspath(path))
     except OSError as error:
         raise ChangeError("{}: {}".format(path, error.strerror)) from None
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, LookupError) as error:
         raise ChangeError("{}: {}".format(path, error)) from None
 
 
@@ -231,7 +239,6 @@ def count_hits(record):
 
 def install(change, record):
     """Has the module of a change loaded from its changed code, which counts its hits in a file."""
-    path, code = change
-    real_path = os.path.realpath(path)
+    path = os.path.realpath(change.path)
     count_hits(record)
-    load_from(lambda _, loaded: code if os.path.realpath(loaded) == real_path else None)
+    load_from(lambda _, loaded: change.code if os.path.realpath(loaded) == path else None)

@@ -34,7 +34,7 @@ class Forks:
     """Runs the tests once for each change, one after the other.
 
     Args:
-        changes: by number, `(path, code)` as `gumshoe_change.transform` makes it; 0 stands for the unchanged run.
+        changes: by number, each a `gumshoe_change.Change`; 0 stands for the unchanged run.
         is_same: whether a file of outcomes shows that the tests failed as they should; if those of the unchanged run do
             not, nothing is answered.
         folder: where outcomes, hits and `forks.json` go: by number, what became of the run.
@@ -52,9 +52,9 @@ class Forks:
         """In place of the tests; a fork goes on with them."""
         answers = {}
         patience = None
-        functions = functions_of({path for path, _ in self.changes.values()})
+        functions = functions_of({change.path for change in self.changes.values()})
         for number, change in [(0, None), *sorted(self.changes.items())]:
-            changed = changed_functions(functions[change[0]], change[1]) if change is not None else []
+            changed = changed_functions(functions[change.path], change) if change is not None else []
             if change is not None and not changed:
                 continue
             limit = self.end if patience is None else min(self.end, time.time() + patience)
@@ -110,26 +110,32 @@ def functions_of(paths):
         if isinstance(each, types.FunctionType):
             name = each.__code__.co_filename
             if name not in by_name:
-                by_name[name] = known.get(os.path.realpath(name))
+                by_name[name] = None
+                with contextlib.suppress(ValueError):  # a name that no file can have
+                    by_name[name] = known.get(os.path.realpath(name))
             if by_name[name] is not None:
                 by_name[name].append(each)
     return found
 
 
-def changed_functions(functions, code):
-    """Those functions of a module that have other code in `code`, each with that; none where that cannot replace theirs
-    or the change is outside of functions.
+def changed_functions(functions, change):
+    """Those functions of a module whose code changes, each with the new one; none where that cannot replace theirs or
+    the change is outside of functions.
     """
-    wanted = {(each.co_name, each.co_firstlineno): each for each in _codes_in(code)}
+    former = set(_codes_in(change.former))
+    wanted = {_key(each): each for each in _codes_in(change.code) if each not in former}
     found = []
     for function in functions:
-        old = function.__code__
-        new = wanted.get((old.co_name, old.co_firstlineno))
-        if new is not None and new != old:
-            if new.co_freevars != old.co_freevars:
+        new = wanted.get(_key(function.__code__))
+        if new is not None:
+            if new.co_freevars != function.__code__.co_freevars:
                 return []
             found.append((function, new))
     return found
+
+
+def _key(code):
+    return code.co_name, code.co_firstlineno
 
 
 def _codes_in(code):

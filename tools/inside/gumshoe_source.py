@@ -10,12 +10,11 @@ import ast
 import importlib.machinery
 import importlib.util
 import types
-import warnings
 
 from gumshoe_files import descend, last_line
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
+_FEATURES = [(name, getattr(__future__, name).compiler_flag) for name in __future__.all_feature_names]
 
 
 class ModuleSource:
@@ -27,100 +26,82 @@ class ModuleSource:
     """
 
     def __init__(self, path):
-        """Raises OSError, and SyntaxError or ValueError where it is no Python."""
+        """Raises OSError, and SyntaxError, ValueError or LookupError where it is no Python."""
         with open(path, "rb") as file:
             self.text = importlib.util.decode_source(file.read())
         self.path = path
-        self._body = parse(self.text, path).body
+        self._body = ast.parse(self.text, path).body
         self._code = None
-
-    def parts(self, line):
-        """What can be compiled with a change at a line: the function around it, if that is possible, and the whole."""
-        return [*self._function_at(line), WholeModule(self)]
 
     def code(self):
         """The code of the module as it is."""
         if self._code is None:
-            self._code = compile_quietly(self.text, self.path)
+            self._code = compile(self.text, self.path, "exec", 0, True)
         return self._code
 
-    def _function_at(self, line):
-        """The outermost function with a line in its body, in a list that is empty where there is none."""
+    def function_at(self, line):
+        """The outermost function with a line in its body; None where it has to be compiled with the whole module."""
         if not hasattr(types.CodeType, "replace"):
-            return []
+            return None
         for node in self._body:
             owner = node if isinstance(node, ast.ClassDef) else None
             for function in owner.body if owner else [node]:
                 if isinstance(function, _FUNCTIONS) and is_in_body(function, line):
                     is_generic = any(getattr(each, "type_params", None) for each in (function, owner))
-                    return [] if is_generic else [OneFunction(self, function, owner)]
-        return []
-
-
-class WholeModule:
-    """All of a module. Attributes: `text`, its source."""
-
-    def __init__(self, source):
-        self.text = source.text
-        self._path = source.path
-
-    def compile(self, tree):
-        """The code of a tree in place of that of the text. Raises SyntaxError or ValueError."""
-        return compile_quietly(tree, self._path)
+                    return None if is_generic else OneFunction(self, function, owner)
+        return None
 
 
 class OneFunction:
-    """A function of a module, or of a class in it. Attributes: `text`, its source, on the lines where it is."""
+    """A function of a module, or of a class in it. Constants of the module that it also has are not the same objects.
+
+    Attributes:
+        text: its source, on the lines where it is, after what the module imports from `__future__`.
+    """
 
     def __init__(self, source, function, owner):
         self._source = source
-        self._names = [owner.name] if owner else []
+        self._owners = [owner.name] if owner else []
         self._name = function.name
         first = first_line(function)
-        header = ["class {}:".format(name) for name in self._names]
-        lines = source.text.split("\n")[first - 1 : last_line(function)]
-        self.text = "\n".join([*[""] * (first - 1 - len(header)), *header, *lines, ""])
+        before = [""] * (first - 1)
+        features = [name for name, flag in _FEATURES if source.code().co_flags & flag]
+        if features:
+            before[0] = "from __future__ import " + ", ".join(features)
+        if owner:
+            before[-1] = "class {}:".format(owner.name)
+        # A backslash at the end of the last line goes on to an empty one.
+        lines = [*source.text.split("\n")[first - 1 : last_line(function)], "", ""]
+        self.text = "\n".join(before + lines)
 
     def compile(self, tree):
         """The code of the module, with that of the tree in its place; None where more than the function would change.
 
         Raises SyntaxError or ValueError.
         """
-        module = self._source.code()
-        flags = sum(flag for flag in _FEATURES if module.co_flags & flag)
-        changed = descend(compile_quietly(tree, self._source.path, flags), [*self._names, self._name])
-        return None if changed is None else _with_function(module, self._names, changed)
+        changed = descend(compile(tree, self._source.path, "exec", 0, True), [*self._owners, self._name])
+        return None if changed is None else _with_function(self._source.code(), self._owners, changed)
 
 
-def _with_function(code, names, function):
+def _with_function(code, owners, function):
     """A code object with a function in place of the one that begins on the same line, in classes of these names; None
-    where there is no such function, or it has other variables of functions around it.
+    where there is no such function, or it has another name or other variables of functions around it.
     """
     for former in code.co_consts:
-        if not isinstance(former, types.CodeType) or former.co_name != (names[0] if names else function.co_name):
+        if not isinstance(former, types.CodeType) or former.co_name != (owners[0] if owners else function.co_name):
             continue
-        if names:
-            later = _with_function(former, names[1:], function)
+        if owners:
+            later = _with_function(former, owners[1:], function)
         else:
-            is_same = (former.co_firstlineno, former.co_freevars) == (function.co_firstlineno, function.co_freevars)
-            later = function if is_same else None
+            later = function if _place(former) == _place(function) else None
         if later is not None:
             return code.replace(co_consts=tuple(later if each is former else each for each in code.co_consts))
     return None
 
 
-def parse(text, path):
-    """The syntax tree, without warnings. Raises SyntaxError or ValueError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text, path)
-
-
-def compile_quietly(source, path, flags=0):
-    """The code of a text or tree, without warnings. Raises SyntaxError or ValueError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return compile(source, path, "exec", flags, True)
+def _place(code):
+    """What a function has to keep to take the place of another."""
+    return code.co_firstlineno, code.co_freevars, getattr(code, "co_qualname", None)
 
 
 def first_line(node):

@@ -24,6 +24,7 @@ import json
 import os
 import sys
 import time
+import warnings
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _HERE)]
@@ -31,7 +32,7 @@ sys.path[:] = [_HERE, *(each for each in sys.path if os.path.realpath(each) != _
 import gumshoe_children  # noqa: E402 - it is beside this file
 import gumshoe_hooks  # noqa: E402
 import gumshoe_unittest_outcomes  # noqa: E402
-from gumshoe_change import ChangeError, install, source_of, transform  # noqa: E402
+from gumshoe_change import Change, ChangeError, install, source_of, transform  # noqa: E402
 from gumshoe_probes import ProbeObserver  # noqa: E402
 from gumshoe_program import Nobody, is_pytest, read_request, run_program  # noqa: E402
 
@@ -180,16 +181,18 @@ def _in_forks(changes, failing, program, folder, end):
 
 
 def _changes(variants, answers):
-    """The changed code of variants, by number, with its path; where one cannot be made, its answer says why."""
+    """What variants make of their modules, by number; where that is not possible, the answer says why."""
     sources, changes = {}, {}
-    for number, variant in enumerate(variants, start=1):
-        path = os.path.abspath(variant["path"])
-        try:
-            if path not in sources:
-                sources[path] = source_of(variant["path"])
-            changes[number] = (path, transform(variant, sources[path]))
-        except ChangeError as error:
-            answers[number] = {"error": str(error)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, variant in enumerate(variants, start=1):
+            path = os.path.abspath(variant["path"])
+            try:
+                if path not in sources:
+                    sources[path] = source_of(variant["path"])
+                changes[number] = Change(path, transform(variant, sources[path]), sources[path].code())
+            except ChangeError as error:
+                answers[number] = {"error": str(error)}
     return changes
 
 
