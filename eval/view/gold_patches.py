@@ -99,8 +99,17 @@ def _pass_over(*_: object) -> None:
 
 
 def _task_source(config: Path, root: Path) -> str | None:
-    if not inside(config, root):
+    """The task source that a run's config names, read again once the file has changed."""
+    try:
+        state = config.stat()
+    except OSError:
         return None
+    return _named_in(config, state.st_mtime_ns, state.st_size) if inside(config, root) else None
+
+
+@lru_cache(maxsize=512)
+def _named_in(config: Path, modified_ns: int, size: int) -> str | None:
+    del modified_ns, size  # they tell versions of the file apart
     try:
         tasks = read_yaml(config).get("tasks")
     except ConfigError:
