@@ -9,12 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gumshoe.config import read_yaml
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.results.metrics import ALL_METRICS
 from gumshoe.eval.results.records import ALL, Result, Summary
 from gumshoe.eval.view.reading import as_object
-from gumshoe.eval.view.sources import Source, inside
+from gumshoe.eval.view.sources import Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_records
 
 __all__ = ["arm_labels", "evaluation_of", "read_results", "read_summary", "task_of"]
@@ -106,7 +105,7 @@ def _read_timing(source: Source) -> dict[str, Any]:
 def read_summary(source: Source) -> dict[str, Any] | None:
     """Its summary, as JSON; None while there is none. Raises DatasetError."""
     file = source.path / "summary.json"
-    return _summary_in(file, _state(file)) if inside(file, source.root) else None
+    return _summary_in(file, stamp(file)) if inside(file, source.root) else None
 
 
 def arm_labels(source: Source) -> Mapping[str, str]:
@@ -115,10 +114,9 @@ def arm_labels(source: Source) -> Mapping[str, str]:
         summary = read_summary(source)
         if summary is not None:
             return {one["name"]: one["title"] for one in summary["arms"]}
-        config = source.path / "config.yaml"
-        arms = read_yaml(config).get("arms") if inside(config, source.root) else None
     except GumshoeError:
         return {}
+    arms = read_config(source.path, source.root).get("arms")
     named = [one for one in arms if isinstance(one, dict) and one.get("name")] if isinstance(arms, list) else []
     return {str(one["name"]): str(one.get("label") or one["name"]) for one in named}
 
@@ -128,7 +126,7 @@ def read_results(source: Source) -> Sequence[Result]:
     file = source.path / "results.jsonl"
     if not inside(file, source.root):
         return []
-    return _results_in(file, _state(file))
+    return _results_in(file, stamp(file))
 
 
 @lru_cache(maxsize=16)
@@ -146,14 +144,6 @@ def _summary_in(file: Path, state: tuple[int, int, int]) -> dict[str, Any]:
 def _results_in(file: Path, state: tuple[int, int, int]) -> Sequence[Result]:
     """The same for results."""
     return tuple(read_records(file, Result))
-
-
-def _state(file: Path) -> tuple[int, int, int]:
-    try:
-        facts = file.stat()
-    except OSError as error:
-        raise DatasetError(f"{file.name} cannot be read: {error.strerror}") from None
-    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def _read(file: Path) -> bytes:

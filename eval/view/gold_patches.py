@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from functools import lru_cache
 from pathlib import Path
 
-from gumshoe.config import read_yaml
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import ConfigError, GumshoeError, TaskError
-from gumshoe.eval.view.sources import ORACLES, Source, inside
+from gumshoe.errors import GumshoeError, TaskError
+from gumshoe.eval.view.sources import ORACLES, Source, read_config
 
 __all__ = ["GoldPatches", "changed_lines"]
 
@@ -64,7 +63,7 @@ class GoldPatches:
             parents.append(folder.parent)
             folder = folder.parent
         for folder in (source.path, *parents[:-1]):
-            wanted = _task_source(folder / "config.yaml", source.root)
+            wanted = _task_source(folder, source.root)
             if wanted is not None and _may_read(wanted, parents):
                 found.append(wanted)
         beside = [folder / "tasks" for folder in (*parents, source.root)]
@@ -98,22 +97,9 @@ def _pass_over(*_: object) -> None:
     """A task that cannot be read has no gold patch here."""
 
 
-def _task_source(config: Path, root: Path) -> str | None:
-    """The task source that a run's config names, read again once the file has changed."""
-    try:
-        state = config.stat()
-    except OSError:
-        return None
-    return _named_in(config, state.st_mtime_ns, state.st_size) if inside(config, root) else None
-
-
-@lru_cache(maxsize=512)
-def _named_in(config: Path, modified_ns: int, size: int) -> str | None:
-    del modified_ns, size  # they tell versions of the file apart
-    try:
-        tasks = read_yaml(config).get("tasks")
-    except ConfigError:
-        return None
+def _task_source(folder: Path, root: Path) -> str | None:
+    """The task source that a run's config names."""
+    tasks = read_config(folder, root).get("tasks")
     wanted = tasks.get("source") if isinstance(tasks, dict) else None
     return wanted if isinstance(wanted, str) else None
 

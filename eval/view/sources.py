@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from gumshoe.config import read_yaml
 from gumshoe.errors import ConfigError
 
-__all__ = ["Kind", "Source", "find_sources", "inside", "parquet_files"]
+__all__ = ["Kind", "Source", "find_sources", "inside", "parquet_files", "read_config", "stamp"]
 
 Kind = Literal["run", "dataset", "evaluation"]
 TRAJECTORIES = "trajectories.jsonl"
@@ -76,6 +78,30 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
 def inside(path: Path, root: Path) -> bool:
     """Whether the file is there and, links followed, below the folder that was given."""
     return path.is_file() and path.resolve().is_relative_to(root)
+
+
+def stamp(file: Path) -> tuple[int, int, int]:
+    """What changes when a file is written; zeros for one that cannot be looked at."""
+    try:
+        facts = file.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+def read_config(folder: Path, root: Path) -> Mapping[str, Any]:
+    """The config.yaml of a folder, read again once it has changed; empty where there is none to be read."""
+    file = folder / "config.yaml"
+    return _config_in(file, stamp(file)) if inside(file, root) else {}
+
+
+@lru_cache(maxsize=512)
+def _config_in(file: Path, state: tuple[int, int, int]) -> Mapping[str, Any]:
+    """The config in a file, read once for each `state` of it."""
+    try:
+        return read_yaml(file)
+    except ConfigError:
+        return {}
 
 
 def parquet_files(source: Source) -> Iterator[tuple[str, str, Path]]:

@@ -20,7 +20,7 @@ from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.view.facts import row_of_dataset, row_of_journal, row_of_trajectory, words_of
 from gumshoe.eval.view.index import Index, IndexEntry
 from gumshoe.eval.view.reading import as_object, journal_entries, new_lines, read_line, read_row, shard_rows
-from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside, parquet_files
+from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside, parquet_files, stamp
 
 __all__ = ["Progress", "Watcher"]
 
@@ -154,7 +154,7 @@ class Watcher:
     def _take_evaluation(self, source: Source, progress: Progress) -> None:
         """Its episodes are in its runs; here it only shows that its figures have changed."""
         files = [source.path / name for name in ("summary.json", "results.jsonl")]
-        mark = [_stamp(file) for file in files if inside(file, source.root)]
+        mark = [stamp(file) for file in files if inside(file, source.root)]
         if mark != progress.mark:
             progress.mark = mark
             self._index.touch()
@@ -199,7 +199,7 @@ class Watcher:
         journals = source.path / "journal"
         files = sorted(journals.glob("*.jsonl")) if inside_folder(journals, source.root) else []
         live = inside(source.path / ".lock", source.root) and is_locked(source.path)
-        mark = [live, [_stamp(file) for file in files]]
+        mark = [live, [stamp(file) for file in files]]
         if mark == progress.mark:
             return
         progress.mark, progress.live, progress.planned = mark, live, _planned(source)
@@ -211,7 +211,7 @@ class Watcher:
 
     def _take_dataset(self, source: Source, progress: Progress) -> None:
         shards = [shard for shard in parquet_files(source) if inside(shard[2], source.root)]
-        mark = json.dumps([(view, split, str(file), _stamp(file)) for view, split, file in shards])
+        mark = json.dumps([(view, split, str(file), stamp(file)) for view, split, file in shards])
         progress.size = sum(file.stat().st_size for _, _, file in shards)
         reached, broken = self._index.reached(source.slug, mark)
         if reached >= progress.size or progress.mark == mark:
@@ -272,14 +272,6 @@ def _shard_entries(source: Source, view: str, split: str, file: Path) -> Iterato
 def inside_folder(path: Path, root: Path) -> bool:
     """Whether the folder is there and, links followed, below the folder that was given."""
     return path.is_dir() and path.resolve().is_relative_to(root)
-
-
-def _stamp(file: Path) -> tuple[int, int, int]:
-    try:
-        facts = file.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def _head(file: Path) -> str:

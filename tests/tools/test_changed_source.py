@@ -213,7 +213,7 @@ source = source_of(shop.__file__)
 functions = functions_of([shop.__file__])[shop.__file__]
 for line in 1, 3, 6:
     code = transform({{"path": shop.__file__, "line": line, "do": "x = 1"}}, source)
-    found = changed_functions(functions, Change(shop.__file__, code, source.code()))
+    found = changed_functions(functions, Change(shop.__file__, code, source.code))
     print(line, *sorted(function.__name__ for function, _ in found))
 """
 
@@ -224,3 +224,24 @@ def test_only_the_changed_function_gets_other_code_in_a_fork(tmp_path: Path) -> 
         "def f():\n    return 1\nclass A:\n    def f(self):\n        return 2\n"
     )
     assert run(PYTHONS[0], tmp_path, FORKS, str(tmp_path)).splitlines() == ["1", "3 f", "6 f"]
+
+
+BROKEN = """\
+import sys
+sys.path.insert(0, {inside!r})
+from gumshoe_change import ChangeError, source_of, transform
+
+for line in 2, 3:
+    try:
+        transform({{"path": sys.argv[1], "line": line, "do": "replace pass"}}, source_of(sys.argv[1]))
+        print("compiled")
+    except ChangeError as error:
+        print(error)
+"""
+
+
+def test_a_module_that_is_parsed_but_not_compiled(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("def f():\n    return 1\nreturn 2\n")
+    answers = run(PYTHONS[0], tmp_path, BROKEN, str(tmp_path / "shop.py")).splitlines()
+    assert "outside function" in answers[0]
+    assert "outside function" in answers[1]

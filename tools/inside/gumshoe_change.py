@@ -11,7 +11,6 @@ Value Replacement, ISSTA 2008.)
 
 import ast
 import builtins
-import collections
 import contextlib
 import os
 import symtable
@@ -28,8 +27,13 @@ HEADERS = {
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-Change = collections.namedtuple("Change", "path code former")
-"""A module's path, its changed code, and its code without the change."""
+class Change:
+    """A module's path, its changed code, and its code without the change, None where it cannot be compiled without."""
+
+    def __init__(self, path, code, former):
+        self.path = path
+        self.code = code
+        self.former = former
 
 
 class ChangeError(Exception):

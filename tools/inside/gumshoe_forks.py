@@ -15,6 +15,7 @@ import types
 import gumshoe_children
 import pytest
 from gumshoe_change import count_hits
+from gumshoe_files import code_objects
 
 PATIENCE = 5
 LEAST_S = 1.5
@@ -122,8 +123,8 @@ def changed_functions(functions, change):
     """Those functions of a module whose code changes, each with the new one; none where that cannot replace theirs or
     the change is outside of functions.
     """
-    former = set(_codes_in(change.former))
-    wanted = {_key(each): each for each in _codes_in(change.code) if each not in former}
+    former = set(code_objects(change.former)) if change.former is not None else ()
+    wanted = {_key(each): each for each in code_objects(change.code) if each not in former}
     found = []
     for function in functions:
         new = wanted.get(_key(function.__code__))
@@ -136,10 +137,3 @@ def changed_functions(functions, change):
 
 def _key(code):
     return code.co_name, code.co_firstlineno
-
-
-def _codes_in(code):
-    for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield each
-            yield from _codes_in(each)

@@ -7,6 +7,7 @@ one is parsed and compiled again, on the lines where it is, and takes its place 
 import __future__
 
 import ast
+import contextlib
 import importlib.machinery
 import importlib.util
 import types
@@ -23,6 +24,7 @@ class ModuleSource:
     Attributes:
         path: its path.
         text: its source.
+        code: its code; None where there is none, as with a `return` outside of functions.
     """
 
     def __init__(self, path):
@@ -30,18 +32,15 @@ class ModuleSource:
         with open(path, "rb") as file:
             self.text = importlib.util.decode_source(file.read())
         self.path = path
-        self._body = ast.parse(self.text, path).body
-        self._code = None
-
-    def code(self):
-        """The code of the module as it is."""
-        if self._code is None:
-            self._code = compile(self.text, self.path, "exec", 0, True)
-        return self._code
+        tree = ast.parse(self.text, path)
+        self._body = tree.body
+        self.code = None
+        with contextlib.suppress(SyntaxError, ValueError):
+            self.code = compile(tree, path, "exec", 0, True)
 
     def function_at(self, line):
         """The outermost function with a line in its body; None where it has to be compiled with the whole module."""
-        if not hasattr(types.CodeType, "replace"):
+        if self.code is None or not hasattr(types.CodeType, "replace"):
             return None
         for node in self._body:
             owner = node if isinstance(node, ast.ClassDef) else None
@@ -65,7 +64,7 @@ class OneFunction:
         self._name = function.name
         first = first_line(function)
         before = [""] * (first - 1)
-        features = [name for name, flag in _FEATURES if source.code().co_flags & flag]
+        features = [name for name, flag in _FEATURES if source.code.co_flags & flag]
         if features:
             before[0] = "from __future__ import " + ", ".join(features)
         if owner:
@@ -80,7 +79,7 @@ class OneFunction:
         Raises SyntaxError or ValueError.
         """
         changed = descend(compile(tree, self._source.path, "exec", 0, True), [*self._owners, self._name])
-        return None if changed is None else _with_function(self._source.code(), self._owners, changed)
+        return None if changed is None else _with_function(self._source.code, self._owners, changed)
 
 
 def _with_function(code, owners, function):

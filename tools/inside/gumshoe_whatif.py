@@ -190,7 +190,7 @@ def _changes(variants, answers):
             try:
                 if path not in sources:
                     sources[path] = source_of(variant["path"])
-                changes[number] = Change(path, transform(variant, sources[path]), sources[path].code())
+                changes[number] = Change(path, transform(variant, sources[path]), sources[path].code)
             except ChangeError as error:
                 answers[number] = {"error": str(error)}
     return changes
