@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from gumshoe.collect.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Finding, Location
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
+from gumshoe.tools.tracebacks import doctest_line
 
 __all__ = [
     "FailingTest",
@@ -55,9 +56,19 @@ class FailingTest:
 
     @property
     def message(self) -> str:
-        """The line that says what is wrong: an error or a comparison, else the first."""
+        """What is wrong, on one line: a doctest's difference, an error or a comparison, else the first line."""
+        difference = self._difference()
+        if difference:
+            return difference
         telling = [line for line in self.lines if re.search(r"\b\w*(?:Error|Exception|Warning)\b|\bassert\b", line)]
         return (telling or list(self.lines) or [""])[0]
+
+    def _difference(self) -> str:
+        """What a doctest expected and got; empty where the message is not that of a doctest's difference."""
+        if not self.lines or doctest_line(self.lines[-1]) is None:
+            return ""
+        told = [number for number, line in enumerate(self.lines) if re.match(r"(Expected|Got)( nothing$|:$)", line)]
+        return " ".join(self.lines[told[0] : -1]) if told else self.lines[-1]
 
 
 @dataclass(frozen=True)

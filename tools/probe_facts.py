@@ -18,7 +18,7 @@ from gumshoe.tools.forked_runs import Variant
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
 from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.trace_calls import is_hidden
-from gumshoe.tools.tracebacks import describe_frame
+from gumshoe.tools.tracebacks import describe_frame, doctest_line
 from gumshoe.tools.whatif import describe_effect
 
 __all__ = ["EXCEPTION", "MOST_CHARACTERS", "RETURNED", "Fact", "Numbered", "all_facts", "normal", "variant_of"]
@@ -159,26 +159,30 @@ def _is_expression(text: str) -> bool:
 def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
     """The failures of a run of the tests, with the frames that each went through."""
     for outcome in data.get("outcomes", ()):
-        frames = outcome.get("frames", ())
-        if outcome["outcome"] in ("failed", "error") and frames:
-            probe = StopProbe(
-                event="failure",
-                path=frames[-1]["path"],
-                line=frames[-1]["line"],
-                test=outcome["id"],
-                expression=EXCEPTION,
-            )
+        place = _failing_place(outcome) if outcome["outcome"] in ("failed", "error") else None
+        if place is not None:
+            path, line = place
+            probe = StopProbe(event="failure", path=path, line=line, test=outcome["id"], expression=EXCEPTION)
             yield Fact(step, outcome["id"], ": ", outcome["message"], probe, words=True)
+            frames = outcome.get("frames", ())
             for frame in frames:
                 event = "failure" if frame is frames[-1] else "line"
-                place = {"event": event, "path": frame["path"], "line": frame["line"], "test": outcome["id"]}
-                there = describe_frame(DebugFrame.model_validate(frame))
-                yield Fact(step, normal(there), "", "", StopProbe.model_validate(place))
+                there = {"event": event, "path": frame["path"], "line": frame["line"], "test": outcome["id"]}
+                shown = describe_frame(DebugFrame.model_validate(frame))
+                yield Fact(step, normal(shown), "", "", StopProbe.model_validate(there))
     frames = data.get("frames", ())
     if not data.get("outcomes") and not data.get("passed", True) and frames:
-        place = {"event": "failure", "path": frames[-1]["path"], "line": frames[-1]["line"]}
-        probe = StopProbe.model_validate({**place, "expression": EXCEPTION})
+        probe = StopProbe(event="failure", path=frames[-1]["path"], line=frames[-1]["line"], expression=EXCEPTION)
         yield Fact(step, "", ": ", data.get("output", ""), probe, words=True)
+
+
+def _failing_place(outcome: Mapping[str, Any]) -> tuple[str, int] | None:
+    """The innermost frame of a failure; the example of a doctest whose output differs; None where neither is known."""
+    frames = outcome.get("frames", ())
+    if frames:
+        return frames[-1]["path"], frames[-1]["line"]
+    line = doctest_line(outcome["message"])
+    return None if line is None else (outcome["id"].partition("::")[0], line)
 
 
 def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:

@@ -1,4 +1,4 @@
-"""Frames of the project in the tracebacks that Python programs print."""
+"""Frames of the project in the tracebacks that Python programs print, and where doctests fail."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from gumshoe.records import DebugFrame
 from gumshoe.tools.text import cut_line
 
-__all__ = ["describe_frame", "exception_text", "printed_frames"]
+__all__ = ["describe_frame", "doctest_line", "exception_text", "printed_frames"]
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
+_DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"}
 _LINE_LIMIT = 160
 
@@ -55,3 +56,9 @@ def exception_text(printed: str) -> str:
 def describe_frame(frame: DebugFrame) -> str:
     """`path:line in function: code`, on one line."""
     return cut_line(f"{frame.path}:{frame.line} in {frame.function}: {frame.code}".rstrip(" :"), _LINE_LIMIT)
+
+
+def doctest_line(message: str) -> int | None:
+    """The line of the example whose output differs, by pytest's message; None where that is not about a doctest."""
+    match = _DOCTEST.search(message)
+    return int(match["line"]) if match else None

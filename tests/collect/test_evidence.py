@@ -220,3 +220,22 @@ def test_what_was_elided_is_not_seen() -> None:
     call = ToolCall(id="c", name="eval")
     messages = [Completion(text="", tool_calls=(call,)).as_message(), tool_message(0, EVAL.observation, call)]
     assert tool_outputs(shown(messages, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("06 >>> half(4)\nExpected:\n    2\nGot:\n    1.0\n/w/shop.py:6: DocTestFailure", "Expected: 2 Got: 1.0"),
+        ("06 >>> half(4)\nExpected nothing\nGot:\n    1\n/w/shop.py:6: DocTestFailure", "Expected nothing Got: 1"),
+        ("Expected:\n    ValueError\nGot nothing\n/w/shop.py:6: DocTestFailure", "Expected: ValueError Got nothing"),
+        ("    1\n    2\nGot:\n    3\n/w/shop.py:6: DocTestFailure", "Got: 3"),
+        ("    1\n    2\n/w/shop.py:6: DocTestFailure", "/w/shop.py:6: DocTestFailure"),
+        ("first\nValueError: Expected: more", "ValueError: Expected: more"),
+        ("first\nsecond", "first"),
+        ("", ""),
+    ],
+)
+def test_a_failure_is_told_by_its_telling_line(message: str, said: str) -> None:
+    outcomes = [{"id": "shop.py::shop.half", "outcome": "failed", "message": message}]
+    (failed,) = failures([output(0, "eval", outcomes=outcomes)])
+    assert failed.message == said

@@ -32,9 +32,9 @@ IDLE = 5.0
 """How much likelier a function becomes by a statement that does nothing, and then it is that: a value that nobody takes
 is often one that was to be returned. Fitted as the weights of the prior were.
 """
-FALSE_REPAIR = 0.003
-"""How often a change at an innocent statement lets all tests pass where one fails. With more failing tests it falls
-with the square root of their number.
+FALSE_REPAIR = 0.0005
+"""How often a change at an innocent statement lets all failing tests pass: 6 of 11,280 in the episodes on 206 made bugs
+of 18 packages, no matter how many tests fail.
 """
 RARE = 0.05
 """How likely a change of an unknown kind repairs a wrong statement."""
@@ -222,7 +222,7 @@ def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried
 def _likelier(trial: TriedChange, power: float) -> float:
     """How many times likelier what a change did is where the bug is than elsewhere."""
     if trial.effect == "repairs":
-        return max(1.0, power / FALSE_REPAIR * max(1, trial.failing) ** 0.5)
+        return max(1.0, power / FALSE_REPAIR)
     if trial.effect == "cures":
         return HELPS_SOME + HELPS_MOST * trial.share**3
     harm = len(trial.fails) / len(trial.passes)
