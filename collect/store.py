@@ -13,7 +13,6 @@ One process at a time works in it. Whatever kills that process, the next one fin
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -34,13 +33,13 @@ from gumshoe.collect.replaced import FAILURES, TRAJECTORIES, Again, set_aside
 from gumshoe.collect.tree import Node, node_of
 from gumshoe.config import dump_config, read_yaml
 from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.locks import is_locked, take_lock
 from gumshoe.records import Trajectory
 from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic
 
 __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run_identity"]
 
 log = logging.getLogger(__name__)
-LOCK_PATIENCE_S = 0.5
 MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts", "fail_on_error")
 _ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
 
@@ -69,7 +68,7 @@ class RunFolder:
             (path / "journal").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"the run folder {path} cannot be created: {error}") from None
-        self._lock = _take_lock(path)
+        self._lock = take_lock(path)
         self._files: list[IO[bytes]] = []
         try:
             _check_config(path, config)
@@ -223,44 +222,6 @@ def trajectory_id(line: bytes) -> str:
         return str(parse_json(match[1])) if match else str(parse_json(line)["id"])
     except (ValueError, KeyError, TypeError):
         raise DatasetError(f"a line of {TRAJECTORIES} is broken: {line[:60]!r}") from None
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process works in the run folder now."""
-    try:
-        with (path / ".lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _take_lock(path: Path) -> IO[bytes]:
-    """The run folder's lock. A process killed while it starts a program leaves a child that holds it for a moment."""
-    file = (path / ".lock").open("a+b")
-    deadline = time.monotonic() + LOCK_PATIENCE_S
-    while not _locked(file):
-        if time.monotonic() < deadline:
-            time.sleep(0.1)
-            continue
-        file.seek(0)
-        holder = file.read().decode(errors="replace").strip()
-        file.close()
-        raise ConfigError(f"process {holder or '?'} is using the run folder {path}: wait for it, or stop it") from None
-    file.truncate(0)
-    file.write(f"{os.getpid()}\n".encode())
-    file.flush()
-    return file
-
-
-def _locked(file: IO[bytes]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _journal_name(episode: str) -> str:

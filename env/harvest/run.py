@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.synth.smith_rows import write_rows
 from gumshoe.env.tasks.taskset import is_taskset, write_taskset
 from gumshoe.errors import TaskError
+from gumshoe.locks import take_lock
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import read_json, read_records, write_atomic
 
@@ -35,14 +35,22 @@ def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, t
     """Harvests every source of the config and writes the set over all packages; the reports are in their order.
 
     Raises:
-        ConfigError: a source is none.
+        ConfigError: a source is none, or another process harvests into the same folder.
         GumshoeError: a sandbox does not work here; what was finished is kept.
     """
     sources = parse_sources(config.sources)
     out = Path(config.out)
     out.mkdir(parents=True, exist_ok=True)
-    write_atomic(out / SOURCES, json.dumps({source.name: source.text for source in sources}, indent=1))
-    lock = threading.Lock()
+    with take_lock(out):
+        write_atomic(out / SOURCES, json.dumps({source.name: source.text for source in sources}, indent=1))
+        reports = _harvest_all(sources, out, config, progress)
+    return [reports[source.name] for source in sources]
+
+
+def _harvest_all(
+    sources: Sequence[RequestedPackage], out: Path, config: HarvestConfig, progress: Progress
+) -> dict[str, PackageReport]:
+    """The reports by package; the whole set is written anew after each package."""
     reports: dict[str, PackageReport] = {}
 
     def one(source: RequestedPackage) -> PackageReport:
@@ -55,14 +63,13 @@ def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, t
             try:
                 for future in as_completed(futures):
                     reports[futures[future].name] = future.result()
-                    with lock:
-                        write_whole_set(out, config)
+                    write_whole_set(out, config)
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
     finally:
         close_pools()
-    return [reports[source.name] for source in sources]
+    return reports
 
 
 def reports_in(out: Path) -> list[PackageReport]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.environments import cache_folder
+from gumshoe.locks import in_turn
 from gumshoe.storage import write_atomic
 
 __all__ = ["StageCache", "key_of"]
@@ -29,16 +30,28 @@ class StageCache:
         self.folder = cache_folder() / "harvest" / stage
 
     def get(self, key: str, make: Callable[[Path], dict[str, Any]], valid: Callable[[dict[str, Any]], bool]) -> Any:
-        """The result for a key, made with `make(folder for its files)` where there is none that is `valid`."""
+        """The result for a key, made with `make(folder for its files)` where there is none that is `valid`.
+
+        One at a time: another thread or process that needs the same waits for this one's result.
+        """
         folder = self.folder / key
         record = folder / "result.json"
-        try:
-            known = json.loads(record.read_text(encoding="utf-8"))
-            if valid(known):
-                return known
-        except (OSError, ValueError):
-            pass
+        known = _known(record, valid)
+        if known is not None:
+            return known
         folder.mkdir(parents=True, exist_ok=True)
-        result = make(folder)
-        write_atomic(record, json.dumps(result, indent=1).encode())
-        return result
+        with in_turn(folder):
+            known = _known(record, valid)  # By one that was faster.
+            if known is None:
+                known = make(folder)
+                write_atomic(record, json.dumps(known, indent=1).encode())
+            return known
+
+
+def _known(record: Path, valid: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+    """The result in a file; None where there is none that is valid."""
+    try:
+        known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return known if valid(known) else None

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.store import is_locked
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.view.facts import row_of_dataset, row_of_journal, row_of_trajectory, words_of
 from gumshoe.eval.view.index import Index, IndexEntry
 from gumshoe.eval.view.reading import as_object, journal_entries, new_lines, read_line, read_row, shard_rows
 from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside, parquet_files, stamp
+from gumshoe.locks import is_locked
 
 __all__ = ["Progress", "Watcher"]
 

@@ -232,7 +232,7 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert code == 2
-    assert f"process {process.pid} is using the run folder" in err
+    assert f"process {process.pid} is using the folder" in err
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Diverged, Journal, comparable
 from gumshoe.collect.store import (
     RunFolder,
-    is_locked,
     read_failures,
     read_state,
     read_trajectories,
     trajectory_id,
 )
 from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.locks import is_locked
 from gumshoe.records import Completion, Observation, ToolCall
 from gumshoe.storage import repair_tail
 
@@ -165,7 +165,7 @@ def test_two_processes_cannot_work_in_one_folder(tmp_path: Path, config: Make) -
     with RunFolder(tmp_path / "run", config()):
         assert is_locked(tmp_path / "run")
         assert read_state(tmp_path / "run")["running"]
-        with pytest.raises(ConfigError, match="is using the run folder"):
+        with pytest.raises(ConfigError, match="is using the folder"):
             RunFolder(tmp_path / "run", config())
     assert not is_locked(tmp_path / "run")
     RunFolder(tmp_path / "run", config()).close()
