@@ -15,7 +15,7 @@ from gumshoe.storage import write_atomic
 __all__ = ["StageCache", "key_of"]
 
 # Changed whenever a stage gives something else for the same input.
-VERSION = 2
+VERSION = 3
 
 
 def key_of(*parts: Any) -> str:

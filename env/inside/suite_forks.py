@@ -74,6 +74,9 @@ class LateForks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session):
         """Takes the place of the collection: the work is done here, and each fork collects for itself."""
+        if self.session is not None:
+            # Older versions of pluggy come here twice in a fork that has unregistered another plugin meanwhile.
+            return None
         self.session = session
         session.items, session.testscollected = [], 0
         try:
