@@ -40,7 +40,7 @@ PATH = re.compile(
     r"(?<![\w./-])(?:[\w.-]+/)*[\w.-]*\w\.(?:py|pyi|pyx|cfg|toml|txt|json|ya?ml|ini|rst|md|c|h|cpp|go|rs|js|ts|html|xml|csv)\b"
 )
 QUOTED = re.compile(
-    r"`([^`\n]{2,})`|(?<!\w)'([^'\n]{2,})'(?!\w)|\"([^\"\n]{2,})\"|\u201c([^\u201d\n]{2,})\u201d|\u2018([^\u2019\n]{2,})\u2019"
+    r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|\"([^\"\n]+)\"|\u201c([^\u201d\n]+)\u201d|\u2018([^\u2019\n]+)\u2019"
 )
 STRING = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?=(?:ms|s|th|x|px|%)?(?!\w))")
@@ -51,7 +51,7 @@ CODE_WORD = re.compile(
 )
 """What is taken for the name of something in a program: a call, words with `_` or capitals inside, and dotted names."""
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]{3,}\b")
-DEFINED = re.compile(r"\b(?:def|class)\s+([A-Za-z_]\w{3,})")
+DEFINED = re.compile(r"\b(?:def|class)\s+([A-Za-z_]\w{3,})\s*[(:\[]")
 PLAIN_CAPITALS = re.compile(
     "ALSO|ALWAYS|BEFORE|AFTER|BOTH|CANNOT|DOES|EVERY|EXACTLY?|FIRST|HERE|INSTEAD|MUST|NEVER|NONE|NOTE|ONLY|SAME|SOME|SHOULD|"
     "STILL|THAT|THEN|THIS|TODO|WHEN|WHERE|WITH|WITHOUT|WRONG|ASCII|HTML|HTTPS?|JSON|TOML|UNIX|UTF8|YAML"
@@ -192,12 +192,15 @@ def _few(found: Iterator[ItemT]) -> Iterator[ItemT]:
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
     unshown: list[str] = []
-    for match in QUOTED.finditer(text):
+
+    def unquote(match: re.Match[str]) -> str:
         quoted = next(filter(None, match.groups()))
         if seen.has(quoted):  # What it holds may look like a place: f"{self.hour:02d}".
-            text = text.replace(match[0], " ", 1)
-        else:
-            unshown.append(quoted)
+            return " "
+        unshown.append(quoted)
+        return match[0]
+
+    text = QUOTED.sub(unquote, text)
     for match in PLACE.finditer(text):
         if not seen.has_lines(match["path"], [int(match["line"])]):
             yield "place", match[0]
