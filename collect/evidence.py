@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from gumshoe.collect.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Finding, Location
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
-from gumshoe.tools.tracebacks import doctest_line
+from gumshoe.tools.tracebacks import doctest_place
 
 __all__ = [
     "FailingTest",
@@ -65,7 +65,7 @@ class FailingTest:
 
     def _difference(self) -> str:
         """What a doctest expected and got; empty where the message is not that of a doctest's difference."""
-        if not self.lines or doctest_line(self.lines[-1]) is None:
+        if not self.lines or doctest_place(self.test, self.lines[-1]) is None:
             return ""
         told = [number for number, line in enumerate(self.lines) if re.match(r"(Expected|Got)( nothing$|:$)", line)]
         return " ".join(self.lines[told[0] : -1]) if told else self.lines[-1]

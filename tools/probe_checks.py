@@ -20,7 +20,7 @@ from gumshoe.tools.forked_runs import run_forked
 from gumshoe.tools.probe_facts import EXCEPTION, normal, variant_of
 from gumshoe.tools.probes import fits_quote
 from gumshoe.tools.text import cut_line, plural
-from gumshoe.tools.tracebacks import doctest_line
+from gumshoe.tools.tracebacks import doctest_place
 from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
 
 __all__ = [
@@ -169,9 +169,9 @@ def _fails_there(probe: StopProbe, outcome: TestOutcome) -> bool:
         places = [(frame.path, frame.line) for frame in outcome.frames]
         # Too deep a recursion ends wherever the limit is reached, which depends on how the tests were started.
         return (probe.path, probe.line) in (places if outcome.message.startswith("RecursionError") else places[-1:])
-    example = doctest_line(outcome.message)
+    example = doctest_place(outcome.id, outcome.message)
     if example is not None:
-        return (probe.path, probe.line) == (outcome.id.partition("::")[0], example)
+        return (probe.path, probe.line) == example
     lines = re.findall(r"\bline (\d+)", outcome.message)
     return not lines or str(probe.line) in lines
 

@@ -18,7 +18,7 @@ from gumshoe.tools.forked_runs import Variant
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
 from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.trace_calls import is_hidden
-from gumshoe.tools.tracebacks import describe_frame, doctest_line
+from gumshoe.tools.tracebacks import describe_frame, doctest_place
 from gumshoe.tools.whatif import describe_effect
 
 __all__ = ["EXCEPTION", "MOST_CHARACTERS", "RETURNED", "Fact", "Numbered", "all_facts", "normal", "variant_of"]
@@ -181,8 +181,7 @@ def _failing_place(outcome: Mapping[str, Any]) -> tuple[str, int] | None:
     frames = outcome.get("frames", ())
     if frames:
         return frames[-1]["path"], frames[-1]["line"]
-    line = doctest_line(outcome["message"])
-    return None if line is None else (outcome["id"].partition("::")[0], line)
+    return doctest_place(outcome["id"], outcome["message"])
 
 
 def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:

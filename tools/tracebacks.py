@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from gumshoe.records import DebugFrame
 from gumshoe.tools.text import cut_line
 
-__all__ = ["describe_frame", "doctest_line", "exception_text", "printed_frames"]
+__all__ = ["describe_frame", "doctest_place", "exception_text", "printed_frames"]
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
 _DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
@@ -58,7 +58,10 @@ def describe_frame(frame: DebugFrame) -> str:
     return cut_line(f"{frame.path}:{frame.line} in {frame.function}: {frame.code}".rstrip(" :"), _LINE_LIMIT)
 
 
-def doctest_line(message: str) -> int | None:
-    """The line of the example whose output differs, by pytest's message; None where that is not about a doctest."""
+def doctest_place(test: str, message: str) -> tuple[str, int] | None:
+    """The file and line of the example whose output differs, by pytest's id of the test and its message.
+
+    None where the message is not about a doctest.
+    """
     match = _DOCTEST.search(message)
-    return int(match["line"]) if match else None
+    return (test.partition("::")[0], int(match["line"])) if match else None

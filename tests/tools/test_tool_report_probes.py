@@ -11,8 +11,6 @@ import pytest
 from test_tool_whatif import LARGE, SHOP, SMALL, STEPS, TESTS
 from tool_bench import Bench
 
-from gumshoe.collect.evidence import failures
-from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
 from gumshoe.tools.probe_checks import check_findings, check_probes, read_looks
 from gumshoe.tools.probes import with_probes
@@ -163,41 +161,6 @@ def test_a_failure_is_confirmed_only_where_it_is(open_bench: Open, shop: Path) -
     assert [check.status for check in check_probes(bench.workspace, probes)] == ["confirmed"] * 2
     moved = [probe and probe.model_copy(update={"line": 15}) for probe in probes]
     assert check_probes(bench.workspace, moved) == [Check(status="contradicted", note="it does not fail there")] * 2
-
-
-def test_a_doctest_fails_where_its_text_says(open_bench: Open, shop: Path) -> None:
-    (shop / "test_shop.py").unlink()
-    (shop / "shop.py").write_text(
-        "def half(price):\n    return price.no_such\n\n\n"
-        'def shown():\n    """Shown.\n\n    >>> half(4)\n    2\n    """\n'
-    )
-    bench = open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-modules"))
-    bench.call("eval")
-    quote = "AttributeError: 'int' object has no attribute 'no_such'"
-    pack = ContextPack.model_validate(report(bench, (0, quote)).data["context_pack"])
-    (found,) = pack.findings
-    assert isinstance(found.probe, StopProbe)
-    assert (found.probe.line, found.check and found.check.status) == (2, "confirmed")
-    moved = found.probe.model_copy(update={"line": 6})
-    assert check_probes(bench.workspace, [moved])[0].status == "contradicted"
-
-
-def test_a_doctest_with_another_result_fails_at_its_example(open_bench: Open, shop: Path) -> None:
-    (shop / "test_shop.py").unlink()
-    (shop / "shop.py").write_text(
-        'def half(price):\n    """Half of it.\n\n    >>> half(4)\n    2\n    >>> half(None)\n    """\n'
-        "    return price and price / 4\n"
-    )
-    bench = open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-modules"))
-    observation = bench.call("eval")
-    (failed,) = failures([ToolOutput(0, observation)])
-    assert failed.message == "Expected: 2 Got: 1.0"
-    pack = ContextPack.model_validate(report(bench, (0, failed.message), (0, failed.test)).data["context_pack"])
-    probes = [one.probe for one in pack.findings]
-    assert all(isinstance(probe, StopProbe) and (probe.path, probe.line) == ("shop.py", 4) for probe in probes)
-    assert [check.status for check in check_probes(bench.workspace, probes)] == ["confirmed"] * 2
-    wrong = [probes[0] and probes[0].model_copy(update=other) for other in ({"line": 6}, {"value": "Expected: 3"})]
-    assert [check.status for check in check_probes(bench.workspace, wrong)] == ["contradicted"] * 2
 
 
 def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:
