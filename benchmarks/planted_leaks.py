@@ -2,6 +2,8 @@
 
     python benchmarks/planted_leaks.py runs/eval/investigator/arms/teacher --count 100
 
+Several run folders count as one.
+
 Each trace, drawn by the seed, tells at one step what no message before it has shown, but a later one does: the reported
 place or function, a name, a number or a string. In every other trace it stands in the report instead, which then comes
 at that step. Ends with 1 when fewer than 95% are found.
@@ -14,6 +16,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from gumshoe.collect.store import read_trajectories
@@ -32,20 +35,21 @@ GOAL = 0.95
 def main() -> int:
     """Plants, checks, counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="run folder with reports")
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders with reports")
     parser.add_argument("--count", type=int, default=100, help="traces with a leak (100)")
     parser.add_argument("--seed", type=int, default=0, help="which traces are drawn (0)")
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    episodes = [one for one in read_trajectories(options.run) if len(one.steps) > 1 and one.context_pack is not None]
+    traces = chain.from_iterable(map(read_trajectories, options.runs))
+    episodes = [one for one in traces if len(one.steps) > 1 and one.context_pack is not None]
     draw.shuffle(episodes)
     found: Counter[str] = Counter()
     planted: Counter[str] = Counter()
     for number, episode in enumerate(episodes):
         if planted.total() == options.count:
             break
-        at = draw.randrange(1, len(episode.steps))
-        leaks = list(later(episode, at, draw))
+        steps = draw.sample(range(1, len(episode.steps)), len(episode.steps) - 1)
+        at, leaks = next(((at, leaks) for at in steps if (leaks := list(later(episode, at, draw)))), (0, []))
         if leaks:
             what, leak = draw.choice(leaks)
             place, plant = ("report", in_report) if number % 2 else ("rationale", in_rationale)

@@ -12,7 +12,6 @@ the base of others gives up only its name.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import time
 from collections.abc import Callable, Generator
@@ -24,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 
 from gumshoe.env.environments import cache_folder
 from gumshoe.errors import SandboxError
+from gumshoe.locks import in_turn
 from gumshoe.storage import read_records, write_jsonl
 
 __all__ = ["PulledImage", "image_id", "make_room", "note_use", "pulled_images", "record_pull", "remove_nameless"]
@@ -172,8 +172,7 @@ def _changing() -> Generator[dict[_Key, PulledImage]]:
     cache folder cannot be written.
     """
     cache_folder().mkdir(parents=True, exist_ok=True)
-    with cache_folder().joinpath("images.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with in_turn(cache_folder()):
         before = {entry.key: entry for entry in _read()}
         entries = dict(before)
         try:
