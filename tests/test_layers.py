@@ -105,7 +105,7 @@ def test_strings_that_name_modules_of_other_layers_are_known(root: Path):
             )
             _, _, module = name.partition("gumshoe.")
             folder = module.partition(".")[0]
-            is_module = (root / f"{module.replace('.', '/')}.py").exists() and name == f"gumshoe.{module}"
+            is_module = name == f"gumshoe.{module}" and (root / f"{module.replace('.', '/')}.py").exists()
             if is_module and parts[0] not in MAY_IMPORT.get(folder, ()):
                 found.add(("/".join(parts), name))
     assert found == {
