@@ -157,7 +157,7 @@ def describe_effect(result: Mapping[str, Any]) -> str:
     if result["error"]:
         return str(result["error"])
     if not result["hits"]:
-        return "never reached"
+        return _unreached(result)
     changed = [(result[key], words) for key, words in _WORDS.items() if result[key]]
     parts = [f"{plural(len(tests), 'test')} now {words[len(tests) > 1]}: {_names(tests)}" for tests, words in changed]
     if result["timed_out"]:
@@ -165,6 +165,12 @@ def describe_effect(result: Mapping[str, Any]) -> str:
     if not parts and result["exit_code"] != result["unchanged_exit_code"]:
         parts.append(f"exit code {result['exit_code']}")
     return "; ".join(parts) or ("no test changes" if result["whole"] else "no failing test passes")
+
+
+def _unreached(variant: Mapping[str, Any]) -> str:
+    if variant["when"]:
+        return "took no effect: the line was not reached, or its condition was never true there or raised an error"
+    return "took no effect: the line was not reached that often" if variant["time"] else "never reached"
 
 
 _WORDS = {"passes": ("passes", "pass"), "fails": ("fails", "fail")}

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from gumshoe.collect.commands.status import unfinished_trees
 from gumshoe.collect.export.export import DEFAULT_VIEWS, VIEWS, export_runs
+from gumshoe.collect.export.trees import TREE_VIEWS
+from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]
 
@@ -46,7 +51,20 @@ def run(arguments: argparse.Namespace) -> int:
     for view, rows in result.rows.items():
         dropped = "".join(f"; left out: {count} {reason}" for reason, count in result.dropped[view].items())
         print(f"  {view:<7} {rows['train']} train, {rows['test']} test{dropped}")
+    if result.rows.keys() & TREE_VIEWS:
+        _note_unfinished(arguments.runs)
     return 0
+
+
+def _note_unfinished(runs: Sequence[Path]) -> None:
+    for run in runs:
+        trees = unfinished_trees(run)
+        if trees:
+            print(
+                f"note: {plural(trees, 'tree')} in {run} without all branches, so values there rest on fewer episodes: "
+                "run `gumshoe collect` with the same config again to complete them",
+                file=sys.stderr,
+            )
 
 
 def _share(text: str) -> float:

@@ -15,7 +15,7 @@ from gumshoe.config import read_yaml, validate
 from gumshoe.errors import ConfigError
 from gumshoe.records import Usage
 
-__all__ = ["configure", "run", "summarize"]
+__all__ = ["configure", "run", "summarize", "unfinished_trees"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,14 +65,23 @@ def summarize(path: Path) -> dict[str, Any]:
     }
 
 
+def unfinished_trees(path: Path) -> int:
+    """How many trees of a run folder lack branches; 0 for a run without trees."""
+    if _branching(path) is None:
+        return 0
+    counts = _trees(path, [node_of(trajectory) for trajectory in read_trajectories(path)])
+    return counts["trees"] - counts["whole_trees"]
+
+
 def _trees(path: Path, nodes: list[Node]) -> dict[str, int]:
-    """How many episodes began in the middle of another one, and how many trees have all of theirs."""
+    """How many episodes began in the middle of another one, how many trees there are, and how many are whole."""
     config = _branching(path)
     if config is None:
         return {}
     trees = Trees(nodes)
     whole = sum(trees.missing(root, config) == 0 for root in trees.roots)
-    return {"branches": sum(node.branch is not None for node in nodes), "whole_trees": whole}
+    branches = sum(node.branch is not None for node in nodes)
+    return {"branches": branches, "trees": len(trees.roots), "whole_trees": whole}
 
 
 def _branching(path: Path) -> BranchConfig | None:
@@ -90,7 +99,7 @@ def _text(path: Path, summary: dict[str, Any]) -> str:
         f"{path}: {state}",
         f"  episodes   {summary['finished']} of {planned} finished, {summary['in_flight']} in flight or left open",
         *(
-            [f"  trees      {summary['whole_trees']} whole, {summary['branches']} branches"]
+            [f"  trees      {summary['whole_trees']} of {summary['trees']} whole, {summary['branches']} branches"]
             if "branches" in summary
             else []
         ),

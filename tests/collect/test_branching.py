@@ -205,7 +205,9 @@ class Stopping:
         chat(f"turn {turn}", [calls[turn]])(handler, body)
 
 
-def test_killed_in_a_branch_and_run_again_the_tree_is_whole(config_file: Callable[..., Path], tmp_path: Path) -> None:
+def test_killed_in_a_branch_and_run_again_the_tree_is_whole(
+    config_file: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = Stopping()
     with provider(model) as server:
         policy = {"kind": "openai", "model": "m", "base_url": server.url, "send_seed": True}
@@ -219,11 +221,17 @@ def test_killed_in_a_branch_and_run_again_the_tree_is_whole(config_file: Callabl
         process.communicate()
         model.released.set()
         left = summarize(tmp_path / "run")
-        assert (left["branches"], left["whole_trees"], left["in_flight"]) == (1, 0, 1)
+        assert (left["branches"], left["trees"], left["whole_trees"], left["in_flight"]) == (1, 1, 0, 1)
+        export = ["export", str(tmp_path / "run"), "--out", str(tmp_path / "data"), "--unresolved"]
+        export += ["--held-out-bugs", "--view", "agent", "--view", "steps_scored"]
+        assert main(export) == 0
+        assert f"note: 1 tree in {tmp_path / 'run'} without all branches" in capsys.readouterr().err
         before, model.at = model.requests, 0
         assert main(["collect", str(file)]) == 0
         assert model.requests - before == 7 - 5, "no turn is asked for twice, but that without an answer"
         assert main(["collect", str(file), "-p", f"out={tmp_path / 'smooth'}"]) == 0
+    assert main(export) == 0
+    assert "note" not in capsys.readouterr().err
     runs = [{one.id: one for one in read_trajectories(tmp_path / name)} for name in ("run", "smooth")]
     assert stories(runs[0]) == stories(runs[1])
     assert len(runs[0]) == 3

@@ -88,14 +88,17 @@ def test_watches_of_names_that_come_later_and_wrong_ones(start: Start, project: 
     script(project, WATCHED)
     driver = start("script.py")
     assert driver.outputs("watch x") == ["the program is not started: set breakpoints, then c"]
-    reply = driver.do("tbreak fill", "c", "watch number", "watch 1 +", "c", "c", "watch", "unwatch 1", "watch", "c")
+    reply = driver.do(
+        "tbreak fill", "c", "watch number", "watch 1 +", "c", "c", "watch", "unwatch 7", "unwatch 1", "watch", "c"
+    )
     assert stops(reply)[1:3] == [
         ("fill", 7, "number: undefined -> 0, by script.py:6"),
         ("fill", 7, "number: 0 -> 1, by script.py:6"),
     ]
     outputs = [each["output"] for each in reply["results"]]
     assert outputs[3].startswith("expression '1 +': ")
-    assert outputs[6:9] == ["watch 1 number in fill", "deleted 1", "no watches"]
+    assert outputs[6:9] == ["watch 1 number in fill", "no watch 7", "deleted 1"]
+    assert outputs[9] == "no watches"
     assert reply["state"] == "exited"
 
 

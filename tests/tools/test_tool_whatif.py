@@ -202,6 +202,8 @@ def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:
             {"path": "unused.py", "line": 1, "do": "skip"},
             variant(7, "x = no_such_name"),
             variant(7, "condition (yield)"),
+            variant(8, "skip", when="no_such_name"),
+            variant(8, "skip", time=99),
         ],
     ).splitlines()
     assert lines[1].endswith("shop.py:4 is no statement")
@@ -210,6 +212,8 @@ def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:
     assert lines[4].endswith("never reached")
     assert lines[5].endswith(f"1 test now fails: {SMALL}")
     assert "would turn price into a generator" in lines[6]
+    assert lines[7].endswith("or its condition was never true there or raised an error")
+    assert lines[8].endswith("the line was not reached that often")
     assert "is a test" in bench.text("whatif", variants=[{"path": "test_shop.py", "line": 5, "do": "skip"}])
     assert "no_such.py" in bench.text("whatif", variants=[{"path": "no_such.py", "line": 5, "do": "skip"}])
     assert "give 1 to 16 variants" in bench.text("whatif", variants=[])

@@ -170,7 +170,10 @@ class Commands(Inspection):
         watches = self.debugger.watches
         wanted = number(rest, "unwatch NUMBER") if rest else None
         kept = [each for each in watches.all if wanted is not None and each.number != wanted]
-        deleted, watches.all = len(watches.all) - len(kept), kept
+        deleted = len(watches.all) - len(kept)
+        if wanted is not None and not deleted:
+            raise CommandError("no watch {}".format(rest))
+        watches.all = kept
         return "deleted {}".format(deleted)
 
     def _find_place(self, where):
