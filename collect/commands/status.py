@@ -51,7 +51,7 @@ def summarize(path: Path) -> dict[str, Any]:
         "pid": state.get("pid") if state["running"] else None,
         "planned": state.get("planned"),
         "finished": sum(node.branch is None for node in nodes),
-        **_trees(path, nodes),
+        **_trees(nodes, _branching(path)),
         "resolved": resolved[True],
         "not_resolved": resolved[False],
         "in_flight": len(list((path / "journal").glob("*.jsonl"))),
@@ -67,15 +67,15 @@ def summarize(path: Path) -> dict[str, Any]:
 
 def unfinished_trees(path: Path) -> int:
     """How many trees of a run folder lack branches; 0 for a run without trees."""
-    if _branching(path) is None:
+    config = _branching(path)
+    if config is None:
         return 0
-    counts = _trees(path, [node_of(trajectory) for trajectory in read_trajectories(path)])
+    counts = _trees([node_of(trajectory) for trajectory in read_trajectories(path)], config)
     return counts["trees"] - counts["whole_trees"]
 
 
-def _trees(path: Path, nodes: list[Node]) -> dict[str, int]:
+def _trees(nodes: list[Node], config: BranchConfig | None) -> dict[str, int]:
     """How many episodes began in the middle of another one, how many trees there are, and how many are whole."""
-    config = _branching(path)
     if config is None:
         return {}
     trees = Trees(nodes)
