@@ -1,24 +1,26 @@
 """Named rules that decide which trajectories become data, each with a count of what it dropped.
 
-| rule           | drops                                                                               |
-|----------------|-------------------------------------------------------------------------------------|
-| resolved       | episodes whose tests do not pass, or, for agents that cannot edit, without a report |
-| steps=N        | more than N turns                                                                   |
-| budget=N       | more than N tokens, as counted, or estimated at four characters per token           |
-| loops=N        | the same call with the same answer N times (default 3)                              |
-| seek_first     | no information seeking before the first edit                                        |
-| grounded=X     | reports whose share of grounded findings is below X (default 1): findings that a    |
-|                | new run confirmed and that distinguish failing tests from passing ones; also        |
-|                | reports whose findings were never run again                                         |
-| quoted=X       | reports whose share of findings with a quote from the step they cite is below X     |
-| leakage        | calls that access git's history, hidden tests or the answer                         |
-| unseen         | mentions of locations, names, numbers or strings that nothing has shown before;     |
-|                | `unseen=all` also checks new code                                                   |
-| honest         | tampering with the tests' configuration, the test runner or the sandbox             |
-| duplicates=N   | all but the first N episodes that change the same lines in the same way, ignoring   |
-|                | their position in the project and whitespace (default 1)                            |
-| pass_rate=A..B | tasks whose share of resolved episodes is not between A and B                       |
-| exclude=PATH   | projects named in a task set, or in a text file with one name per line              |
+| rule              | drops                                                                                |
+|-------------------|--------------------------------------------------------------------------------------|
+| resolved          | episodes whose tests do not pass, or, for agents that cannot edit, without a report  |
+| steps=N           | more than N turns                                                                    |
+| budget=N          | more than N tokens, as counted, or estimated at four characters per token            |
+| loops=N           | the same call with the same answer N times (default 3)                               |
+| seek_first        | no information seeking before the first edit                                         |
+| grounded=X        | reports whose share of grounded findings is below X (default 1): findings that a     |
+|                   | new run confirmed and that distinguish failing tests from passing ones; also         |
+|                   | reports whose findings were never run again                                          |
+| quoted=X          | reports whose share of findings with a quote from the step they cite is below X      |
+| leakage           | calls that access git's history, hidden tests or the answer                          |
+| unseen            | mentions of locations, names, numbers or strings that nothing has shown before;      |
+|                   | `unseen=all` also checks new code                                                    |
+| honest            | tampering with the tests' configuration, the test runner or the sandbox              |
+| duplicates=N      | all but the first N episodes that change the same lines in the same way, ignoring    |
+|                   | their position in the project and whitespace (default 1)                             |
+| pass_rate=A..B    | tasks whose share of resolved episodes is not between A and B                        |
+| exclude=PATH      | projects named in a task set, or in a text file with one name per line               |
+| scored=ARM:NAME:X | episodes of an evaluation for which it measured less than X, or did not measure NAME |
+|                   | (its table `results.jsonl`); ARM is the run folder, such as runs/eval/x/arms/model   |
 """
 
 from __future__ import annotations
@@ -255,6 +257,23 @@ def _projects(path: Path) -> frozenset[str]:
     return frozenset(line.strip() for line in lines if line.strip())
 
 
+def _scored(text: str, setting: str) -> Rule:
+    """Raises ConfigError where the arm was not measured, or not so; ValueError for a setting of another form."""
+    arm, metric, limit = setting.rsplit(":", 2)
+    least, run = float(limit), Path(arm).resolve()
+    rows = [row for _, row in read_jsonl(run.parent.parent / "results.jsonl", error=ConfigError)]
+    scores = {row["trajectory"]: row["scores"] for row in rows if row["arm"] == run.name}
+    known = sorted({name for measured in scores.values() for name in measured})
+    if metric not in known:
+        raise ConfigError(f"rule scored: {arm} has no metric {metric!r}, but {', '.join(known) or 'none at all'}")
+
+    def keeps(trajectory: Trajectory) -> bool:
+        value = scores.get(trajectory.id, {}).get(metric)
+        return value is not None and value >= least
+
+    return Rule(text, keeps)
+
+
 _RULES: dict[str, Callable[[str, str], Rule]] = {
     "honest": _honest,
     "resolved": _resolved,
@@ -269,6 +288,7 @@ _RULES: dict[str, Callable[[str, str], Rule]] = {
     "duplicates": _duplicates,
     "pass_rate": _pass_rate,
     "exclude": _exclude,
+    "scored": _scored,
 }
 
 

@@ -156,7 +156,23 @@ def test_exclude_reads_task_sets_and_lists(tmp_path: Path) -> None:
         make_rule("exclude=nowhere")
 
 
-@pytest.mark.parametrize("rule", ["steps=many", "steps", "pass_rate=3", "nothing"])
+def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
+    def row(arm: str, number: int, **scores: float | None) -> str:
+        return json.dumps({"arm": arm, "trajectory": f"t{number}", "scores": scores}) + "\n"
+
+    rows = [row("model", 0, hit=1.0), row("model", 1, hit=0.4), row("model", 2, hit=None), row("other", 1, hit=1.0)]
+    (tmp_path / "results.jsonl").write_text("".join(rows))
+    arm = tmp_path / "arms" / "model"
+    assert keeps(f"scored={arm}:hit:0.5", *(trajectory(id=f"t{number}") for number in range(4))) == [True] + [False] * 3
+    with pytest.raises(ConfigError, match=r"has no metric 'hits', but hit$"):
+        make_rule(f"scored={arm}:hits:1")
+    with pytest.raises(ConfigError, match="but none at all"):
+        make_rule(f"scored={tmp_path / 'arms' / 'nobody'}:hit:1")
+    with pytest.raises(ConfigError, match=r"results\.jsonl"):
+        make_rule(f"scored={tmp_path}:hit:1")
+
+
+@pytest.mark.parametrize("rule", ["steps=many", "steps", "pass_rate=3", "nothing", "scored=hit", "scored=arm:hit:all"])
 def test_wrong_rules_are_told(rule: str) -> None:
     with pytest.raises(ConfigError):
         make_rule(rule)
