@@ -156,6 +156,19 @@ def test_every_exception_with_a_condition_and_base_classes(start: Start, project
     assert driver_says(start("script.py"), "catch 3") == "give the name of an exception: catch KeyError"
 
 
+def test_an_exception_that_is_not_loaded_and_a_condition_that_fails(start: Start, project: Path) -> None:
+    script(project, "class Odd(Exception): pass\n" + CATCHING + "try: raise Odd\nexcept Odd: pass\n")
+    reply = start("script.py").do("catch Odd", "catch LookupError, nothing > 3", "c", "c")
+    outputs = [each["output"] for each in reply["results"][:2]]
+    assert outputs == [
+        "breakpoint 1 on Odd: no exception of this name is loaded so far",
+        "breakpoint 2 on LookupError (if nothing > 3)",
+    ]
+    first, second = (each["stop"] for each in reply["results"][2:])
+    assert first["note"] == "condition failed: NameError: name 'nothing' is not defined"
+    assert (second["exception"].partition(":")[0], second.get("note")) == ("Odd", None)
+
+
 def driver_says(driver: Driver, line: str) -> str:
     return str(driver.outputs(line)[0])
 

@@ -167,13 +167,17 @@ class Breakpoints:
         return stop
 
     def catching(self, frame, kind):
-        """The breakpoint to stop at for an exception of a type that a frame sees, or None."""
-        names = {name for each in kind.__mro__ for name in (each.__name__, each.__module__ + "." + each.__qualname__)}
+        """The breakpoint to stop at for an exception of a type that a frame sees, and why its condition failed, as in
+        `hit`.
+        """
+        names = {name for each in kind.__mro__ for name in _names_of(each)}
         for each in self.catches:
             is_end = kind.__name__ in _END_OF_ITERATION and each.catch not in _END_OF_ITERATION
-            if (each.catch == "*" or each.catch in names) and not is_end and self._counts(each, frame)[0]:
-                return each
-        return None
+            if (each.catch == "*" or each.catch in names) and not is_end:
+                counts, error = self._counts(each, frame)
+                if counts:
+                    return each, error
+        return None, None
 
     def _counts(self, each, frame):
         """Whether this time is one to stop at, and why the condition failed if it did. A temporary one is gone then."""
@@ -188,6 +192,22 @@ class Breakpoints:
             del self.by_number[each.number]
             self.changed()
         return True, error
+
+
+def is_loaded(name):
+    """Whether there is an exception type of that name. Modules that are not imported yet may bring one."""
+    found, left = set(), [BaseException]
+    while left:
+        kind = left.pop()
+        if name in _names_of(kind):
+            return True
+        found.add(kind)
+        left.extend(each for each in type.__subclasses__(kind) if each not in found)
+    return False
+
+
+def _names_of(kind):
+    return kind.__name__, kind.__module__ + "." + kind.__qualname__
 
 
 def _condition_met(breakpoint_, frame):

@@ -5,6 +5,7 @@ import os
 import re
 import threading
 
+from gumshoe_breakpoints import is_loaded
 from gumshoe_checkpoints import flush_output
 from gumshoe_command_line import HELP, check_expression, number, split_command
 from gumshoe_files import body_line, function_line, stop_line
@@ -151,7 +152,8 @@ class Commands(Inspection):
             check_expression(condition)
         made = self.breakpoints.add(catch=name or "*", condition=condition)
         self._last_number = made.number
-        return str(made)
+        known = made.catch == "*" or is_loaded(made.catch)
+        return str(made) if known else "{}: no exception of this name is loaded so far".format(made)
 
     def do_watch(self, rest):
         """`watch EXPRESSION`: stops when its value changes, until the chosen function ends; alone, all watches."""

@@ -152,10 +152,11 @@ class Debugger:
         self._raising = frame, None
         if self.breakpoints.catches and value is not self._met:
             self._met = value  # It is met again in each frame that it goes through.
-            hit = self.breakpoints.catching(frame, kind)
+            hit, problem = self.breakpoints.catching(frame, kind)
             if hit is not None:
                 self.last_exception = value
-                self.stop_at(frame, "raised", breakpoint=hit.number, exception=describe_exception(kind, value))
+                shown = describe_exception(kind, value)
+                self.stop_at(frame, "raised", breakpoint=hit.number, exception=shown, note=problem)
                 return
         plan = self._plan_for(frame)
         if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, _END_OF_ITERATION):
