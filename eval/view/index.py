@@ -6,7 +6,6 @@ writes to it; readers have connections of their own and are never in its way.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -17,10 +16,11 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.view.facts import ListRow
+from gumshoe.locks import try_lock
 
 __all__ = ["Index", "IndexEntry", "cache_folder"]
 
@@ -84,7 +84,7 @@ class Index:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = _locked(folder / f"{name}.lock")
+            self._lock = try_lock(folder / f"{name}.lock")
             if self._lock is None:
                 self._scratch = tempfile.TemporaryDirectory(dir=folder, prefix="own-")
                 folder = Path(self._scratch.name)
@@ -224,14 +224,3 @@ def cache_folder() -> Path:
     """Where indexes are kept unless the command line says otherwise."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "gumshoe" / "view"
-
-
-def _locked(path: Path) -> IO[bytes] | None:
-    """The lock of an index, held; None where another process has it."""
-    file = path.open("ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file

@@ -12,7 +12,7 @@ from typing import IO
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["in_turn", "is_locked", "take_lock"]
+__all__ = ["in_turn", "is_locked", "take_lock", "try_lock"]
 
 LOCK = ".lock"
 PATIENCE_S = 0.5
@@ -24,19 +24,26 @@ def take_lock(folder: Path) -> IO[bytes]:
     A process killed while it starts a program leaves a child that holds the lock for a moment: that long it waits.
     Raises ConfigError, with the holder's process id, where another process has the lock.
     """
-    file = (folder / LOCK).open("a+b")
     deadline = time.monotonic() + PATIENCE_S
-    while not _locked(file):
-        if time.monotonic() < deadline:
-            time.sleep(0.1)
-            continue
-        file.seek(0)
-        holder = file.read().decode(errors="replace").strip()
-        file.close()
-        raise ConfigError(f"process {holder or '?'} is using the folder {folder}: wait for it, or stop it") from None
+    while (file := try_lock(folder / LOCK)) is None:
+        if time.monotonic() >= deadline:
+            holder = (folder / LOCK).read_text(encoding="utf-8", errors="replace").strip()
+            raise ConfigError(f"process {holder or '?'} is using the folder {folder}: wait for it, or stop it")
+        time.sleep(0.1)
     file.truncate(0)
     file.write(f"{os.getpid()}\n".encode())
     file.flush()
+    return file
+
+
+def try_lock(path: Path) -> IO[bytes] | None:
+    """A file's lock, held until the file that is returned is closed; None where another process has it."""
+    file = path.open("a+b")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
     return file
 
 
@@ -58,11 +65,3 @@ def in_turn(folder: Path) -> Generator[None]:
     with (folder / LOCK).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _locked(file: IO[bytes]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
