@@ -8,7 +8,7 @@
 | seeker  | information tools                            | report    |
 | react   | all, described and called in plain text      | submit    |
 
-In the regime `issue`, where no test fails yet, each has the tool `reproduce` as well, and a prompt that says so.
+In the regime `issue`, where no test fails yet, each agent also has the tool `reproduce` and a prompt that says so.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Agent:
     """What an agent may do and how it is asked.
 
     `tools` and `template` are those of the regime `debug`; with `reproduces`, the regime `issue` adds `reproduce`.
-    `as_text` says that tools are described, called and answered in plain text, whatever the server could do.
-    `unlocked_by` maps a tool to `(other tool, count)`: it is offered once the other was called so often.
+    `as_text` says that tools are described, called and answered in plain text, whatever the server supports.
+    `unlocked_by` maps a tool to `(other tool, count)`: it is offered once the other tool has been called that often.
     """
 
     kind: str

@@ -20,15 +20,15 @@ def _nothing_to_read(id: str) -> Trajectory:
 
 
 class OpenTree:
-    """Where the episodes of one tree begin: in a fresh sandbox, or in the one of the episode before.
+    """Where the episodes of one tree begin: in a fresh sandbox, or in that of the previous episode.
 
-    A branch goes on from a snapshot of its parent where there is one. Where there is none, since the process that made
-    it was killed or since it could not hold everything, the parent's turns up to the branch are carried out again in a
-    fresh sandbox, and must be answered as they were.
+    A branch continues from a snapshot of its parent if there is one. If there is none, because the process that made
+    it was killed or because a snapshot could not hold everything, the parent's turns up to the branch are carried out
+    again in a fresh sandbox, and must be answered as before.
 
     Args:
-        config: which decisions branch; None: none does, and every episode begins anew.
-        read: gives a finished trajectory by its id.
+        config: which decisions branch; None: none do, and every episode begins anew.
+        read: returns a finished trajectory, given its id.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class OpenTree:
         self._finished: dict[str, Trajectory] = {}
 
     def begin(self, spec: EpisodeSpec, make: Callable[[], Episode]) -> Episode:
-        """The episode, where its first own turn is due.
+        """The episode, ready for the first turn of its own.
 
         Args:
             spec: what is to be played.
             make: makes an episode with an environment of its own.
 
         Raises:
-            SandboxError, TaskError, ConfigError: no sandbox starts, or the parent's turns went another way now.
+            SandboxError, TaskError, ConfigError: no sandbox starts, or the parent's turns now get other answers.
         """
         point = spec.branch
         kept = self._snapshots.get((point.parent, point.step)) if point is not None else None
@@ -65,7 +65,7 @@ class OpenTree:
         return self._episode
 
     def before(self, episode: Episode, completion: Completion) -> None:
-        """Called with a turn's completion before it is acted on: keeps the place where the episode branches there."""
+        """Called with a turn's completion before it is acted on: keeps the place if the episode branches there."""
         if self._config is None:
             return
         kinds = [*(step.decision for step in episode.steps), episode.decision(completion)]
@@ -74,7 +74,7 @@ class OpenTree:
 
     def finish(self, trajectory: Trajectory) -> None:
         """Takes note of a finished trajectory."""
-        # What programs left running must not meet the next branch.
+        # Programs that were left running must not affect the next branch.
         if self._config is None or trajectory.tampering:
             self.close()
         if self._config is not None:
@@ -94,7 +94,7 @@ class OpenTree:
 
 
 def _repeat(episode: Episode, steps: Sequence[Step]) -> None:
-    """Carries out turns once more. Raises SandboxError where they are answered differently."""
+    """Carries out turns again. Raises SandboxError if they are answered differently."""
     for step in steps:
         # The first request starts the environment.
         episode.next_request()

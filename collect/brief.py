@@ -9,7 +9,7 @@ __all__ = ["pack_text", "with_pack"]
 
 
 def with_pack(task: Task, pack: ContextPack | None) -> Task:
-    """The task with the pack written below its problem statement; as it was where there is no pack."""
+    """The task with the pack written below its problem statement; unchanged if there is no pack."""
     if pack is None:
         return task
     statement = f"{task.problem_statement.strip()}\n\n{pack_text(pack)}"
@@ -21,6 +21,6 @@ def pack_text(pack: ContextPack, *, handed_over: bool = True) -> str:
 
     Args:
         pack: what was found.
-        handed_over: to a solver, with the probes, which it may run again.
+        handed_over: whether it goes to a solver, with the probes, which the solver may run again.
     """
     return render(read_template(PROMPTS / "pack.jinja"), pack=pack, handed_over=handed_over)

@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 
 def run_cancellable(control: Control, call: Callable[[], T], cancel: Callable[[], None] | None = None) -> T:
-    """What `call` returns or raises, from a thread of its own.
+    """What `call` returns or raises when run in a thread of its own.
 
     Args:
-        control: says when to wait no longer.
+        control: says when to stop waiting.
         call: what is waited for.
-        cancel: makes `call` come to its end, if it is at something that can be ended just then; called until it has
-            ended, for some seconds. Without it, and after that, the thread is left to itself.
+        cancel: ends `call`, if it is doing something that can be ended at that moment; called repeatedly until `call`
+            has ended, for some seconds. Without it, and after that, the thread is left to itself.
 
     Raises:
-        Interrupted: the run is aborted meanwhile.
+        Interrupted: the run is aborted in the meantime.
     """
     future: Future[T] = Future()
     threading.Thread(target=_run, args=(future, call), name="gumshoe-call", daemon=True).start()
@@ -46,7 +46,7 @@ def _run(future: Future[T], call: Callable[[], T]) -> None:
     try:
         future.set_result(call())
     except BaseException as error:
-        # Kept for the thread that waits, which raises it.
+        # Kept for the waiting thread, which raises it.
         future.set_exception(error)
 
 

@@ -10,7 +10,7 @@ from html import escape
 __all__ = ["Panel", "categories", "draw", "histogram", "nice_ticks"]
 
 WIDTH, HEIGHT = 380.0, 210.0
-"""Of one panel. Two stand side by side."""
+"""Size of one panel. Two panels stand side by side."""
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 14.0, 34.0, 26.0
 NAMES = 110.0
 """Room for the names of categories, in place of LEFT."""
@@ -33,8 +33,8 @@ def histogram(title: str, counts: Mapping[int, int], *, unit: int = 1) -> Panel:
 
     Args:
         title: what is counted.
-        counts: number to how often.
-        unit: what one of these numbers stands for, such as 100 where lengths were counted in hundreds.
+        counts: how often each number occurs.
+        unit: what a number of 1 stands for, such as 100 if lengths were counted in hundreds.
     """
     if not counts:
         return Panel(_text(LEFT, TOP - 16, title, "title") + _text(LEFT, TOP + 20, "none"))
@@ -64,7 +64,7 @@ def histogram(title: str, counts: Mapping[int, int], *, unit: int = 1) -> Panel:
 
 
 def categories(title: str, counts: Mapping[str, int]) -> Panel:
-    """How often each name occurs, the most frequent first; what does not fit is put together."""
+    """How often each name occurs, the most frequent first; those that do not fit are combined."""
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     room = 8
     if len(ranked) > room:
@@ -85,7 +85,7 @@ def categories(title: str, counts: Mapping[str, int]) -> Panel:
 
 
 def draw(panels: Sequence[Panel], label: str) -> str:
-    """The panels in two columns, as one SVG file. `label` says what it shows to those who do not see it."""
+    """The panels in two columns, as one SVG file. `label` says what it shows, for readers who cannot see it."""
     rows = math.ceil(len(panels) / 2)
     width, height = 2 * WIDTH, rows * HEIGHT
     groups = "".join(

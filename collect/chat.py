@@ -16,7 +16,7 @@ THINK_END = "</think>"
 def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
     """The conversation for a server that knows no tools: schemas in the system message, calls and answers as text.
 
-    This is the layout that the Hermes and Qwen chat templates make of native messages.
+    This is the layout that the Hermes and Qwen chat templates give native messages.
     """
     chat: list[dict[str, str]] = []
     for message in messages:
@@ -35,7 +35,7 @@ def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> li
 
 
 def as_text_messages(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[Message]:
-    """The same as messages, for any policy; reasoning stays apart from the text."""
+    """The same in the form of messages, for any policy; reasoning stays separate from the text."""
     return [Message.model_validate(message) for message in as_text_chat(messages, tools)]
 
 
@@ -47,7 +47,7 @@ def as_native_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def as_template_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The conversation for a server that renders tools with the model's own chat template.
 
-    What the model wrote goes back as the text that it was, calls and reasoning included. `transformers serve` drops
+    What the model wrote goes back as its original text, calls and reasoning included. `transformers serve` drops
     the content of a message that has native calls, and reasoning from every message: the prompt would not be the one
     that the model was trained on. Templates of the Hermes and Qwen kind render both forms to the same tokens.
     """
@@ -58,7 +58,7 @@ def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()
     """The completion of a turn whose text holds its calls, and perhaps a leading `<think>` block.
 
     Args:
-        written: its text is what the model wrote, whole.
+        written: its text is everything that the model wrote.
         prefix: start of the calls' ids.
         offered: names of the tools that the model may call, as for `split_text_calls`.
     """
@@ -68,7 +68,7 @@ def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()
 
 
 def split_thought(content: str) -> tuple[str, str | None]:
-    """The text behind a leading `<think>` block, and what is in the block; None without one."""
+    """The text after a leading `<think>` block, and what is in the block; None without one."""
     head, end, tail = content.partition(THINK_END)
     if not end:
         return content, None
@@ -89,7 +89,7 @@ def _with_calls(message: Message) -> str:
 
 
 def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
-    """As `render_text_calls`; a call that could not be read stands as the model wrote it."""
+    """Like `render_text_calls`, but a call that could not be read is kept as the model wrote it."""
     return "\n".join(
         render_text_calls((call,)) if call.raw is None else f"<tool_call>\n{call.raw}\n</tool_call>" for call in calls
     )

@@ -1,12 +1,12 @@
 """Episodes on the nodes of a Ray cluster, each of which uses its own sandboxes.
 
 An actor on a node, the host, holds the environment of one episode at a time. The policy, the journal and the run
-folder stay in the process that runs the command: keys go nowhere, and every completion is on the same disk as with
-threads. When a node dies, its episodes fail with a SandboxError; their completions are in their journals, and another
-node replays them.
+folder stay in the process that runs the command: keys never leave it, and every completion is on the same disk as
+with threads. When a node dies, its episodes fail with a SandboxError; their completions are in their journals, and
+another node replays them.
 
-What a node needs: the same gumshoe, a sandbox that works there, and, for tasks that come as a folder, that folder at
-the same path.
+What a node needs: the same version of Gumshoe, a sandbox that works there, and, for tasks that come as a folder, that
+folder at the same path.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ POLL_S = 0.25
 SHUTDOWN_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 10.0
 MAX_START_FAILURES = 3
-"""Hosts in a row that may die before they have answered once."""
+"""How many hosts in a row may die before answering once."""
 STORE_BYTES = 80 << 20
-"""Of a cluster of our own; calls and observations are small and do not go through the store."""
+"""Size of the object store of a cluster of our own; calls and observations are small and do not go through it."""
 T = TypeVar("T")
 
 
 @contextmanager
 def ray_factories(config: RayConfig) -> Generator[MakeFactory]:
-    """Joins the cluster, or starts one on this machine, and yields what makes a worker's factory in it.
+    """Joins the cluster, or starts one on this machine, and yields a function that makes a worker's factory in it.
 
     Raises:
         ConfigError: there is no cluster at the address.
@@ -83,7 +83,7 @@ def _join(config: RayConfig) -> None:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raises ConfigError where nobody listens at HOST:PORT; Ray itself tries for minutes."""
+    """Raises ConfigError if nothing listens at HOST:PORT; Ray itself would keep trying for minutes."""
     host, colon, port = (address or "").rpartition(":")
     if not colon or not port.isdecimal() or "/" in host:
         return
@@ -101,13 +101,13 @@ class Host:
         self._backends: set[str] = set()
 
     def version(self) -> str:
-        """Which gumshoe the node has."""
+        """The version of Gumshoe on the node."""
         return __version__
 
     def reset(self, spec: EnvironmentSpec, seed: int) -> EnvironmentInfo:
-        """Begins an episode; an earlier one that was left behind is closed. The oracle enters no sandbox."""
+        """Begins an episode; an earlier one that was left behind is closed. The oracle never enters a sandbox."""
         self.close()
-        # One episode at a time needs one warm sandbox.
+        # One episode at a time needs only one warm sandbox.
         warm = spec.sandbox.model_copy(update={"pool": min(spec.sandbox.pool, 1)})
         self._environment = InProcess().environment(replace(spec, sandbox=warm))
         info = self._environment.reset(seed)
@@ -119,11 +119,11 @@ class Host:
         return self._current().step(call)
 
     def patch(self) -> str:
-        """What was changed so far."""
+        """What has been changed so far."""
         return self._current().patch()
 
     def verify(self) -> Grade:
-        """The verifier's grade of what was changed so far."""
+        """The verifier's grade of what has been changed so far."""
         return self._current().verify()
 
     def tampering(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class Host:
         return self._current().tampering()
 
     def snapshot(self) -> str | None:
-        """Keeps the environment as it is, where it can."""
+        """Keeps the environment as it is, if it can."""
         return self._current().snapshot()
 
     def restore(self, snapshot: str) -> None:
@@ -189,7 +189,7 @@ class RayFactory:
         """Whether a host is running; waits a moment for one.
 
         Raises:
-            ConfigError: the nodes have another gumshoe.
+            ConfigError: the nodes have a different version of Gumshoe.
             SandboxError: hosts die as they start.
         """
         if self._host is not None and self._version is None:
@@ -205,7 +205,7 @@ class RayFactory:
         return RemoteEnvironment(self, spec)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of the host and waits for its answer. Raises SandboxError where it is lost."""
+        """Calls a method of the host and waits for its answer. Raises SandboxError if the host is lost."""
         if self._host is None:
             raise SandboxError("the node of this episode is lost")
         try:
@@ -261,11 +261,11 @@ class RemoteEnvironment:
         return self._factory.call("step", call)
 
     def patch(self) -> str:
-        """What was changed so far."""
+        """What has been changed so far."""
         return self._factory.call("patch")
 
     def verify(self) -> Grade:
-        """The verifier's grade of what was changed so far."""
+        """The verifier's grade of what has been changed so far."""
         return self._factory.call("verify")
 
     def tampering(self) -> tuple[str, ...]:
@@ -273,7 +273,7 @@ class RemoteEnvironment:
         return self._factory.call("tampering")
 
     def snapshot(self) -> str | None:
-        """Keeps the environment as it is, where it can."""
+        """Keeps the environment as it is, if it can."""
         return self._factory.call("snapshot")
 
     def restore(self, snapshot: str) -> None:

@@ -64,7 +64,7 @@ class LimitsConfig(Config):
     cost_usd: float | None = Field(default=None, gt=0, description="maximum cost of the policy; needs policy.prices")
 
     def over(self, limits: Limits) -> Limits:
-        """`limits`, with those that are set here in their place."""
+        """`limits`, with those that are set here in place of its own."""
         given = {name: value for name, value in self.model_dump(exclude={"cost_usd"}).items() if value is not None}
         return limits.model_copy(update=given)
 

@@ -73,7 +73,7 @@ class Control:
         return None
 
     def resume(self, usage: Usage, steps: int) -> None:
-        """Counts an episode that an earlier process has finished against the budget, not against this one's speed."""
+        """Counts an episode finished by an earlier process toward the budget, but not toward this one's speed."""
         with self._guard:
             self._spent = self._spent + usage
             self._steps_before += steps
@@ -89,13 +89,13 @@ class Control:
             self._spent = self._spent + usage
 
     def step(self, worker: str, doing: str) -> None:
-        """Counts one turn and notes what the worker is at."""
+        """Counts one turn and notes what the worker is doing."""
         with self._guard:
             self.steps += 1
             self.doing[worker] = doing
 
     def finish(self) -> None:
-        """Asks to begin no further episode."""
+        """Asks that no further episode be begun."""
         self._finish.set()
 
     def abort(self) -> None:
@@ -104,11 +104,11 @@ class Control:
         self._abort.set()
 
     def check(self) -> None:
-        """Raises Interrupted when the episode at hand must not go on."""
+        """Raises Interrupted if the episode at hand must not continue."""
         if self.aborting or self.exhausted is not None:
             raise Interrupted
 
     def pause(self, seconds: float) -> None:
-        """Waits, unless the run is aborted meanwhile. Raises Interrupted."""
+        """Waits, unless the run is aborted in the meantime. Raises Interrupted."""
         if self._abort.wait(seconds):
             raise Interrupted

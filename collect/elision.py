@@ -1,7 +1,7 @@
-"""What an agent with a limited context is shown: the conversation, its oldest observations left out.
+"""What an agent with a limited context is shown: the conversation without its oldest observations.
 
 The trajectory keeps every message whole. A step records one number, the position before which tool messages were
-shown without their text, so that what the agent saw can be made again exactly.
+shown without their text, so that what the agent saw can be reconstructed exactly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["boundary", "shown"]
 
 CHARACTERS_A_TOKEN = 4
 KEEP_TURNS = 2
-"""So many of the latest turns are always shown whole."""
+"""This many of the latest turns are always shown whole."""
 _STEP = re.compile(r"\A\[step \d+\] ")
 
 
@@ -25,14 +25,14 @@ def shown(messages: Sequence[Message], before: int) -> list[Message]:
 
 
 def boundary(messages: Sequence[Message], tools: Sequence[ToolSchema], budget: int, current: int) -> int:
-    """The position to elide before, for the coming turn.
+    """The position before which to elide, for the coming turn.
 
-    It stays where it is while the conversation fits, so that the prefix stays the same and caches stay warm. When it
-    does not fit any more, it moves on until the conversation takes at most half of the budget, or to the latest turns.
+    It stays where it is while the conversation fits, so that the prefix stays the same and caches stay warm. Once the
+    conversation no longer fits, the position moves on until at most half of the budget is used, or to the latest turns.
 
     Args:
         messages: the whole conversation.
-        tools: the tools that are offered, which take room as well.
+        tools: the tools that are offered, which take up room as well.
         budget: tokens, at four characters each.
         current: the position so far.
     """

@@ -1,7 +1,7 @@
 """The environment of an episode, and where it comes from: this process, or a node of a cluster.
 
 The state machine of an episode, its policy, its journal and its budget stay with whoever runs it. Only the
-environment, that is the sandbox and the tools in it, may be on another machine.
+environment, that is, the sandbox and the tools in it, may be on another machine.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = [
 class EnvironmentSpec:
     """What the environment of one episode is made from.
 
-    The oracle is for the verifier, which `submit` asks with `eval_on_submit`; it enters no sandbox. `trusted` as in
-    `open_sandbox`.
+    The oracle is for the verifier, which `submit` asks if `eval_on_submit` is set; the oracle never enters a sandbox.
+    `trusted` is as in `open_sandbox`.
     """
 
     task: Task
@@ -66,14 +66,14 @@ class StepResult:
     stop: StopReason | None
     context_pack: ContextPack | None
     grade: Grade | None = None
-    """What the verifier said, of a call that submitted a patch."""
+    """What the verifier said about a call that submitted a patch."""
 
 
 class Environment(Protocol):
-    """One episode's environment, as its state machine needs it. Every method raises SandboxError where it breaks."""
+    """One episode's environment, as its state machine needs it. Every method raises SandboxError if it breaks."""
 
     def reset(self, seed: int) -> EnvironmentInfo:
-        """Starts the sandbox. Raises SandboxError, TaskError and ConfigError as `DebugEnv.reset`."""
+        """Starts the sandbox. Raises SandboxError, TaskError and ConfigError, as `DebugEnv.reset` does."""
         ...
 
     def step(self, call: ToolCall) -> StepResult:
@@ -81,11 +81,11 @@ class Environment(Protocol):
         ...
 
     def patch(self) -> str:
-        """What was changed so far, as a unified diff."""
+        """What has been changed so far, as a unified diff."""
         ...
 
     def verify(self) -> Grade:
-        """The verifier's grade of what was changed so far."""
+        """The verifier's grade of what has been changed so far."""
         ...
 
     def tampering(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Environment(Protocol):
         ...
 
     def snapshot(self) -> str | None:
-        """Keeps the environment as it is; None where not all of it can be kept, such as a paused debugger."""
+        """Keeps the environment as it is; None if part of it, such as a paused debugger, cannot be kept."""
         ...
 
     def restore(self, snapshot: str) -> None:
@@ -113,7 +113,7 @@ class EnvironmentFactory(Protocol):
     """Makes the environments of one worker's episodes, one after the other."""
 
     def ready(self) -> bool:
-        """Whether an episode can begin; may wait a moment. Raises GumshoeError where none ever can."""
+        """Whether an episode can begin; may wait a moment. Raises GumshoeError if none ever can."""
         ...
 
     def environment(self, spec: EnvironmentSpec) -> Environment:
@@ -156,7 +156,7 @@ class LocalEnvironment:
     """A `DebugEnv`, reduced to what crosses from one process to another.
 
     Args:
-        env: a `DebugEnv`, or one that wraps it, such as `gymnasium.make` returns.
+        env: a `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns.
         options: passed to its `reset`.
 
     Raises:
@@ -191,11 +191,11 @@ class LocalEnvironment:
         return StepResult(info["observation"], float(reward), info["stop"], info.get("context_pack"), graded)
 
     def patch(self) -> str:
-        """What was changed so far."""
+        """What has been changed so far."""
         return self._inner.patch()
 
     def verify(self) -> Grade:
-        """The verifier's grade of what was changed so far."""
+        """The verifier's grade of what has been changed so far."""
         return _grade(self._inner.task, self._inner.verify())
 
     def tampering(self) -> tuple[str, ...]:
@@ -203,12 +203,12 @@ class LocalEnvironment:
         return self._inner.tampering()
 
     def snapshot(self) -> str | None:
-        """Keeps the environment; None where tools may hold what a snapshot does not bring back whole."""
+        """Keeps the environment; None if tools may hold state that a snapshot does not fully restore."""
         name = self._inner.snapshot()
         return name if self._inner.is_whole(name) else None
 
     def restore(self, snapshot: str) -> None:
-        """Puts the environment back. Tools that have no snapshots were not used before: they begin anew."""
+        """Puts the environment back. Tools without snapshots had not been used by then, so they begin anew."""
         self._inner.restore(snapshot)
         toolbox = self._inner.toolbox
         if toolbox.others_used:
@@ -226,7 +226,7 @@ class LocalEnvironment:
 
 
 def _grade(task: Task, verdict: Verdict | None) -> Grade:
-    """The grade of an episode's patch. Tests that the patch keeps from ending are not passed."""
+    """The grade of an episode's patch. Tests that the patch keeps from finishing have not passed."""
     if verdict is None:
         return Grade(task_id=task.id, outcome="empty")
     found = grade_of(task, verdict)

@@ -8,9 +8,9 @@
     finally:
         episode.close()
 
-Everything that plays episodes drives this class: `gumshoe collect`, evaluations, live episodes of training, replays,
+Everything that plays episodes drives this class: `gumshoe collect`, evaluations, live episodes in training, replays,
 the text environment and `gumshoe play`. It owns the limits, the nudges, the elision of old observations and the
-unlocking of tools. Who answers, what is journaled and when to give up waiting is the driver's business.
+unlocking of tools. Who answers, what is journaled and when to give up waiting are up to the driver.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["NOT_RUN", "Episode", "EpisodeSnapshot", "Request"]
 
 NO_CALL = "You called no tool."
 NOT_RUN = "episode_over"
-"""Kind of the failure of a call that came after the end of the episode."""
+"""The kind of failure of a call that came after the end of the episode."""
 CUT_OFF = "Your answer reached its length limit before a tool call was complete."
 
 
@@ -87,7 +87,7 @@ class Episode:
         open_environment: makes the environment of the task, whose limits are those of this episode. Nothing is
             started before the first request.
         limits: limits that replace the task's own.
-        perform: how a call is carried out; default the environment's `step`.
+        perform: how a call is carried out; by default, the environment's `step`.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Episode:
         self.stop: StopReason | None = None
         self.reward = 0.0
         self.grade: Grade | None = None
-        """Of the last call."""
+        """The grade of the last call."""
         self.context_pack: ContextPack | None = None
         self._cost_usd = own.cost_usd
         self._perform = perform or (lambda environment, call: environment.step(call))
@@ -122,7 +122,7 @@ class Episode:
 
     @property
     def info(self) -> EnvironmentInfo:
-        """What the environment offers, which the first request starts."""
+        """What the environment offers; the first request starts it."""
         assert self._info is not None, "next_request() starts the episode"
         return self._info
 
@@ -150,7 +150,7 @@ class Episode:
     def accept(self, completion: Completion) -> Step:
         """Takes in the policy's turn: carries out its calls in order, or answers that there were none.
 
-        Calls behind the one that ended the episode are refused. Where a call raises, the turn has not happened.
+        Calls after the one that ended the episode are refused. If a call raises, the turn has not happened.
 
         Raises:
             SandboxError: the sandbox broke.
@@ -168,20 +168,20 @@ class Episode:
         return step
 
     def read(self, completion: Completion) -> Completion:
-        """The completion, with the calls that its text holds where the agent writes them there."""
+        """The completion, with the calls that its text holds if the agent writes them there."""
         if not self.agent.as_text or completion.tool_calls:
             return completion
         offered = {schema.name for schema in self.offered()}
         return read_turn(completion, prefix=f"call-{len(self.steps)}", offered=offered)
 
     def decision(self, completion: Completion) -> Decision | None:
-        """What a turn is for: the kind of the last tool called that exists; None where none was."""
+        """What a turn is for: the kind of the last existing tool that it called; None if it called none."""
         known = self.info.decisions
         kinds = [known[call.name] for call in self.read(completion).tool_calls if call.name in known]
         return kinds[-1] if kinds else None
 
     def snapshot(self) -> EpisodeSnapshot | None:
-        """Keeps the episode between a request and its answer; None where the environment cannot be put back whole.
+        """Keeps the episode between a request and its answer; None if the environment cannot be fully restored.
 
         Raises:
             SandboxError: the sandbox broke.
@@ -201,7 +201,7 @@ class Episode:
         )
 
     def restore(self, kept: EpisodeSnapshot, spec: EpisodeSpec) -> None:
-        """Goes back to a snapshot, and on from there as another episode of the same task: that of `spec`.
+        """Goes back to a snapshot and continues from there as another episode of the same task: that of `spec`.
 
         Raises:
             SandboxError: the sandbox broke.
@@ -219,7 +219,7 @@ class Episode:
         return tuple(self.messages[self.steps[-1].message_index + 1 :]) if self.steps else ()
 
     def end(self, reason: StopReason) -> None:
-        """Ends the episode for a reason that lies outside of it, such as a conversation that is too long."""
+        """Ends the episode for a reason outside it, such as a conversation that is too long."""
         self.stop = self.stop or reason
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """From what was observed to a ContextPack: places in code that was seen, findings quoted word for word.
 
 The scripted teacher writes its reports with it, and the dataset's seeker view ends the teacher's whole episodes with
-it, so both mean the same. Only observations count: a pack never holds what was not seen.
+it, so both mean the same thing. Only observations count: a pack never holds what was not seen.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 MARGIN = 2
 """Lines of context on each side of the lines that matter."""
 MAX_QUOTE = 60
-"""Characters of a quote. What is longer is not cut but left for something shorter: a quote is to be read, and small
-models must be able to learn to give it word for word."""
+"""The most characters of a quote. A longer one is not cut but dropped for something shorter: quotes are meant to be
+read, and small models must be able to learn to repeat them word for word."""
 MAX_VALUES = 2
 PROGRAM = "the program"
-"""Stands for the test where single tests are not known; its lines count from the last."""
+"""Stands for the test if individual tests are not known; its lines are in reverse order."""
 
 _OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -64,7 +64,7 @@ class FailingTest:
         return (telling or list(self.lines) or [""])[0]
 
     def _difference(self) -> str:
-        """What a doctest expected and got; empty where the message is not that of a doctest's difference."""
+        """What a doctest expected and got; empty if the message is not about a doctest's difference."""
         if not self.lines or doctest_place(self.test, self.lines[-1]) is None:
             return ""
         told = [number for number, line in enumerate(self.lines) if re.match(r"(Expected|Got)( nothing$|:$)", line)]
@@ -147,7 +147,7 @@ def build_pack(
         whole_functions: name the functions that hold the lines that matter, not these lines alone.
 
     Returns:
-        The pack; None where none of the places was ever seen.
+        The pack; None if none of the places was ever seen.
     """
     code = seen_code(outputs)
     locations = [
@@ -164,7 +164,7 @@ def build_pack(
 
 
 def pack_arguments(pack: ContextPack) -> dict[str, JsonValue]:
-    """The pack as the arguments of a `report` call, without what is empty."""
+    """The pack as the arguments of a `report` call, without empty optional ones."""
     arguments: dict[str, JsonValue] = pack.model_dump(
         mode="json",
         include={"locations", "findings", "hypothesis", "ruled_out", "failing_frame"},
@@ -175,7 +175,7 @@ def pack_arguments(pack: ContextPack) -> dict[str, JsonValue]:
 
 
 def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:
-    """One location for each function that holds some of the lines: these with a margin, or all of it that was seen."""
+    """One location for each function with some of the lines: these lines with a margin, or all that was seen of it."""
     margin = len(lines) if whole else MARGIN
     grouped: dict[Region, list[int]] = {}
     for number in numbers:
@@ -192,7 +192,7 @@ def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, w
 
 
 def _failure_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
-    """The first failure: what is wrong, or which test fails, whichever is short enough to be quoted; else how many."""
+    """The first failure: what is wrong or else which test fails, if short enough to quote; otherwise how many fail."""
     for failure in failures(outputs)[:1]:
         shown = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
         quote = next((quote for quote in shown if quote and len(quote) <= MAX_QUOTE), None)
@@ -202,7 +202,7 @@ def _failure_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
 
 
 def _count_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
-    """The summary of the first run of the tests that failed."""
+    """The summary of the first test run that failed."""
     failed = {failure.step for failure in failures(outputs)[:1]}
     return [
         Finding(claim="tests fail", step=output.step, quote=output.text.partition("\n")[0][:MAX_QUOTE])
@@ -224,7 +224,7 @@ def _value_findings(
     functions: Mapping[str, Collection[int]],
     code: Code,
 ) -> list[Finding]:
-    """The values seen in the function that are named in the lines that matter, quoted; where none is, where it
+    """Quotes the values, seen in the function, of names in the lines that matter; if there are none, where the debugger
     stopped.
     """
     for path, numbers in cause.items():
@@ -241,7 +241,7 @@ def _value_findings(
 
 
 def _stop_findings(outputs: Sequence[ToolOutput], places: Mapping[str, Collection[int]]) -> list[Finding]:
-    """Where the debugger stopped at one of the places, first time."""
+    """Where the debugger first stopped at one of the places."""
     for path, numbers in places.items():
         for output in outputs:
             stopped = stop_at(output, path, numbers)
@@ -272,8 +272,8 @@ def values_at(output: ToolOutput) -> list[tuple[str, str]]:
 
 
 def telling_values(output: ToolOutput, names: Collection[str]) -> list[tuple[str, str]]:
-    """The values of `names` that fit into a quote, short ones first; an object that a method belongs to tells less
-    than any other.
+    """The values of `names` that fit into a quote, short ones first; `self` and `cls` come last, as they tell the
+    least.
     """
     values = [(name, line) for name, line in values_at(output) if name in names and len(line) <= MAX_QUOTE]
     return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))

@@ -13,7 +13,7 @@ __all__ = ["open_factories"]
 
 @contextmanager
 def open_factories(runner: str, ray: RayConfig) -> Generator[MakeFactory]:
-    """What makes each worker's factory: `threads` stay in this process, `ray` uses the nodes of a cluster.
+    """What makes each worker's factory: `threads` stays in this process, `ray` uses the nodes of a cluster.
 
     Raises:
         ConfigError: there is no cluster.

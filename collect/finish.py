@@ -51,13 +51,13 @@ def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
 
 
 def _final_patch(episode: Episode) -> str:
-    """What the agent has changed, without the files of tests that it does not know."""
+    """What the agent has changed, without the files of tests that it does not know about."""
     patch, oracle = episode.environment.patch(), episode.spec.oracle
     return patch if episode.task.regime == "debug" or oracle is None else without_tests(patch, oracle)
 
 
 def _grade(episode: Episode) -> Grade | None:
-    """The verifier's grade; None where it was not asked: by config, of an agent that cannot edit, without tests."""
+    """The verifier's grade; None if it was not asked: by config, for an agent that cannot edit, or without tests."""
     hidden = episode.task.regime == "issue" and episode.spec.oracle is None
     if hidden or not episode.spec.eval_on_submit:
         return None
@@ -84,7 +84,7 @@ def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
 
 
 def _report_scores(episode: Episode) -> tuple[Score, ...]:
-    """How well the report names the lines that the gold patch touches, where that is wanted; 0 without a report."""
+    """How well the report names the lines that the gold patch touches, if that is wanted; 0 without a report."""
     oracle = episode.spec.oracle
     if not episode.spec.score_report or oracle is None or "report" not in episode.info.decisions:
         return ()

@@ -1,8 +1,8 @@
 """Whether what a pack claims was seen, and whether it holds.
 
-A finding is *quoted* where its quote stands in the observation of the step that it cites. It is *grounded* where its
+A finding is *quoted* if its quote appears in the observation of the step that it cites. It is *grounded* if its
 probe, run again when it was reported, was confirmed and tells failing tests from passing ones. Used where samples are
-chosen and where a seeker is scored, so that all mean the same thing.
+chosen and where a seeker is scored, so that both mean the same thing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
 
 
 def is_quoted(finding: Finding, observations: Mapping[int, str]) -> bool:
-    """Whether the quote is in the cited step's observation. White space counts as one space; an empty quote is not."""
+    """Whether the quote, if not empty, is in the cited step's observation, any white space counting as one space."""
     quote = _normalized(finding.quote)
     return bool(quote) and quote in _normalized(observations.get(finding.step, ""))
 
@@ -33,7 +33,7 @@ def quoted_share(pack: ContextPack, observations: Mapping[int, str]) -> float | 
 
 
 def grounded_share(pack: ContextPack) -> float | None:
-    """The share of findings that are grounded; None where there are none, and where none was ever checked."""
+    """The share of findings that are grounded; None if there are no findings or none was ever checked."""
     if all(finding.check is None for finding in pack.findings):
         return None
     return sum(finding.grounded for finding in pack.findings) / len(pack.findings)

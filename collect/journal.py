@@ -1,8 +1,8 @@
 """The journal of an episode in flight: what was decided is on disk before it is acted on.
 
-One JSON-lines file an episode. Its first line says which episode it is; then a line for each completion and for what
-came back. After a crash the recorded completions are replayed into a fresh sandbox. Where the same observations come
-back the episode goes on from there; where they do not, `Diverged` says so.
+One JSON-lines file per episode. Its first line says which episode it is; a line follows for each completion and for
+what came back. After a crash, the recorded completions are replayed into a fresh sandbox. If the same observations
+come back, the episode continues from there; if not, `Diverged` says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
-    (re.compile(r"(?<=\.\.\.)[0-9a-fA-F]{4,}(?=>)"), "0x"),  # the end of one in what pytest has shortened
+    (re.compile(r"(?<=\.\.\.)[0-9a-fA-F]{4,}(?=>)"), "0x"),  # the end of an address that pytest has shortened
     (re.compile(r"\d+(?:\.\d+)?\s?(?:µs|us|ms|seconds?|secs?|s)\b"), "T"),
     (re.compile(r"/(?:var/)?tmp/[^\s'\":,)]+"), "T"),
     (re.compile(r"\b(pid|PID)[ =:]+\d+"), "pid"),
@@ -34,14 +34,14 @@ _VARYING = (
 
 
 class Diverged(Exception):
-    """A replayed call gave another observation than the journal holds."""
+    """A replayed call gave a different observation from the one in the journal."""
 
 
 class Journal:
     """The file of one episode. Use it as a context manager; the file stays.
 
     Args:
-        path: where it is kept; an earlier one of the same `identity` is replayed, any other is started over.
+        path: where it is kept; an earlier journal with the same `identity` is replayed, any other is started over.
         identity: what must agree for a replay to make sense: task hash, config hash, seed.
     """
 
@@ -77,8 +77,8 @@ class Journal:
     def observe(self, observations: Sequence[Observation]) -> None:
         """Checks or records what came back in this turn. Raises Diverged.
 
-        What is recorded survives this process. It is on the disk with the next completion: until then, only a machine
-        that fails loses it, and with it no more than the check of one turn.
+        What is recorded survives this process. It reaches the disk with the next completion: until then, only a machine
+        failure can lose it, and no more than the check of one turn is lost with it.
         """
         completion, known = self._turns[self._next]
         seen = [observation.text for observation in observations]
@@ -94,7 +94,7 @@ class Journal:
         self._file.close()
 
     def set_aside(self) -> None:
-        """Keeps it under another name: it has diverged and is not replayed any more."""
+        """Keeps it under another name: it has diverged and is no longer replayed."""
         self.close()
         number = sum(1 for _ in self._path.parent.glob(f"{self._path.stem}.diverged-*"))
         self._path.rename(self._path.with_name(f"{self._path.stem}.diverged-{number}"))

@@ -1,8 +1,8 @@
 """llm.yaml: a user's models, with their servers, prices and keys, independent of any run.
 
 Found at `--path`, else `GUMSHOE_LLM_CONFIG`, else in the user's config folder. A run names one of its entries as
-`policy.model`; what the run's own config says goes before it. Keys are looked up when a policy is made and are in
-no config that is stored.
+`policy.model`; what the run's own config says takes precedence. Keys are looked up when a policy is made and are
+never in a config that is stored.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def llm_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def load_llm(environ: Mapping[str, str] = os.environ) -> dict[str, LLMEntry]:
-    """The entries of llm.yaml; none where there is no such file. Raises ConfigError for a wrong one."""
+    """The entries of llm.yaml; none if there is no such file. Raises ConfigError for an invalid one."""
     path = llm_path(environ)
     if not path.exists():
         if environ.get("GUMSHOE_LLM_CONFIG"):
@@ -98,7 +98,7 @@ def load_llm(environ: Mapping[str, str] = os.environ) -> dict[str, LLMEntry]:
 
 
 def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> PolicyConfig:
-    """The policy with the settings of the entry that its model names; as it was where none does. Raises ConfigError."""
+    """The policy with the settings of the entry that its model names; unchanged if none. Raises ConfigError."""
     if not isinstance(policy, ModelConfig) or policy.profile is not None:
         return policy
     entry = load_llm(environ).get(policy.model)
@@ -114,7 +114,7 @@ def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> P
 
 
 def find_key(config: ModelConfig, environ: Mapping[str, str] = os.environ) -> str:
-    """The key: of the environment, else of the policy's entry in llm.yaml. A server of one's own often wants none.
+    """The key: from the environment, else from the policy's entry in llm.yaml. A self-hosted server often needs none.
 
     Raises:
         ConfigError: OpenAI or Anthropic itself is asked, and there is no key.
@@ -133,7 +133,7 @@ def find_key(config: ModelConfig, environ: Mapping[str, str] = os.environ) -> st
 
 
 def write_template(path: Path) -> None:
-    """Writes a commented llm.yaml that only its owner can read. Raises ConfigError where there is one."""
+    """Writes a commented llm.yaml that only its owner can read. Raises ConfigError if there already is one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -23,12 +23,12 @@ class Overlap:
 
     @property
     def precision(self) -> float | None:
-        """Share of the named that is right; None where nothing was named."""
+        """Share of the named lines that are right; None if nothing was named."""
         return self.shared / self.named if self.named else None
 
     @property
     def recall(self) -> float | None:
-        """Share of the gold that was named; None where there was nothing to be found."""
+        """Share of the gold lines that were named; None if there was nothing to be found."""
         return self.shared / self.gold if self.gold else None
 
     @property
@@ -53,7 +53,7 @@ def lines_overlap(locations: Iterable[Location], gold: Gold) -> Overlap:
 
 
 def clean_path(path: str) -> str:
-    """`./cart.py` and `cart.py` are one file."""
+    """The path without a leading `./`: `./cart.py` and `cart.py` are one file."""
     while path.startswith("./"):
         path = path[2:].lstrip("/")
     return path

@@ -27,11 +27,11 @@ def run_parallel(
     """Does the jobs in threads, until none is left or the run stops.
 
     Raises:
-        GumshoeError: the first that a job ended with; no further job is begun then.
+        GumshoeError: the first error that a job ended with; no further job is begun after it.
     """
     todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
     count = 0
-    for count, job in enumerate(jobs, start=1):  # noqa: B007 - how many there are is what is wanted
+    for count, job in enumerate(jobs, start=1):  # noqa: B007 - only the count is wanted
         todo.put(job)
     errors: list[BaseException] = []
 
@@ -42,7 +42,7 @@ def run_parallel(
             except queue.Empty:
                 return
             except BaseException as error:
-                # Handed to the thread that waits, which raises it.
+                # Handed to the waiting thread, which raises it.
                 errors.append(error)
 
     threads = [threading.Thread(target=serve, daemon=True) for _ in range(min(workers, count))]

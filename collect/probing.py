@@ -17,7 +17,7 @@ __all__ = ["check_pack"]
 def check_pack(
     pack: ContextPack, task: Task, sandbox: SandboxConfig, *, trusted: bool = False, steps: Sequence[Step] = ()
 ) -> ContextPack:
-    """The pack with what came of its probes on the task's code as it was at the beginning.
+    """The pack with the results of its probes on the task's code as it was at the beginning.
 
     Where the episode has reproduced an issue, its probes run that test.
 
@@ -26,11 +26,11 @@ def check_pack(
         task: what it is about.
         sandbox: where the tests run.
         trusted: see `gumshoe.env.sandboxes.open.open_sandbox`.
-        steps: those of its episode. The probes that follow from them are run, too: a finding is confirmed only if its
-            own probe is and the one that its quote leads to now.
+        steps: those of its episode. The probes that follow from them are run, too: a finding is confirmed only if both
+            its own probe and the one that its quote leads to now are confirmed.
 
     Raises:
-        ConfigError: the sandbox does not take this task.
+        ConfigError: the sandbox does not accept this task.
         SandboxError, TaskError: the sandbox broke, or the task is gone.
     """
     shown = [(output.step, output.observation) for output in outputs_of_steps(steps)]
@@ -51,7 +51,7 @@ def check_pack(
 
 
 def _one_of(stored: Finding, derived: Finding) -> Finding:
-    """The finding with the probe that was stored; the one that follows from the quote, if that is not confirmed."""
+    """The finding with the stored probe, or the one with the probe derived from its quote if that is not confirmed."""
     assert stored.check is not None
     assert derived.check is not None
     if stored.probe is None or (stored.check.status == "confirmed" and derived.check.status != "confirmed"):

@@ -20,7 +20,7 @@ PLAIN_EVERY_S = 10.0
 
 
 class ProgressShow:
-    """Shows done, resolved, failed, steps and tokens a second, money, time left and what each worker does.
+    """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
 
     Args:
         planned: episodes of the run.
@@ -74,11 +74,11 @@ class ProgressShow:
         self._resolved += trajectory.resolved is True
 
     def whole(self) -> None:
-        """Counts an episode that is finished with all that branches from it."""
+        """Counts an episode that is finished along with all that branches from it."""
         self._whole += 1
 
     def tick(self) -> None:
-        """Draws, or prints a line where that is due."""
+        """Draws, or prints a line if one is due."""
         if self._live is not None:
             self._live.update(self._render(), refresh=True)
             return

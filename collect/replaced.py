@@ -22,8 +22,8 @@ Again = Literal["all", "failed"]
 def set_aside(path: Path, again: Again) -> None:
     """Moves trajectories of a run folder to replaced.jsonl and forgets failed attempts, so that a run plays them again.
 
-    Episodes in flight go on from their journals with `failed`, and begin anew with `all`. A process that is killed in
-    between loses nothing: a trajectory is in replaced.jsonl before it leaves trajectories.jsonl.
+    Episodes in flight continue from their journals with `failed`, and begin anew with `all`. A process that is killed
+    in between loses nothing: a trajectory is in replaced.jsonl before it leaves trajectories.jsonl.
 
     Args:
         path: the run folder, which its caller has locked.
@@ -48,5 +48,5 @@ def set_aside(path: Path, again: Again) -> None:
 
 
 def has_failed(trajectory: Trajectory) -> bool:
-    """Whether an episode did not resolve its task, or, where nobody judged it, did not end by submit or report."""
+    """Whether an episode did not resolve its task or, if it was not judged, did not end by submit or report."""
     return trajectory.resolved is False or (trajectory.resolved is None and trajectory.stop not in DECIDED)

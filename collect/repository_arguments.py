@@ -30,7 +30,7 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
 
 
 def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of the task source `local`, but for the path. Raises TaskError for an unknown environment."""
+    """The options of the task source `local`, except for the path. Raises TaskError for an unknown environment."""
     given = {
         "entrypoint": arguments.entrypoint,
         "debug_entrypoint": arguments.debug_entrypoint,
@@ -41,6 +41,6 @@ def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def policy_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What --model and --endpoint say of the policy; empty where they say nothing."""
+    """What --model and --endpoint say about the policy; empty if they say nothing."""
     named = {"model": arguments.model, "base_url": arguments.endpoint}
     return {name: value for name, value in named.items() if value is not None}

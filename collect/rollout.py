@@ -68,9 +68,9 @@ class Rollout:
 
         Raises:
             SandboxError, TaskError, PolicyError: the infrastructure failed.
-            ConfigError: the sandbox does not take this policy.
+            ConfigError: the sandbox does not accept this policy.
             Diverged: the journal's replay did not give the recorded observations.
-            Interrupted: the run stops.
+            Interrupted: the run is stopped.
         """
         try:
             episode = self._tree.begin(self._spec, self._open)

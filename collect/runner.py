@@ -1,6 +1,6 @@
 """Many episodes at once, in threads: the work happens in sandboxes and on servers, not in this process.
 
-Where the sandboxes are is the factories' business: in this process, or on the nodes of a cluster.
+Where the sandboxes are is up to the factories: in this process, or on the nodes of a cluster.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ TICK_S = 0.25
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended: episodes planned, finished in all, finished by this process, and given up; why it stopped early,
-    if it did.
+    """How a run ended: episodes planned, finished in all, finished by this process, and given up; and why it stopped
+    early, if it did.
 
-    An episode that branches is finished when its whole tree is; `branches` counts the further episodes of trees, which
-    are in `now`, too.
+    An episode that branches is finished when its whole tree is; `branches` counts the additional episodes of trees,
+    which are in `now`, too.
     """
 
     planned: int
@@ -68,8 +68,8 @@ class Runner:
     """Plays the episodes of a config that the run folder does not hold yet.
 
     An episode that failed, for whatever reason, is tried again at the end, up to `config.attempts` times in all; the
-    others go on. With `config.fail_on_error` the run stops after so many failed attempts. When the infrastructure fails
-    every attempt (as many in a row as there are workers, at least three, and no success) the run stops with the
+    others continue. With `config.fail_on_error`, the run stops after that many failed attempts. When the infrastructure
+    fails every attempt (as many in a row as there are workers, at least three, and no success), the run stops with the
     last failure.
 
     Args:
@@ -79,7 +79,7 @@ class Runner:
         on_done: called with each finished trajectory, one at a time.
         wrap: puts something around the policy of each episode.
         make_factory: makes each worker's environments; default in this process.
-        on_whole: called when an episode is finished with all that branches from it, one at a time.
+        on_whole: called when an episode is finished along with all that branches from it, one at a time.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Runner:
         except ConfigError:
             raise
         except Exception as error:
-            # Also what nobody foresaw ends this episode alone.
+            # Even an unforeseen error ends only this episode.
             self._failed(root, episode, error)
         else:
             self._ended(root)
@@ -216,7 +216,7 @@ class Runner:
             tree.close()
 
     def _rollout(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
-        """The finished trajectory. A replay that diverges is set aside and begun anew."""
+        """The finished trajectory. If a replay diverges, its journal is set aside and the episode begins anew."""
         while True:
             made = make_policy(self._config.policy, episode.task, episode.oracle, episode.seed)
             policy = self._wrap(made, episode)
@@ -261,7 +261,7 @@ class Runner:
                 self._on_whole()
 
     def _failed(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
-        """Keeps a failed attempt and puts the tree back. Raises GumshoeError where the run is to stop."""
+        """Keeps a failed attempt and puts the tree back in the queue. Raises GumshoeError if the run is to stop."""
         foreseen = isinstance(error, GumshoeError)
         kind = type(error).__name__
         log.warning("%s failed: %s: %s", episode.id, kind, error, exc_info=None if foreseen else error)
@@ -293,7 +293,7 @@ def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> 
 
     Args:
         config: which tasks; its `shuffle` and `limit` are left to the caller.
-        on_error: told of each entry of the source that is broken, which is left out.
+        on_error: called for each broken entry of the source, which is left out.
 
     Raises:
         TaskError: the source cannot be read, or no task is left.

@@ -14,7 +14,7 @@ __all__ = ["stop_on_signals"]
 
 @contextmanager
 def stop_on_signals(control: Control) -> Generator[None]:
-    """Ctrl-C once finishes, twice stops; SIGTERM stops at once. The earlier handlers come back at the end."""
+    """Ctrl-C once finishes, twice stops; SIGTERM stops at once. The earlier handlers are restored at the end."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame

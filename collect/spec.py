@@ -24,9 +24,9 @@ class EpisodeSpec:
     score_report: bool = False
     """Whether a report is compared with the gold patch, for the values of a tree's decisions."""
     branch: BranchPoint | None = None
-    """Of an episode that begins in the middle of another one."""
+    """The branch point of an episode that begins in the middle of another one."""
     number: int = 0
-    """Which of the decisions that are tried at its branch point; the parent's own is 0."""
+    """Which of the decisions tried at its branch point it begins with; the parent's own is 0."""
     level: int = 0
     """How many decisions on the way to it have branched."""
 

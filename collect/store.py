@@ -2,8 +2,8 @@
 
     config.yaml          the resolved config, without secrets
     state.json           how many episodes were planned, by which process
-    trajectories.jsonl   one finished trajectory a line
-    failures.jsonl       one failed attempt a line: of the infrastructure, or of our own
+    trajectories.jsonl   one finished trajectory per line
+    failures.jsonl       one failed attempt per line: a failure of the infrastructure, or our own
     journal/             the episodes in flight
     replaced.jsonl       trajectories that --force-all or --force-failed has set aside
     run.log              what happened when
@@ -50,7 +50,7 @@ class RunFolder:
     Args:
         path: the folder; made if missing.
         again: which finished episodes are to be played again; see `set_aside`.
-        config: what is run. An earlier config in the folder must agree in all but `MAY_CHANGE` and a
+        config: what is run. An earlier config in the folder must agree in everything but `MAY_CHANGE` and
             `tasks.limit`.
 
     Damaged lines of failures.jsonl, and journals from their first damaged line on, are left out with a warning.
@@ -81,7 +81,7 @@ class RunFolder:
                 if self._branches
                 else dict.fromkeys(trajectory_id(line) for line in _lines(path / TRAJECTORIES))
             )
-            """The finished episodes; None each in a run that does not branch."""
+            """The finished episodes; each is None in a run that does not branch."""
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
         except BaseException:
@@ -135,7 +135,7 @@ class RunFolder:
             episode: its id.
             kind: the error's type, or `diverged`.
             message: what the error says.
-            traceback: of an error that nobody foresaw.
+            traceback: that of an unforeseen error.
         """
         entry = {
             "id": episode,
@@ -149,7 +149,7 @@ class RunFolder:
             self._attempts[episode] += kind != "diverged"
 
     def close(self) -> None:
-        """Closes the files and gives the lock back. Idempotent."""
+        """Closes the files and releases the lock. Idempotent."""
         for file in self._files:
             file.close()
         self._lock.close()
@@ -168,7 +168,7 @@ def run_identity(config: CollectConfig) -> str:
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """The finished trajectories of a run folder, one at a time; a torn last line is left out with a warning.
 
-    Raises DatasetError, also where that line is all there is.
+    Raises DatasetError, including when that line is all there is.
     """
     file = path / TRAJECTORIES
     if not file.is_file():
@@ -254,14 +254,14 @@ def _check_config(path: Path, config: CollectConfig) -> None:
 
 
 def _fixed(config: CollectConfig) -> dict[str, Any]:
-    """What makes two runs the same run. What is as by default is left out, so that a run begun before there was some
-    key goes on.
+    """What makes two runs the same run. Default values are left out, so that a run begun before some key existed can
+    continue.
     """
     return _without_changeable(config.model_dump(mode="json", exclude_defaults=True))
 
 
 def _comparable(earlier: dict[str, Any], config: CollectConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was written earlier and what is asked for now; whole where the earlier one is no config any more."""
+    """What was written earlier and what is asked for now; in full if the earlier one is no longer a valid config."""
     try:
         return _fixed(CollectConfig.model_validate(earlier)), _fixed(config)
     except (ValidationError, ConfigError):
@@ -288,7 +288,7 @@ def _differences(left: Any, right: Any, at: str = "") -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file, without their ends."""
+    """The complete lines of a file, without line ends."""
     if not path.exists():
         return
     with path.open("rb") as file:

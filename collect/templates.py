@@ -1,4 +1,4 @@
-"""Texts that are made from jinja templates."""
+"""Texts that are made from Jinja templates."""
 
 from __future__ import annotations
 

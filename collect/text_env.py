@@ -1,4 +1,4 @@
-"""Plain text in and out: the environment for whoever has a text generator and nothing else.
+"""Plain text in and out: the environment for those who have a text generator and nothing else.
 
 env = TextWrapper(DebugEnv(task))
 text, info = env.reset(seed=0)
@@ -30,17 +30,17 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     """A `DebugEnv` whose actions are what a model writes and whose observations are what it reads.
 
     An action is a turn: a text with one or more `<tool_call>` blocks in the Hermes form, which are carried out in
-    order. The episode is that of a run of `gumshoe collect`: `Limits.steps` counts turns, a text without a call is
+    order. The episode is like one of `gumshoe collect`: `Limits.steps` counts turns, a text without a call is
     answered with how to call a tool, and several of them in a row end the episode.
 
     The first observation is the problem statement, with the tools and how to call them before it. `info` holds `stop`,
     `observations` (the `Observation` records of the calls that were run), `observation` (the last of them, if there is
-    one) and, once a report was made, `context_pack`.
+    one) and, once a report has been made, `context_pack`.
 
     Args:
-        env: a `DebugEnv`, or one that wraps it, such as `gymnasium.make` returns.
+        env: a `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns.
         describe: whether the first observation describes the tools.
-        agent: nudges, and tools that are unlocked on the way; default those of the agent `react`.
+        agent: nudges, and tools that are unlocked on the way; by default, those of the agent `react`.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     def prompt(self) -> str:
         """The description of the tools for a model: their schemas, how to call them, and their instructions.
 
-        Raises TypeError where what is wrapped is not a `DebugEnv`.
+        Raises TypeError if what is wrapped is not a `DebugEnv`.
         """
         inner = self._inner
         return f"{describe_tools(inner.toolbox.schemas)}\n\n{inner.instructions}".rstrip()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Starts an episode. Raises as `DebugEnv.reset`."""
+        """Starts an episode. Raises what `DebugEnv.reset` raises."""
         task, environment = self._inner.task, LocalEnvironment(self.env, options)
         self._episode = Episode(EpisodeSpec(task, seed=seed or 0), self._agent, lambda _: environment)
         self._episode.next_request()
@@ -73,7 +73,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         return text[:MAX_TEXT], {"observation": problem, "observations": [problem], "stop": None}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Carries out the calls in a text. Raises SandboxError, also where the episode is over."""
+        """Carries out the calls in a text. Raises SandboxError, including when the episode is over."""
         episode = self._episode
         if episode is None or episode.next_request() is None:
             raise SandboxError("the episode is over: call reset() before the next step")

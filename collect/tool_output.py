@@ -53,7 +53,7 @@ def tool_message(step: int, observation: Observation, call: ToolCall) -> Message
 
 
 def tool_outputs(messages: Sequence[Message]) -> list[ToolOutput]:
-    """Every answer in a conversation that is going on, in order; what was elided is left out."""
+    """Every answer in an ongoing conversation, in order; what was elided is left out."""
     found: list[ToolOutput] = []
     step = -1
     for message in messages:

@@ -1,7 +1,7 @@
 """Trees: episodes of one task that share a beginning, and what each decision in them was worth.
 
-A tree is stored as trajectories. The first one is a whole episode; each other one names the trajectory that it
-branched from, and the first step of its own (`Trajectory.branch`). Which decisions branch follows from the
+A tree is stored as trajectories. The first one is a whole episode; every other one names the trajectory that it
+branched from and the first step of its own (`Trajectory.branch`). Which decisions branch follows from the
 trajectories that are there, so a stopped run knows what its trees still lack. Values are computed, never stored.
 """
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 REPORT_SCORE = "line_f1"
-"""The score of a report that is an episode's outcome where no patch was judged."""
+"""The score of a report, which is an episode's outcome if no patch was judged."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class DecisionValue:
 
 
 def outcome_of(trajectory: Trajectory) -> float | None:
-    """What an episode came to, 0 to 1: whether its patch resolves the task, or how well its report names the lines
-    that the gold patch touches; None where neither was measured.
+    """The outcome of an episode, 0 to 1: whether its patch resolves the task, or how well its report names the lines
+    that the gold patch touches; None if neither was measured.
     """
     resolved = trajectory.score("resolved")
     return resolved if resolved is not None else trajectory.score(REPORT_SCORE)
@@ -83,7 +83,7 @@ def branch_steps(
     """The steps of an episode at which it branches, as far as its decisions are known.
 
     Args:
-        branch: where it branched from another one itself.
+        branch: where it itself branched from another one.
         level: how many decisions on the way to it have branched.
         kinds: the decisions of its steps, those before its branch point included.
         config: where episodes branch.
@@ -121,7 +121,7 @@ def open_episodes(
 
 
 def is_whole(root: EpisodeSpec, config: BranchConfig | None, nodes: Mapping[str, Node | None]) -> bool:
-    """Whether an episode is finished, with all that branches from it. Arguments as `open_episodes`."""
+    """Whether an episode is finished, along with all that branches from it. Arguments as for `open_episodes`."""
     return next(open_episodes(root, config, nodes), None) is None
 
 
@@ -148,12 +148,12 @@ class Trees:
                 self._children.setdefault(node.branch.parent, []).append(node)
 
     def branches(self, id: str) -> list[Node]:
-        """The episodes that branched from one, by the step at which they did."""
+        """The episodes that branched from one, ordered by the step at which they did."""
         return sorted(self._children.get(id, ()), key=_place)
 
     @property
     def roots(self) -> list[Node]:
-        """The episodes that began at the beginning, or whose parent is not there."""
+        """The episodes that are not branches, and those whose parent is not there."""
         return [node for node in self.nodes.values() if node.branch is None or node.branch.parent not in self.nodes]
 
     def missing(self, node: Node, config: BranchConfig, level: int = 0) -> int:
@@ -194,7 +194,7 @@ class Trees:
         return DecisionValue(value, count, advantage, len(others))
 
     def _outcomes(self, id: str, step: int) -> Iterator[float | None]:
-        """Of the trajectory and of all that branched from it after the step."""
+        """The outcomes of the trajectory and of all that branched from it after the step."""
         yield self.nodes[id].outcome
         for child in self.branches(id):
             if child.start > step:

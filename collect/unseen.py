@@ -2,11 +2,11 @@
 
 Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
 what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
-What the agent itself has said before is no source. Lines of a function that `suspects` has named may be visited, but a
-line that is edited or said to be the cause must have been shown itself. New code in an edit may hold what nobody has
-seen; it is marked `edit`. The numbers 0, 1 and 2 are not checked, and of plain words only those that are the name of a
-function or class which the episode shows later, or are written in capitals: without the others no sentence could be
-written. So a name that is also a plain word, and that is never shown, is not found.
+What the agent itself said before does not count. Lines of a function that `suspects` has named may be visited, but a
+line that is edited or said to be the cause must itself have been shown. New code in an edit may hold what nobody has
+seen; it is marked `edit`. The numbers 0, 1 and 2 are not checked, and plain words only if they name a function or
+class that the episode shows later, or are written in capitals: no sentence could be written without the others. So a
+name that is also a plain word, and that is never shown, is not found.
 
 A turn is read in both forms in which a trajectory holds it, as a step and as a message.
 """
@@ -66,7 +66,7 @@ FUNCTION = re.compile(r"(?:^|\n)\s*(?:b|break|tbreak)\s+([A-Za-z_][\w.]*)\s*(?=,
 """A breakpoint at a function."""
 MOST_OF_CODE = 30
 MOST_OF_A_TEXT = 200
-"""What is listed of one rationale, call or edit, so that a long edit hides nothing of what comes after it."""
+"""The most that is listed for one rationale, call or edit, so that a long edit does not hide what comes after it."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Seen:
     """What was shown so far.
 
     Args:
-        later: names of functions and classes that the episode shows at some time.
+        later: names of functions and classes that the episode shows at some point.
     """
 
     def __init__(self, later: frozenset[str]) -> None:
@@ -125,7 +125,7 @@ class _Seen:
 
 
 def unseen(trajectory: Trajectory) -> list[Unseen]:
-    """All that the turns of a trajectory say and nothing before them has shown, each once a turn."""
+    """All that the turns of a trajectory say and nothing before them has shown, each listed once per turn."""
     descriptions = [f"{tool.name} {tool.description} {tool.parameters}" for tool in trajectory.tools]
     seen = _Seen(_defined(trajectory))
     seen.add(descriptions, ())
@@ -144,7 +144,7 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
 
 
 def _at_the_end(trajectory: Trajectory, read: int, seen: _Seen) -> Iterator[Unseen]:
-    """What the stored report says, and messages behind the last step; both are data that a model may learn from."""
+    """What the stored report says, and messages after the last step; both are data that a model may learn from."""
     if not trajectory.steps:
         return
     last = trajectory.steps[-1].index
@@ -227,7 +227,7 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
 
 
 def _is_in_capitals(word: str, seen: _Seen) -> bool:
-    """Whether a word is written as constants are, and was not shown in small letters either."""
+    """Whether a word is written the way constants are and was not shown in lowercase either."""
     capitals = CAPITALS.fullmatch(word) is not None and PLAIN_CAPITALS.fullmatch(word) is None
     return capitals and seen.words.isdisjoint((word.lower(), word.capitalize()))
 
@@ -236,7 +236,7 @@ def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, s
     for place in [*_items(arguments.get("locations")), *_items([arguments.get("failing_frame")])]:
         yield from _in_location(place, seen)
         code = str(place.get("code") or "")
-        # The text of a frame shows the beginning of long lines, and no colon at the end.
+        # The text of a frame shows only the beginning of long lines, and no colon at the end.
         if not seen.has(code[:MOST_OF_CODE].rstrip(" :")):
             yield "string", code
     for finding in _items(arguments.get("findings")):
@@ -284,7 +284,7 @@ def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
 
 
 def _functions_of(arguments: dict[str, Any]) -> list[str]:
-    """The functions that a call goes to by their names."""
+    """The functions that a call goes to by name."""
     named = str(arguments.get("function") or "")
     return [*FUNCTION.findall(str(arguments.get("command") or "")), *([named] if named and ":" not in named else [])]
 
@@ -326,7 +326,7 @@ def _shown_lines(output: ToolOutput) -> Iterator[tuple[str, Iterable[int]]]:
 
 
 def _items(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; some models write lists as JSON text."""
+    """The objects in a list; some models write lists as JSON text."""
     if isinstance(value, str):
         try:
             value = parse_json(value)

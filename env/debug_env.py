@@ -42,7 +42,7 @@ ISSUE_TOOLS = ("listdir", "view", "grep", "reproduce", "eval", "pdb", "rewrite",
 
 
 class _Kept(NamedTuple):
-    """What a snapshot holds: the name of the files' one, what the tools keep, by their names, and the rest."""
+    """What a snapshot holds: the name of the files' snapshot, what the tools keep, by tool name, and the rest."""
 
     files: str
     tools: dict[str, object]
@@ -57,13 +57,13 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     Each `reset` gives a fresh copy of the repository in a fresh sandbox. An action is a `ToolCall`, or an element of
     `action_space`: `(tool index, arguments)`. An observation is `{"text": str, "failed": 0 or 1}`. `info` holds
-    `observation` (the full `Observation` record), `stop` (a `StopReason` or None) and, once a report was made,
+    `observation` (the full `Observation` record), `stop` (a `StopReason` or None) and, once a report has been made,
     `context_pack`.
 
     `submit` terminates. Its reward is the verifier's verdict on `patch()`, made in a sandbox of its own: 1.0 if the
     tests that decide pass there, else 0.0; `info` holds the `Verdict` as `verdict`. `report` terminates with 0.0.
     An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
-    the wall clock truncates. Turns, tokens and money are for the one who plays an episode to count
+    the wall clock truncates. Turns, tokens and money are counted by whoever plays an episode
     (`gumshoe.collect.episode.Episode`). Durations do not count when records are compared, so the same calls lead to
     equal observations, rewards and infos, unless a program prints times, addresses or random numbers. pytest prints
     times, which show in the raw output of a `Verdict` and nowhere else.
@@ -124,7 +124,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     @property
     def instructions(self) -> str:
-        """What the tools in use want the agent to be told beside their schemas."""
+        """What the tools in use want the agent to be told besides their schemas."""
         return self.toolbox.instructions
 
     def reset(
@@ -186,7 +186,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def restore(self, snapshot: str) -> None:
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
-        The debugger's program is paused where it was, unless it had threads: then it starts anew. What a shell runs in
+        The debugger's program is paused where it was, unless it had threads: then it starts over. What a shell runs in
         the background, and its variables that are not exported, are lost. An episode that has ended since goes on; the
         limits on calls and time count from where the snapshot was made.
 
@@ -205,7 +205,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.stop, self.context_pack = kept.stop, kept.context_pack
 
     def patch(self) -> str:
-        """What the agent has changed so far, as a unified diff in git's format; empty where that is too much."""
+        """What the agent has changed so far, as a unified diff in git's format; empty if that is too much."""
         try:
             return self.workspace.patch()
         except ToolFailure:
@@ -281,7 +281,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         return 0.0
 
     def _limit_reached(self) -> StopReason | None:
-        """The limit that lets no further call be made."""
+        """The limit that rules out any further call."""
         if self._calls >= self.task.limits.max_calls:
             return StopReason.CALL_LIMIT
         wall_s = self.task.limits.wall_s
@@ -289,7 +289,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     @staticmethod
     def _is_handed_in(observation: Observation, last: bool) -> bool:
-        """Whether a call submits. One that was sent back counts where there is no further call to submit again."""
+        """Whether a call submits. One that was sent back counts if no call is left to submit again."""
         if observation.tool != SUBMIT:
             return False
         return observation.failure is None or (last and observation.failure.kind == STILL_FAILS)

@@ -1,6 +1,6 @@
 """Environments of packages: what the tests of a package need, built once and shared by all of its tasks.
 
-An environment is a virtual environment that stands at `/environment` in every sandbox. It is built by
+An environment is a virtual environment that is at `/environment` in every sandbox. It is built by
 `gumshoe harvest` from a lock file and named by the hash of what went into it. On this machine it is a folder in the
 cache, mounted read-only by bubblewrap and copied into an image layer for docker. A task only names it: no task set can
 have another folder of this machine mounted.
@@ -61,7 +61,7 @@ def cache_folder() -> Path:
 
 
 def environment_folder(name: str) -> Path:
-    """Where the environment of this name belongs. Raises TaskError for a name that is none."""
+    """Where the environment of this name belongs. Raises TaskError for an invalid name."""
     if not NAME.fullmatch(name):
         raise TaskError(f"{name!r} is not the name of an environment")
     return cache_folder() / "environments" / name

@@ -49,10 +49,10 @@ print(len(held - names("rev-list", "--objects", sys.argv[1])))
 def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     """Leaves `commit` and its ancestors in the workspace's repository, on one branch, and no other object.
 
-    The working tree is not touched; what differs from the commit is what it was before.
+    The working tree is not touched; what differed from the commit before still does.
 
     Returns:
-        Whether there was a repository with a commit. One without is taken away.
+        Whether there was a repository with a commit. A repository without one is removed.
 
     Raises:
         SandboxError: git failed, is missing, or something later than the commit can still be reached.
@@ -60,7 +60,7 @@ def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     if not any(entry.path == ".git" and entry.kind == "dir" for entry in sandbox.walk(depth=1)):
         return False
     if commit == "HEAD" and _is_unborn(sandbox):
-        # Nothing is committed yet, so whatever the repository holds is no past of what is checked out.
+        # Nothing is committed yet, so nothing that the repository holds is the past of what is checked out.
         _check(sandbox.run(["rm", "-rf", "--", ".git"], timeout=TIMEOUT_S), "rm")
         return False
     base = _git(sandbox, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
@@ -93,7 +93,7 @@ def _is_unborn(sandbox: Sandbox) -> bool:
 
 
 def _submodules(sandbox: Sandbox) -> list[str]:
-    """The folders that the index takes for submodules."""
+    """The folders that the index lists as submodules."""
     entries = [entry.partition("\t") for entry in _git(sandbox, "ls-files", "--stage", "-z").split("\0")]
     return [path for facts, _, path in entries if facts.startswith(SUBMODULE)]
 

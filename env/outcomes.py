@@ -94,7 +94,7 @@ def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each test with its outcome. A verdict may stand lines below its test: docstrings and prints come between."""
+    """Each test with its outcome. A verdict may come some lines below its test: docstrings and prints come between."""
     test: str | None = None
     for line in chain.from_iterable(map(NEXT_TEST.split, lines)):
         head = TEST.match(line)
@@ -107,7 +107,7 @@ def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _titles(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each test that has a docstring, with its first line, which stands below the test's name."""
+    """Each test that has a docstring, with its first line, which is below the test's name."""
     test: str | None = None
     for line in chain.from_iterable(map(NEXT_TEST.split, lines)):
         head = TEST.match(line)
@@ -117,7 +117,7 @@ def _titles(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _verdict(line: str) -> str | None:
-    """The outcome at the end of a line: the word alone, or behind dots and whatever the test has printed there."""
+    """The outcome at the end of a line: the word alone, or after dots and whatever the test has printed there."""
     if DOTS not in line:
         return "skipped" if SKIPPED.match(line) else WORDS.get(line)
     last = line.rpartition(DOTS)[2]

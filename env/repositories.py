@@ -21,7 +21,7 @@ TIMEOUT_S = 120.0
 class Repositories:
     """A folder of git repositories, bare or not: `owner/name.git`, `owner__name.git` or `name.git`, or without .git.
 
-    Which one a task needs is told by its tags `project` and `base_commit`.
+    A task's tags `project` and `base_commit` say which one it needs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +37,7 @@ class Repositories:
         return next((place for place in places if place.is_dir() and _has(place, commit)), None)
 
     def read(self, task: Task, paths: Iterable[str]) -> dict[str, str | None]:
-        """Files at the task's base commit; None for one that is not there, or is no UTF-8.
+        """Files at the task's base commit; None for one that is not there, or is not UTF-8.
 
         Raises TaskError where no repository has the commit, or git fails.
         """
@@ -54,7 +54,7 @@ class Repositories:
 
 
 def run_git(repository: Path, *arguments: str, input: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
-    """What git prints in a repository that is not trusted: its hooks and this machine's settings do not count.
+    """What git prints in a repository that is not trusted: its hooks and this machine's settings are ignored.
 
     Raises TaskError where git fails.
     """
@@ -77,7 +77,7 @@ def _has(repository: Path, commit: str) -> bool:
 
 
 def _blob(answer: io.BytesIO) -> str | None:
-    """The next object of `git cat-file --batch`; None where it is missing, or no text."""
+    """The next object of `git cat-file --batch`; None where it is missing, or is not text."""
     head = answer.readline().split()
     if len(head) != 3 or not head[2].isdigit():
         return None

@@ -27,7 +27,7 @@ MAX_INTEGER = 10_000
 
 
 class AnyText(spaces.Text):
-    """Text of any characters. `gymnasium.spaces.Text` takes only those of a set that it holds in memory; what
+    """Text of any characters. `gymnasium.spaces.Text` accepts only those of a set that it holds in memory; what
     programs print has no such set, so this space checks the length alone and samples from printable ASCII.
     """
 
@@ -44,7 +44,7 @@ def observation_space(max_text: int) -> spaces.Dict:
 
 
 def action_space(tools: Sequence[Tool]) -> spaces.OneOf[Any]:
-    """One space a tool, in order, each a `Dict` with one entry a parameter; a single empty one without tools."""
+    """One space per tool, in order, each a `Dict` with one entry per parameter; without tools, a single empty one."""
     return spaces.OneOf([_arguments_space(tool.parameters) for tool in tools] or [spaces.Dict({})])
 
 

@@ -23,12 +23,12 @@ def let_through(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def behind_tox(sandbox: Sandbox, argv: Sequence[str], timeout: float | None) -> tuple[str, ...] | None:
-    """The pytest command that a call of tox ends with, as tox 4 itself tells it (`tox config`).
+    """The pytest command that a call of tox ends with, as tox 4 itself reports it (`tox config`).
 
     Args:
         sandbox: where tox is, in whose workspace it is called.
         argv: any command.
-        timeout: of the question, in seconds.
+        timeout: for asking tox, in seconds.
 
     Returns:
         None where the command is not tox, or tox runs no pytest there, or runs it in another folder.
@@ -50,7 +50,7 @@ def _tox_words(argv: Sequence[str]) -> int:
 
 
 def _parted(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """The options of tox, without the name of its subcommand; `--`; what stands behind that."""
+    """The options of tox, without the name of its subcommand; `--`; what comes after that."""
     end = words.index("--") if "--" in words else len(words)
     options = list(words[:end])
     if options and options[0] in _RUNS:

@@ -102,7 +102,7 @@ class DebugVectorEnv(VectorEnv[Batch, Any, Any]):
         return [future.result() for future in futures]
 
     def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The infos in gymnasium's form: one array a key, and a mask `_key` of those that have it."""
+        """The infos in gymnasium's form: one array per key, and a mask `_key` of those that have it."""
         merged: dict[str, Any] = {}
         for i, info in enumerate(infos):
             merged = self._add_info(merged, info, i)

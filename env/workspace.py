@@ -90,7 +90,7 @@ class Workspace:
     def write_reproduction(self, reproduction: Reproduction, texts: Mapping[str, str]) -> list[Edit]:
         """Writes the files of a reproduction, which the tools run from now on.
 
-        They can be seen and written whatever the patterns say, and are no part of a patch. Raises ToolFailure, as
+        They can be seen and written whatever the patterns say, and are not part of a patch. Raises ToolFailure, as
         `write_text`; then the reproduction before it is kept.
         """
         before, self.reproduction = self.reproduction, reproduction
@@ -202,8 +202,8 @@ class Workspace:
         return make_patch({path: sides for path, sides in changes.items() if self._in_patch(path, sides[0])})
 
     def unpatched(self, names: Sequence[str]) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """Changed files that `patch` leaves out although the folders that they are in are none to leave out, such as
-        build folders, each with its content before and after.
+        """Changed files that `patch` leaves out, except those in folders that are left out as a whole, such as build
+        folders; each with its content before and after.
 
         Args:
             names: gitignore patterns of the file names that are looked at.
@@ -285,7 +285,7 @@ class Workspace:
         try:
             real, data = self.sandbox.read_real(clean)
         except OSError:
-            return self._read(self._visible(path))  # What is hidden must not be told from what is not there.
+            return self._read(self._visible(path))  # What is hidden must look like what is not there.
         if self._is_hidden(clean, real):
             raise _hidden(clean)
         return data

@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that came out. `stopped` says why it ended early, `failure` why the official harness graded not all."""
+    """All the results. `stopped` says why it ended early, `failure` why the official harness did not grade all."""
 
     summary: Summary
     results: tuple[Result, ...]
@@ -52,11 +52,11 @@ def evaluate(
     Args:
         config: the evaluation; its folder is resumed if it exists.
         control: stops it.
-        hooks: gives what is called while episodes are run, by the title of an arm or a solver.
-        say: called with a line at each part that takes a while.
+        hooks: gives the callbacks for an arm or a solver by its title.
+        say: called with a line for each part that takes a while.
 
     Raises:
-        GumshoeError: a config, task, model or server is wrong (all that is found is named before anything is played),
+        GumshoeError: a config, task, model or server is wrong (everything found is named before any episode is run),
             or every attempt fails.
     """
     ready = prepare(config, say)
@@ -103,7 +103,7 @@ def _make_folder(config: EvalConfig) -> Path:
 def _drop_flaky(
     config: EvalConfig, tasks: tuple[Pair, ...], control: Control, say: Say
 ) -> tuple[tuple[Pair, ...], tuple[FlakyTask, ...]]:
-    """The tasks that their gold patch fixes every time, and the others. Raises TaskError where these are too many."""
+    """The tasks that their gold patch fixes every time, and the others. Raises TaskError if the others are too many."""
     if not config.flaky_runs:
         return tasks, ()
     runs, path = config.flaky_runs, Path(config.out) / "gold.jsonl"
@@ -136,7 +136,7 @@ def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hoo
 def _solve(
     arms: Sequence[Arm], packs: Mapping[str, Packs], run: EvalRun, hooks: Callable[[str], Hooks]
 ) -> dict[AttemptKey, Solution]:
-    """What came of every pack; each solver gets all attempts of its arms at once."""
+    """The outcome of every pack; each solver gets all attempts of its arms at once."""
     attempts: dict[int, list[Attempt]] = {}
     solvers: dict[int, Solver] = {}
     for arm in arms:

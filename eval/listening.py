@@ -19,7 +19,7 @@ SHUTDOWN_S = 3
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes a free one. Raises ConfigError."""
+    """A socket that listens; port 0 picks a free port. Raises ConfigError."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
@@ -29,7 +29,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Its address for a program on this machine, without a slash at the end."""
+    """The socket's address for programs on this machine, without a slash at the end."""
     address: tuple[str, int] = listening.getsockname()[:2]
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -40,7 +40,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", server_header=False, timeout_graceful_shutdown=SHUTDOWN_S
     )
-    # uvicorn raises the signal once more when it has shut down, which would end the process before it has cleaned up.
+    # uvicorn raises the signal again after it has shut down, which would end the process before it has cleaned up.
     earlier = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,7 +1,7 @@
 """Episodes for whoever decides turn by turn: a model that is being trained.
 
 The same episode as in an evaluation (`gumshoe.collect.episode`), with the same tasks, prompts, tools, nudges, limits
-and scores, without a server between.
+and scores, with no server in between.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ class LiveEpisode:
         return None if request is None else _chat(request.messages, request.tools)
 
     def accept(self, text: str, *, cut_off: bool = False) -> None:
-        """Takes in a turn as it was written; `cut_off` where it ran into its length limit. Raises SandboxError."""
+        """Takes in a turn as it was written; `cut_off` if it hit its length limit. Raises SandboxError."""
         written = Completion(text=text, finish_reason="length" if cut_off else "stop")
         offered = {schema.name for schema in self.episode.offered()}
         self.episode.accept(read_turn(written, prefix=f"call-{len(self.episode.steps)}", offered=offered))
 
     def scores(self) -> dict[str, float]:
-        """What the episode is worth by now, as `episode_scores`."""
+        """What the episode is worth so far, as `episode_scores`."""
         episode = self.episode
         assert episode.spec.oracle is not None
         return episode_scores(episode.steps, episode.context_pack, episode.spec.oracle, episode.task.limits.steps)
@@ -135,7 +135,7 @@ class LiveEpisode:
 def episode_scores(
     steps: Sequence[Step], pack: ContextPack | None, oracle: Oracle, allowed_turns: int
 ) -> dict[str, float]:
-    """What an episode is worth, 0 to 1 each, from what a trajectory holds.
+    """The scores of an episode, 0 to 1 each, from what a trajectory holds.
 
     `line_f1` and `grounding` are those of the evaluation's scorers, 0 where nothing was reported. `cost` is the share
     of the allowed turns that was not needed, 0 without a report. `format` is the evaluation's `valid_calls`, the share

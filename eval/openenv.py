@@ -110,7 +110,7 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         """Carries out a turn. A tool that does not exist, or a text without a call, is answered, not refused.
 
         Raises:
-            ValueError: no episode is going on.
+            ValueError: no episode is in progress.
             SandboxError: the sandbox broke.
         """
         del timeout_s, options

@@ -1,4 +1,4 @@
-"""From what the arms did to results: episodes are scored, patches give the outcomes."""
+"""Turns what the arms did into results: episodes are scored, patches give the outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From results to the summary: every arm, and every comparison."""
+"""Turns results into the summary: every arm, and every comparison."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def summarize(
 
 
 def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, Any]]]:
-    """Seconds for one resolved task, by arm, group and who spent them. No two runs take equally long, so these stand
+    """Seconds for one resolved task, by arm, group and who spent them. No two runs take equally long, so these are kept
     apart from the summary.
     """
     return {

@@ -88,14 +88,14 @@ def lora_arguments(config: LoraSection) -> LoraConfig:
 
 
 def on_accelerator(config: TrainConfig | GrpoConfig | DpoConfig) -> bool:
-    """Whether an accelerator computes. Without one the trainer takes `bf16` only if told that processors are meant."""
+    """Whether an accelerator is used. Without one, the trainer takes `bf16` only if told that processors are meant."""
     import torch
 
     return config.device == "auto" and torch.accelerator.is_available()
 
 
 def in_bf16(config: TrainConfig | GrpoConfig | DpoConfig) -> bool:
-    """Whether the model is computed in bfloat16. `auto` is True where the device has instructions for it.
+    """Whether the model is computed in bfloat16. `auto` is True if the device has instructions for it.
 
     Without them a processor emulates bfloat16: on an AMD EPYC with AVX2, one matrix product of SmolLM2's output layer
     (1,024 rows) took 192 s, and 0.9 s in float32. `torch.cpu.get_capabilities` names the instructions.
@@ -117,7 +117,7 @@ def trackers(names: Sequence[str]) -> list[str]:
     for name in names:
         if name not in known:
             raise ConfigError(f"report_to: {name!r} is not a tracker known to transformers: {', '.join(known)}")
-        # Of this one transformers does not say whether it is there.
+        # For this one, transformers does not say whether it is installed.
         if name != "flyte" and name not in integration_utils.get_available_reporting_integrations():
             raise ConfigError(f"report_to: {name} is not installed here: pip install it, or leave it out")
     return list(names)

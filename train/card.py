@@ -27,7 +27,7 @@ _TEMPLATE = "The chat template in this folder renders a conversation as it was t
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to. What was not measured is None."""
+    """The outcome of a run. Anything that was not measured is None."""
 
     rows: int
     skipped: int
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RewardOutcome:
-    """What a run of reinforcement learning came to: the mean reward of its first and of its last fifth."""
+    """The outcome of a run of reinforcement learning: the mean reward of its first and of its last fifth."""
 
     parameters: int
     steps: int
@@ -57,10 +57,10 @@ class RewardOutcome:
 
 @dataclass(frozen=True)
 class PreferenceOutcome:
-    """What a run of preference training came to. What was not measured is None.
+    """The outcome of a run of preference training. Anything that was not measured is None.
 
     `accuracy` is the share of pairs whose better decision has gained more than the worse one, `margin` by how much, in
-    nats times beta; both of the last logged steps.
+    nats times beta; both are from the last logged steps.
     """
 
     pairs: int

@@ -26,11 +26,11 @@ def load_rows(
         view: its config.
         split: its split.
         limit: maximum number of rows; None: all.
-        columns: those that it must have; default `messages`, or `prompt` and `completion`.
+        columns: the columns that it must have; default `messages`, or `prompt` and `completion`.
 
     Raises:
-        DatasetError: the folder, the view, the split or the column is missing, or there is
-            no row.
+        DatasetError: the folder, the view, the split or the column is missing, or there are
+            no rows.
     """
     import datasets
     from datasets.exceptions import DatasetGenerationError, DatasetNotFoundError
@@ -67,10 +67,10 @@ def load_rows(
 
 
 def _cache(folder: Path) -> Path:
-    """A cache of its own for each state of each folder.
+    """A separate cache for each state of each folder.
 
-    In the common one, a dataset is known by the last part of its path and its configs, so that two folders of one
-    name are taken for one another.
+    In the shared one, a dataset is known by the last part of its path and its configs, so that two folders with the
+    same name are mistaken for each other.
     """
     from datasets.config import HF_DATASETS_CACHE
 
@@ -81,7 +81,7 @@ def _cache(folder: Path) -> Path:
 
 
 def some_rows(rows: Dataset) -> list[Mapping[str, Any]]:
-    """A few rows over the whole dataset."""
+    """A few rows from all over the dataset."""
     return list(conversations(rows.select(range(0, len(rows), max(1, len(rows) // 8)))))
 
 

@@ -37,7 +37,7 @@ def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[P
         resume: checkpoint to go on from, instead of the newest.
 
     Raises:
-        ConfigError: the config, the model or the run folder are wrong.
+        ConfigError: the config, the model or the run folder is wrong.
         DatasetError: the dataset is missing or lacks what is needed, or a pair cannot be trained on.
     """
     arguments = _arguments(config)
@@ -62,7 +62,7 @@ def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[P
 
 
 def load_pairs(config: DpoConfig, split: str) -> Dataset:
-    """The pairs of a split; the limit is for the split that is trained on. Raises DatasetError."""
+    """The pairs of a split; the limit applies only to the split that is trained on. Raises DatasetError."""
     limit = config.limit if split == config.train_split else None
     return load_rows(Path(config.dataset), config.view, split, limit=limit, columns=_COLUMNS)
 
@@ -107,7 +107,7 @@ def _arguments(config: DpoConfig) -> DPOConfig:
         beta=config.beta,
         loss_type=[config.loss],
         max_length=config.max_length,
-        # The weights that the run began with are then needed once, and not beside those that train.
+        # The initial weights are then needed only once, and not alongside those that train.
         precompute_ref_log_probs=True,
         num_train_epochs=config.epochs,
         max_steps=config.max_steps,

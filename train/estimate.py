@@ -4,16 +4,17 @@ Memory, on each device, with P parameters of which T train, on D devices that sh
 
     weights      P x bytes / D        4 bytes in float32, 2 in bfloat16 (adapters), about 0.55 in 4 bits
     gradients    T x 4 / D            float32 (2 bytes where adapters train in bfloat16 weights)
-    optimizer    T x 8 / D            AdamW: two numbers a trained weight
+    optimizer    T x 8 / D            AdamW: two numbers per trained weight
     activations  B x L tokens x layers x width x 34 bytes, or x 2 bytes with checkpointing plus one layer in full
     logits       B x L x vocabulary x 10 bytes: bfloat16, and float32 with its gradient
 
-34 bytes a token, layer and unit of width is the count of Korthikanti et al. (2022, "Reducing Activation Recomputation")
-without the attention matrix, which a fused attention does not keep; the feed-forward part is scaled by its real width.
+34 bytes per token, layer and unit of width is the count of Korthikanti et al. (2022, "Reducing Activation
+Recomputation") without the attention matrix, which a fused attention does not keep; the feed-forward part is scaled by
+its real width.
 
 Time: 6 x active parameters x tokens floating point operations (2 forward, 4 backward), 4 with adapters (no gradients of
-weights), 8 and 6 with checkpointing, plus attention (12 x layers x heads x head width x length / 2 a token), divided by
-what the devices reach. The share of the peak that is reached is a guess, and a parameter.
+weights), 8 and 6 with checkpointing, plus attention (12 x layers x heads x head width x length / 2 per token), divided
+by what the devices reach. The share of the peak that is reached is a guess, and a parameter.
 """
 
 from __future__ import annotations

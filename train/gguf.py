@@ -36,7 +36,7 @@ def cache_folder() -> Path:
 def unpack(file: Path) -> Path:
     """A model folder with the weights of `file`, dequantized to bfloat16, and its tokenizer.
 
-    It is made once for each content, in the cache, and appears there when it is whole.
+    It is made in the cache, once for each content, and appears there only when it is complete.
 
     Raises:
         ConfigError: the file is missing, not GGUF, or of an architecture that transformers does not read.
@@ -53,7 +53,7 @@ def unpack(file: Path) -> Path:
         fresh.chmod(0o755)
         fresh.rename(folder)
     except OSError:
-        # Another process was quicker. Its folder is as good as ours.
+        # Another process was faster. Its folder is as good as ours.
         if not folder.is_dir():
             raise
     finally:
@@ -78,14 +78,14 @@ def _convert(file: Path, out: Path) -> None:
 
     folder, name = str(file.parent), file.name
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # A progress bar that no setting turns off.
+        with contextlib.redirect_stderr(io.StringIO()):  # There is a progress bar that no setting turns off.
             model: Any = AutoModelForCausalLM.from_pretrained(
                 folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
             )
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
     except (OSError, ValueError, LookupError, NotImplementedError, struct.error) as error:
         raise ConfigError(f"model {file} cannot be unpacked: {' '.join(str(error).split())[:200]}") from None
-    # The weights are plain now; what says otherwise would have them packed again when they are saved.
+    # The weights are plain now; settings that say otherwise would have them quantized again when they are saved.
     vars(model.config).pop("quantization_config", None)
     model.hf_quantizer = None
     model.save_pretrained(str(out))

@@ -36,7 +36,7 @@ def train_grpo(config: GrpoConfig, arena: Arena, *, resume: Path | None = None) 
         resume: checkpoint to go on from, instead of the newest.
 
     Raises:
-        ConfigError: the config, the model or the run folder are wrong.
+        ConfigError: the config, the model or the run folder is wrong.
         SandboxError, TaskError: an episode broke.
     """
     if config.vllm != "off" and find_spec("vllm") is None:
@@ -147,7 +147,7 @@ def _save(config: GrpoConfig, folder: TrainingFolder, trainer: LiveTrainer, outc
     draw_rewards(folder.log, folder.path, config.episodes.weights)
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with put_in_place(folder.model) as fresh:
-        # As it was: TRL may have changed its own.
+        # The tokenizer as it was: TRL may have changed its own.
         tokenizer = starting_tokenizer(config)
         write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
         (fresh / "README.md").write_text(render_reward_card(config, outcome), encoding="utf-8")

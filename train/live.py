@@ -42,11 +42,11 @@ class Episode(Protocol):
         ...
 
     def accept(self, text: str, *, cut_off: bool = False) -> None:
-        """Takes in a turn as the model wrote it; `cut_off` where it ran into its length limit."""
+        """Takes in a turn as the model wrote it; `cut_off` if it hit its length limit."""
         ...
 
     def scores(self) -> dict[str, float]:
-        """What the episode is worth by now, 0 to 1 each, by name."""
+        """The scores of the episode so far, 0 to 1 each, by name."""
         ...
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Arena(Protocol):
 
 
 class GeneratedTurn(NamedTuple):
-    """What a model wrote, and whether it ran into its length limit."""
+    """What a model wrote, and whether it hit its length limit."""
 
     text: str
     cut_off: bool = False
@@ -116,8 +116,8 @@ def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: M
 
     Args:
         episode: not begun yet; closed at the end.
-        write: the model: the next turn.
-        weights: of the scores.
+        write: asks the model for the next turn.
+        weights: the weights of the scores.
     """
     try:
         while (request := episode.next_request()) is not None:
@@ -129,7 +129,7 @@ def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: M
 
 
 def reward(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The weighted sum. Raises ConfigError for a weight of a score that there is not."""
+    """The weighted sum of the scores. Raises ConfigError for the weight of a score that does not exist."""
     _check_weights(weights, list(scores))
     return sum(weight * scores[name] for name, weight in weights.items())
 

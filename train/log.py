@@ -21,7 +21,7 @@ PLAIN_EVERY = 10
 
 
 class LossLog(TrainerCallback):
-    """One JSON object a line: step, epoch and what the trainer reports there (loss, eval_loss, learning_rate, ...).
+    """One JSON object per line: step, epoch and what the trainer reports there (loss, eval_loss, learning_rate, ...).
 
     A resumed run begins with what its checkpoint has logged, so that no step is duplicated.
     """
@@ -74,7 +74,7 @@ class ProgressBar(TrainerCallback):
         self._bar.start()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Moves it."""
+        """Moves the bar."""
         self._bar.update(self._task, completed=state.global_step)
         if self._shown and not self._live and state.global_step % max(1, state.max_steps // PLAIN_EVERY) == 0:
             print(f"step {state.global_step} of {state.max_steps} {self._loss}".rstrip(), file=sys.stderr, flush=True)

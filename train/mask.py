@@ -46,7 +46,7 @@ def mask_text(renderer: Renderer, row: Rendered) -> Text:
 
 
 def mask_html(renderer: Renderer, rows: Iterable[tuple[str, Rendered]], note: str) -> str:
-    """A page with the rows (name, row), each in a fold of its own, the first one open.
+    """A page with the rows (name, row), each in a collapsible section of its own, the first one open.
 
     Args:
         renderer: what rendered them.

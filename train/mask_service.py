@@ -1,7 +1,7 @@
 """`python -m gumshoe.train.mask_service MODEL`: says which tokens of a conversation train, for programs that show it.
 
-Reads a JSON object with `messages` and perhaps `tools` a line; answers with a line: `parts` as [text, kind, tokens],
-`tokens` and `trained`, or `error`. Ends with its input.
+Reads one JSON object per line, with `messages` and perhaps `tools`; answers each with a line: `parts` as [text, kind,
+tokens], `tokens` and `trained`, or `error`. Ends when its input ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["answer_all", "main"]
 
 
 def answer_all(model: str, questions: TextIO, answers: TextIO) -> None:
-    """Answers every line of `questions`. What is wrong with the model is the answer to each of them."""
+    """Answers every line of `questions`. If something is wrong with the model, that is the answer to each of them."""
     from gumshoe.train.model import load_tokenizer
     from gumshoe.train.render import Renderer
     from gumshoe.train.template import training_template

@@ -1,6 +1,6 @@
-"""Which turns of an episode were mistakes: they stay in the conversation, and are not trained.
+"""Which turns of an episode were mistakes: they stay in the conversation, but are not trained.
 
-What is read here is the row alone: its messages and, where the dataset has them, its step table.
+Only the row is read here: its messages and, if the dataset has one, its step table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MALFORMED = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
 
 _STEP = re.compile(r"\A\[step \d+\] ")
 _CHANGES = frozenset({"rewrite", "bash"})
-"""Tools behind which the same call may be made again with good reason."""
+"""Tools after which there may be good reason to make the same call again."""
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -33,8 +33,8 @@ def turns_of(messages: Messages) -> list[int]:
 def masked_turns(row: Mapping[str, Any], rules: Collection[Rule]) -> dict[int, str]:
     """The positions of the messages that must not train, each with its reason.
 
-    `malformed`: no call where one was due, one that cannot be read, of an unknown tool, or with wrong arguments.
-    `repeated`: the calls of an earlier turn once more, with the answers that they had then, nothing changed between.
+    `malformed`: no call where one was due, or one that is unreadable, of an unknown tool, or with wrong arguments.
+    `repeated`: the calls of an earlier turn again, with the same answers as then, and nothing changed in between.
     Whatever the rules, a message with `weight: 0` does not train (as in the fine-tuning format of OpenAI).
     """
     messages: Messages = row["messages"]

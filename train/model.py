@@ -1,4 +1,4 @@
-"""Loading of models and tokenizers, with errors that say what to do."""
+"""Loads models and tokenizers, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load_weights(model: str, revision: str | None, **options: Any) -> PreTrained
 
 
 def check_targets(model: PreTrainedModel, adapters: LoraConfig) -> None:
-    """Raises ConfigError where no layer of the model has a name that the adapters are for."""
+    """Raises ConfigError if no layer of the model has a name that the adapters target."""
     from peft.tuners.tuners_utils import check_target_module_exists
 
     if adapters.target_modules == "all-linear":
@@ -77,7 +77,7 @@ def merge_adapters(model: str, adapters: Path, config: TrainConfig | DpoConfig) 
 
 
 def _four_bits() -> Any:
-    """Weights of 4 bits, computed with in bfloat16. Raises ConfigError where that cannot be had."""
+    """Settings for 4-bit weights that are computed with in bfloat16. Raises ConfigError if that is not available."""
     import torch
     from transformers import BitsAndBytesConfig
 

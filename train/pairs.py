@@ -34,7 +34,7 @@ class PreferencePair:
         return len(self.prompt) + max(len(self.chosen), len(self.rejected))
 
     def sides(self) -> tuple[tuple[str, Rendered], tuple[str, Rendered]]:
-        """Both decisions behind the prompt, by the names of their columns."""
+        """Both decisions, each after the prompt, by the names of their columns."""
         return ("chosen", self._behind(self.chosen)), ("rejected", self._behind(self.rejected))
 
     def _behind(self, decision: list[int]) -> Rendered:
@@ -99,8 +99,8 @@ def fitting_pairs(
 
 
 def _rendered(row: Mapping[str, Any], column: str, renderer: Renderer) -> tuple[list[int], list[int]]:
-    """The tokens before what the assistant wrote last, and these."""
-    # A decision that was a mistake is what the other one is preferred to: no turn is masked out.
+    """The tokens before what the assistant wrote last, and the tokens of what it wrote."""
+    # No turn is masked out: a decision that was a mistake is the one that the other is preferred to.
     completion = {**row, "completion": row[column], "sampled": ()}
     (sample,) = samples(completion, renderer, Sampling(max_length=0, mask=()))
     labels = sample.rendered.labels

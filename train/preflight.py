@@ -1,7 +1,7 @@
-"""What the trainer would do with each row, shown before it does it.
+"""Shows what the trainer would do with each row before it does it.
 
-A trainer drops rows that it has truncated to nothing without a word, and trains the rest of a truncated row as if
-nothing were missing. Here every row is rendered, and a row with nothing to train or too long is named.
+A trainer silently drops rows that it has truncated to nothing, and trains the rest of a truncated row as if nothing
+were missing. Here every row is rendered, and a row that is too long or has nothing to train is named.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Preflight:
 
     @property
     def too_long(self) -> tuple[RowReport, ...]:
-        """Rows that would be truncated, or dropped for that."""
+        """Rows that would be truncated, or dropped because of it."""
         return tuple(row for row in self.rows if row.truncated)
 
     def check(self, too_long: Literal["error", "skip", "windows"] = "error") -> None:

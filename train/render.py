@@ -1,4 +1,4 @@
-"""From a conversation to tokens and labels: which tokens are trained is decided here, and nowhere else."""
+"""Turns a conversation into tokens and labels: which tokens are trained is decided here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ UNTRAINED = -100
 class Rendered:
     """One row as the trainer gets it: `labels` are the tokens that train, and UNTRAINED elsewhere.
 
-    `masked` are ranges (start, end) of tokens that the assistant wrote and that do not train all the same. `drift` says
-    how the turns that were sampled elsewhere differ from what rendering makes of them.
+    `masked` are ranges (start, end) of tokens that the assistant wrote but that do not train. `drift` says how the
+    turns that were sampled elsewhere differ from what rendering makes of them.
     """
 
     input_ids: list[int]
@@ -64,11 +64,11 @@ class Renderer:
         Args:
             row: what is rendered.
             masked: assistant messages that do not train, counted from 0 among the assistant messages.
-            sampled: by the same count, the token ids that the model sampled for a message: they stand and train in
-                place of what rendering its text gives, where they are of this tokenizer.
+            sampled: by the same count, the token ids that the model sampled for a message: if they are from this
+                tokenizer, they replace what rendering its text gives, and train.
 
         Raises:
-            DatasetError: it cannot be rendered, or its template does not mark each turn apart.
+            DatasetError: it cannot be rendered, or its template does not mark each turn separately.
         """
         encoded = self._encode(row, return_assistant_tokens_mask=True)
         ids: list[int] = list(encoded["input_ids"])
@@ -123,7 +123,7 @@ Kind = Literal["trained", "masked", "read"]
 
 
 def spans(rendered: Rendered) -> list[tuple[Kind, list[int]]]:
-    """The row cut where its kind changes: (kind, tokens), in order.
+    """The row, cut where the kind of its tokens changes: (kind, tokens), in order.
 
     `trained` is what trains, `masked` what the assistant wrote and a rule took out, `read` the rest.
     """
@@ -138,7 +138,7 @@ def spans(rendered: Rendered) -> list[tuple[Kind, list[int]]]:
 
 
 def _runs(mask: Sequence[int]) -> list[tuple[int, int]]:
-    """Where the mask is on without a break: (start, end)."""
+    """The unbroken ranges where the mask is on: (start, end)."""
     edges = [place for place in range(len(mask) + 1) if _at(mask, place) != _at(mask, place - 1)]
     return list(zip(edges[::2], edges[1::2], strict=True))
 

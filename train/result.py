@@ -19,7 +19,7 @@ OutcomeT = TypeVar("OutcomeT")
 
 @dataclass(frozen=True)
 class TrainResult(Generic[OutcomeT]):
-    """Where the model is and what the run came to; `outcome` is None where an earlier start had finished it."""
+    """Where the model is and the outcome of the run; `outcome` is None if an earlier start had finished it."""
 
     model: Path
     log: Path
@@ -29,7 +29,7 @@ class TrainResult(Generic[OutcomeT]):
 def write_model(
     model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path, *, state: dict[str, Any] | None = None, bf16: bool
 ) -> None:
-    """Weights, tokenizer, template and generation config.
+    """Writes weights, tokenizer, template and generation config.
 
     Args:
         model: the model, adapters merged.
@@ -50,14 +50,14 @@ def write_model(
 
 
 def is_sharded(trainer: Any) -> bool:
-    """Whether each process holds a part of the weights only (FSDP, ZeRO-3)."""
+    """Whether each process holds only a part of the weights (FSDP, ZeRO-3)."""
     from accelerate.utils import DistributedType
 
     return trainer.accelerator.distributed_type in {DistributedType.FSDP, DistributedType.DEEPSPEED}
 
 
 def _end_turns(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Has generation stop at the token that ends a turn, whatever else it stopped at before."""
+    """Makes generation stop at the token that ends a turn, in addition to where it stopped before."""
     known = model.generation_config.eos_token_id
     ends: list[int] = [] if known is None else list(known) if isinstance(known, list) else [known]
     if tokenizer.eos_token_id not in ends:
@@ -68,7 +68,7 @@ def _end_turns(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
 
 @contextmanager
 def put_in_place(target: Path) -> Generator[Path]:
-    """A folder to fill beside `target`; renamed to it when that went well, removed otherwise."""
+    """A folder to fill beside `target`; renamed to it if all goes well, removed otherwise."""
     fresh = target.with_name(f".{target.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
@@ -81,7 +81,7 @@ def put_in_place(target: Path) -> Generator[Path]:
 
 @contextmanager
 def torch_threads(count: int | None) -> Generator[None]:
-    """So many threads inside; None: as many as there were."""
+    """Uses `count` threads inside the block; None: as many as there were."""
     import torch
 
     before = torch.get_num_threads()

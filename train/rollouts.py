@@ -28,7 +28,7 @@ Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None
 
 @dataclass
 class TokenizedEpisode:
-    """One episode as tokens: the prompt, then turns (mask 1) and what answered them (mask 0)."""
+    """One episode as tokens: the prompt, then turns (mask 1) and the answers to them (mask 0)."""
 
     episode: Episode
     request: Request
@@ -39,7 +39,7 @@ class TokenizedEpisode:
     over: bool = False
 
     def add(self, ids: Sequence[int], *, trained: bool, logprobs: Sequence[float] | None = None) -> None:
-        """Adds tokens behind those that are there."""
+        """Adds tokens after those that are there."""
         self.completion += ids
         self.mask += [int(trained)] * len(ids)
         self.logprobs += logprobs if logprobs is not None else [0.0] * len(ids)
@@ -63,8 +63,8 @@ class TokenRollouts:
 
     Args:
         arena: the episodes.
-        generate: from the tokens of each conversation to the tokens of its next turn, and to their log probabilities
-            where the generator gives them.
+        generate: turns the tokens of each conversation into the tokens of its next turn, and their log probabilities
+            if the generator gives them.
         tokenizer: of the model.
         template: the chat template that the model was trained with.
         max_completion: maximum tokens of an episode after the prompt.
@@ -79,11 +79,11 @@ class TokenRollouts:
         self._end: int = tokenizer.eos_token_id
 
     def play(self, tasks: Sequence[str]) -> dict[str, Any]:
-        """Plays one episode for each task, all at once; the result is what TRL takes of a rollout function.
+        """Plays one episode for each task, all at once; the result is what TRL takes from a rollout function.
 
         Raises:
             SandboxError, TaskError: a sandbox broke.
-            ConfigError: a conversation did not only grow.
+            ConfigError: a conversation changed in other ways than growing.
         """
         episodes = [self._arena.episode(task) for task in tasks]
         try:
@@ -109,7 +109,7 @@ class TokenRollouts:
         )
 
     def _turn(self, rows: list[TokenizedEpisode], pool: ThreadPoolExecutor) -> bool:
-        """Generates one turn of each row and plays it; says whether the generator gave log probabilities."""
+        """Generates and plays one turn of each row; returns whether the generator gave log probabilities."""
         written, logprobs = self._generate([row.prompt + row.completion for row in rows])
         turns: list[GeneratedTurn] = []
         for number, row in enumerate(rows):
@@ -117,13 +117,13 @@ class TokenRollouts:
             row.add(ids, trained=True, logprobs=None if logprobs is None else logprobs[number][: len(ids)])
             text = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
             turns.append(GeneratedTurn(str(text), cut_off=ids[-1:] != [self._end]))
-        # Sandboxes answer in threads; the tokenizer is used in this one only.
+        # Sandboxes answer in threads; the tokenizer is used only in this one.
         for row, turn, request in zip(rows, turns, pool.map(_play_turn, rows, turns), strict=True):
             self._take_answers(row, turn, request)
         return logprobs is not None
 
     def _take_answers(self, row: TokenizedEpisode, turn: GeneratedTurn, request: Request | None) -> None:
-        """Adds what answers a turn. A row without room for another token behind it is over."""
+        """Adds what answers a turn. A row without room for another token after it is over."""
         if request is None:
             row.over = True
             return
@@ -145,10 +145,10 @@ class TokenRollouts:
         return self._max_completion - len(row.completion)
 
     def _answer_ids(self, answers: list[Message]) -> Tokens:
-        """The tokens behind a turn's end: what answers it, and the beginning of the next turn."""
+        """The tokens after a turn's end: what answers it, and the beginning of the next turn."""
         dummy: list[Message] = [{"role": "user", "content": "dummy"}, {"role": "assistant", "content": "dummy"}]
         before = self._render(dummy, None, add_generation_prompt=False)
-        # Templates put a line end behind the end of a turn, which belongs to the answers.
+        # Templates put a line end after the end of a turn, which belongs to the answers.
         length = len(before) - before[::-1].index(self._end) if self._end in before else len(before)
         return self._render([*dummy, *answers], None, add_generation_prompt=True)[length:]
 
@@ -187,7 +187,7 @@ class LiveTrainer(GRPOTrainer):
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
-        """Keeps which tasks the batch is about: TRL hands only prompts to a rollout function."""
+        """Remembers which tasks the batch is about: TRL hands only prompts to a rollout function."""
         self._tasks = [row["task"] for row in inputs]
         return super()._generate_and_score_completions(inputs)
 

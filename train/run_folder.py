@@ -22,7 +22,7 @@ _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 
 
 class TrainingFolder:
-    """Opens the folder of a run: a new one, or the one that an earlier start of the same config has left.
+    """Opens the folder of a run: a new one, or the one left by an earlier start of the same config.
 
     config.yaml   the whole config          log.jsonl    losses, one entry a line
     checkpoints/  to go on from             loss.svg, loss.png (reward.svg, reward.png)

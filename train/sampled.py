@@ -1,4 +1,4 @@
-"""Turns as they were sampled, instead of rendering their text again.
+"""Uses turns as they were sampled, instead of rendering their text again.
 
 A text has many tokenizations, and a template writes a call in its own way, so a turn that is rendered again may be made
 of tokens that the model did not choose. Where the server gave the ids, those are trained.
@@ -20,14 +20,14 @@ Kind = Literal["same", "retokenized", "rewritten", "foreign"]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How many sampled turns would have been what when rendered again.
+    """Counts sampled turns by what rendering them again would have given.
 
     Attributes:
-        same: the sampled tokens.
+        same: the tokens that were sampled.
         retokenized: other tokens of the same text.
         rewritten: another text, such as a call in the template's own form.
         foreign: the ids do not give the message with this tokenizer, so the rendered tokens train.
-        changed: tokens of the turns that rendering would have changed, of those sampled.
+        changed: how many of the sampled tokens are in turns that rendering would have changed.
     """
 
     same: int = 0
@@ -65,11 +65,11 @@ def splice(
 ) -> Spliced:
     """A rendered conversation with sampled turns in their places.
 
-    What the template puts behind the end of a turn stays. A turn that was cut off lacks the token that ends it: that is
-    read, and does not train.
+    What the template puts after the end of a turn stays. A turn that was cut off lacks the token that ends it: that
+    token is read, but does not train.
 
     Args:
-        tokenizer: of the model that is trained.
+        tokenizer: the tokenizer of the model that is trained.
         rendered: the conversation.
         sampled: by turn, its message and the ids that were sampled for it.
     """
@@ -120,7 +120,7 @@ def _kind(tokenizer: PreTrainedTokenizerBase, body: list[int], own: list[int]) -
 
 
 def _says(tokenizer: PreTrainedTokenizerBase, body: list[int], message: Mapping[str, Any]) -> bool:
-    """Whether tokens give a message: its content, and the names of the tools that it calls."""
+    """Whether tokens spell a message: its content, and the names of the tools that it calls."""
     if not all(0 <= token < len(tokenizer) for token in body):
         return False
     text = _text(tokenizer, body)

@@ -1,4 +1,4 @@
-"""From dataset rows to what trains: whole episodes, or single decisions, each with the turns that are masked out."""
+"""Turns dataset rows into samples: whole episodes, or single decisions, each with the turns that are masked out."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _parts(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> li
     messages: Sequence[Mapping[str, Any]] = row["messages"]
     single = sampling.unit == "decision"
     if not (single or sampling.windows) or not _is_conversation(messages):
-        # What is no conversation is passed on as it is: the renderer says what is wrong with it.
+        # Anything that is not a conversation is passed on as it is: the renderer says what is wrong with it.
         turns = tuple(turns_of(messages)) if _is_conversation(messages) else ()
         return [Window(messages, turns, turns)]
 

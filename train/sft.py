@@ -60,11 +60,11 @@ def train(config: TrainConfig, *, resume: Path | None = None, arena: Arena | Non
         arena: where the seeker's score is measured, for `best: seeker`.
 
     Raises:
-        ConfigError: the config, the model or the run folder are wrong.
+        ConfigError: the config, the model or the run folder is wrong.
         DatasetError: the dataset is missing or lacks what is needed, or rows would be cut or have nothing to train.
     """
     arguments = sft_arguments(config)
-    # One process of several claims the folder and makes what all read; the others wait for it.
+    # One of several processes claims the folder and makes what all of them read; the others wait for it.
     with arguments.main_process_first(desc="rows"):
         source = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
         held_out = _held_out(config)
@@ -89,14 +89,14 @@ def _held_out(config: TrainConfig) -> Dataset | None:
 def _prepared(
     config: TrainConfig, folder: TrainingFolder, source: Dataset, held_out: Dataset | None, *, fresh: bool
 ) -> _Ready:
-    """Model, tokenizer and rows. With `fresh`, the rows are made; else those are read that another process made."""
+    """Model, tokenizer and rows. With `fresh`, the rows go to the shared files; otherwise, to files of this process."""
     start = local_model(config.model)
     renderer = open_renderer(config, source)
 
     def of(rows: Dataset, name: str) -> PreparedRows:
         return prepare_rows(rows, renderer, config, folder.rows / name)
 
-    # Every process renders for itself, into a file of its own name, where the first has made the shared one.
+    # Every process renders for itself: the first into the shared file, any other into a file with a name of its own.
     mark = "" if fresh else f"-{time.monotonic_ns()}"
     eval_rows = None if held_out is None else of(held_out, f"held-out{mark}.arrow")
     return _Ready(start, renderer, source, of(source, f"train{mark}.arrow"), eval_rows)
@@ -186,7 +186,7 @@ def _outcome(trainer: SFTTrainer, rows: PreparedRows, seconds: float) -> Outcome
 
 
 def _best_entry(trainer: SFTTrainer) -> dict[str, float]:
-    """What was measured on held-out rows of the weights that are kept; empty where nothing was."""
+    """What was measured on held-out rows with the weights that are kept; empty if nothing was."""
     entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
     best = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
     return next((entry for entry in entries if entry["step"] == best), entries[-1] if entries else {})

@@ -39,12 +39,12 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        """All of them, norms and biases included."""
+        """The number of all parameters, norms and biases included."""
         return self._count(self.experts) + self._embeddings
 
     @property
     def active_parameters(self) -> int:
-        """Those that a token is multiplied with: the active experts, and the output layer, but no look-up."""
+        """Those that a token is multiplied with: the active experts and the output layer, but not the look-up."""
         return self._count(self.active_experts) + self.vocab * self.hidden
 
     @property

@@ -20,7 +20,7 @@ class Trainer(SFTTrainer):
     """Plays live episodes with the model and returns their mean reward; None: no episodes are played."""
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
-        """What held-out rows give, and the seeker's score, where it is wanted."""
+        """The metrics on held-out rows, and the seeker's score, if it is wanted."""
         output: Any = super().evaluation_loop(*args, **kwargs)
         if self.judge is not None:
             prefix = kwargs.get("metric_key_prefix", "eval")
@@ -28,7 +28,7 @@ class Trainer(SFTTrainer):
         return output
 
     def _judged(self, judge: Callable[[Any], float]) -> float:
-        """The first process plays, the others wait for what came of it. Raises ConfigError where none can."""
+        """The first process plays, the others wait for its score. Raises ConfigError if the model is sharded."""
         from accelerate.utils import broadcast_object_list
 
         if is_sharded(self):

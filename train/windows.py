@@ -1,8 +1,8 @@
 """Conversations longer than the context size, cut into windows that each train whole turns.
 
-Every turn trains in exactly one window, the report included. A window ends behind an assistant message, never inside of
-one. In front of the turns that it trains stands what led to them, with the text of older observations left out, just as
-an agent with a limited context is shown it; where that is still too long, the oldest turns go.
+Every turn trains in exactly one window, the report included. A window ends after an assistant message, never inside
+one. The turns that it trains are preceded by what led to them, with the text of older observations left out, just as an
+agent with a limited context sees it; if that is still too long, the oldest turns are dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gumshoe.train.masked_turns import turns_of
 __all__ = ["Window", "windows"]
 
 KEEP_TURNS = 2
-"""So many turns in front of those that train are shown whole, if there is room."""
+"""This many turns before those that train are shown whole, if there is room."""
 
 _STEP = re.compile(r"\A\[step \d+\] ")
 
@@ -39,12 +39,12 @@ class Window:
 def windows(
     messages: Sequence[Message], fits: Callable[[Sequence[Message]], bool], *, single: bool = False
 ) -> list[Window] | None:
-    """The windows of a conversation; one that is whole where it fits. None where a turn cannot be made to fit.
+    """The windows of a conversation; a single whole one if it fits. None if a turn cannot be made to fit.
 
     Args:
         messages: the conversation.
-        fits: whether so much may be one row.
-        single: a window for every turn, not as many turns as fit.
+        fits: whether these messages fit in one row.
+        single: one window per turn, instead of as many turns as fit.
     """
     turns = turns_of(messages)
     if not turns or (not single and fits(messages)):
@@ -70,7 +70,7 @@ def windows(
 def _context(
     messages: Sequence[Message], turns: Sequence[int], start: int, fits: Callable[[Sequence[Message]], bool]
 ) -> list[Message] | None:
-    """What stands in front of turn `start`, as much of it as leaves room for the turn; None where nothing does."""
+    """As much of what precedes turn `start` as leaves room for the turn; None if nothing does."""
     turn = messages[turns[start]]
     whole = list(messages[: turns[start]])
     if fits([*whole, turn]):

@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Converts and says how many."""
+    """Converts trajectories and prints how many."""
     out: Path | None = arguments.out
     if out is None:
         if arguments.to != "otel":

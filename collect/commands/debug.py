@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the agent and prints its patch or report; 0 where the tests pass, or it reported. Raises GumshoeError."""
+    """Runs the agent and prints its patch or report; 0 if the tests pass or it reported. Raises GumshoeError."""
     if arguments.out is not None:
         if arguments.out.resolve().is_relative_to(arguments.path.resolve()):
             raise ConfigError(
@@ -86,9 +86,9 @@ def _debug(arguments: argparse.Namespace, out: Path) -> int:
 
 
 def _passing_tests(config: CollectConfig) -> str | None:
-    """How many tests pass, where all do; None where some fail, and a model has something to do.
+    """How many tests pass, if all do; None if some fail, so that a model has something to do.
 
-    Raises ConfigError when the tests take longer than one command may: the limit, not the code, would be debugged.
+    Raises ConfigError if the tests take longer than one command may: the limit, not the code, would be debugged.
     """
     options: dict[str, Any] = dict(config.tasks.options)
     ((task, _),) = load_tasks(config.tasks.source, **options)
@@ -108,8 +108,8 @@ def _passing_tests(config: CollectConfig) -> str | None:
 
 
 def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
-    """The run of one episode. Raises ConfigError."""
-    # An empty command is for the task source to refuse.
+    """The config of a run with one episode. Raises ConfigError."""
+    # Refusing an empty command is up to the task source.
     options = {**repository_options(arguments), "path": str(arguments.path), "entrypoint": arguments.entrypoint}
     if arguments.problem:
         options["problem_statement"] = arguments.problem

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple[int, Counter[str]]:
-    """Writes what all rules keep to `out`; returns how many that are, and what each rule dropped.
+    """Writes what all rules keep to `out`; returns how many trajectories that is, and what each rule dropped.
 
     Raises:
         ConfigError: `out` already exists.

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plays; 1 when the tests did not pass at the end of a submitted game. Raises GumshoeError."""
+    """Plays; 1 if the tests did not pass at the end of a submitted game. Raises GumshoeError."""
     from rich.console import Console
 
     from gumshoe.collect.play.choose import choose_task
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not names:
         raise ConfigError("--tools names no tool")
     task = choose_task(arguments.task)
-    # A person types many small commands, and is to stop when they want to.
+    # A person types many small commands, and stops whenever they want to.
     task = task.model_copy(update={"limits": task.limits.model_copy(update={"steps": STEPS, "wall_s": None})})
     config = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
     env = DebugEnv(task, tools=names, sandbox=config, trusted=True)

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the probes; 1 where one is contradicted. Raises GumshoeError."""
+    """Runs the probes; 1 if one is contradicted. Raises GumshoeError."""
     from gumshoe.collect.policies.registry import TRUSTED_KINDS
     from gumshoe.collect.probing import check_pack
     from gumshoe.env.config import SandboxConfig
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Task, tuple[Step, ...], str]]:
-    """Each report: its name, itself, its task, the steps of its episode, and who made it."""
+    """Each report: its name, its pack, its task, the steps of its episode, and who made it."""
     from gumshoe.collect.play.choose import choose_task
 
     if not arguments.pack.exists():
@@ -107,7 +107,7 @@ def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
 
 
 def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
-    """The tasks of a run, from where its config says, or from another source."""
+    """The tasks of a run, from the source in its config or from another one."""
     from gumshoe.config import read_yaml
     from gumshoe.env.tasks import load_tasks
 

@@ -1,4 +1,4 @@
-"""`gumshoe push`: put a dataset on the Hugging Face Hub; without --yes only show what would go."""
+"""`gumshoe push`: put a dataset on the Hugging Face Hub; without --yes, only show what would be sent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def files_to_send(dataset: Path) -> list[Path]:
-    """The card with its pictures and the shards, and nothing else that may lie in the folder.
+    """The card with its pictures and the shards, and nothing else that may be in the folder.
 
     Raises:
         DatasetError: it is not a Gumshoe dataset, its card does not list its content, or it seems to contain a key.
@@ -62,7 +62,7 @@ def files_to_send(dataset: Path) -> list[Path]:
 
 
 def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
-    """Looks through every text of every row: what is on the Hub once cannot be taken back."""
+    """Looks through every text of every row: once something is on the Hub, it cannot be taken back."""
     import pyarrow.parquet
 
     for shard in shards:
@@ -77,7 +77,7 @@ def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
 
 
 def _send(dataset: Path, repo: str, *, private: bool) -> str:
-    """Uploads in one commit and returns its address. Raises DatasetError where the Hub refuses."""
+    """Uploads in one commit and returns its address. Raises DatasetError if the Hub refuses."""
     import httpx2
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def summarize(path: Path) -> dict[str, Any]:
-    """Counts of a run folder. Raises DatasetError where it is none."""
+    """Counts of a run folder. Raises DatasetError if it is not one."""
     stops: Counter[str] = Counter()
     resolved: Counter[bool | None] = Counter()
     usage, steps = Usage(), 0

@@ -1,4 +1,4 @@
-"""The dataset card: what is in the dataset, where it comes from, under which license."""
+"""The dataset card: what is in the dataset, where it comes from, and under which license."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Statistics", "plot_name", "render_card", "render_plot"]
 
 CHARACTERS_A_TOKEN = 4
 TOKENS_A_BAR = 50
-"""Lengths are counted in such steps, so that memory does not grow with the rows."""
+"""Lengths are counted in steps of this size, so that memory does not grow with the rows."""
 
 MEANINGS = {
     "messages": "the conversation in the form of chat templates and TRL; arguments of calls are objects",
@@ -79,7 +79,7 @@ class Statistics:
 
 
 def _messages(row: Mapping[str, Any], trajectory: Trajectory) -> Sequence[Mapping[str, Any]]:
-    """The conversation of a row: its own, what was chosen after a prompt, or, of a row of texts, the trajectory's."""
+    """The conversation of a row: its own; its prompt and what was chosen; or, for a row of texts, the trajectory's."""
     if "messages" in row:
         return row["messages"]
     if isinstance(row["prompt"], str):
@@ -96,7 +96,7 @@ def _decisions(row: Mapping[str, Any], trajectory: Trajectory) -> list[str]:
 
 
 def plot_name(view: str) -> str:
-    """Where the picture of a view is, below the dataset's folder."""
+    """The path of a view's picture within the dataset's folder."""
     return f"plots/{view}.svg"
 
 
@@ -119,11 +119,11 @@ def render_card(
     """The text of README.md, its YAML header included.
 
     Args:
-        views: view to its counts, in the order of the configs.
+        views: maps each view to its counts, in the order of the configs.
         fingerprint: part of the names of the shards.
         license: identifier of the license, such as `mit`.
-        runs: run folder's name to the identity of its config.
-        sandboxes: backends the traces were made in.
+        runs: maps each run folder's name to the identity of its config.
+        sandboxes: the backends that the traces were made in.
     """
     header = {
         "license": license,

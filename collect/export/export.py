@@ -55,8 +55,8 @@ def export_runs(
 ) -> ExportResult:
     """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
 
-    Reads each run twice, and twice more for the views of trees, a trajectory at a time: memory does not grow with the
-    runs, but for what is kept of each decision that was tried along with others.
+    Reads each run twice, and twice more for the views of trees, one trajectory at a time: memory does not grow with
+    the runs, except for what is kept of each decision that was tried along with others.
 
     Args:
         runs: run folders.
@@ -64,13 +64,13 @@ def export_runs(
         views: of `VIEWS`; those of decisions have a row for each turn.
         test_share: share of the projects whose rows make the test split.
         unresolved: also export episodes that did not resolve their task. Without it, the agent views hold episodes
-            that did, or that nobody judged; those of the seeker only ones that did, besides a seeker's own. The views
-            of trees always hold what failed, too.
-        held_out_bugs: keep episodes of bugs that their source holds out for evaluation.
+            that did, or that were not judged; the seeker views hold only ones that did, plus a seeker's own. The views
+            of trees always hold failed episodes, too.
+        held_out_bugs: keep episodes on bugs that their source holds out for evaluation.
         license: identifier for the card.
 
     Raises:
-        DatasetError: a run is missing or broken, no row is left, or `out` is something else than an export.
+        DatasetError: a run is missing or broken, no row is left, or `out` is something other than an export.
     """
     _check_target(out)
     projects = {project_of(trajectory) for trajectory in _all(runs)}

@@ -1,8 +1,8 @@
 """Names that tell two datasets apart.
 
-`datasets.load_dataset` keeps what it has read in a cache, under a key made of the folder's last name and of the card's
-header, not of the data. Two exports called `dataset` would be taken for one, and the older one's rows returned. With
-a fingerprint of the data in the names of the shards, and so in the header, each has a key of its own.
+`datasets.load_dataset` keeps what it has read in a cache, under a key made from the last part of the folder's path
+and the card's header, not from the data. Two exports called `dataset` would be taken for one, and the older one's rows
+returned. With a fingerprint of the data in the names of the shards, and so in the header, each has a key of its own.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ DECISION_COLUMNS: dict[str, str] = {
     "tools": "list of json",
     "sampled": "list of json",
 }
-"""Columns of the view with one row a decision, in TRL's prompt and completion form."""
+"""Columns of the view with one row per decision, in TRL's prompt and completion form."""
 
 
 def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | None = None) -> Iterator[dict[str, Any]]:
@@ -53,7 +53,7 @@ def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | N
 
     Args:
         row: the episode's row.
-        seen: by turn, the conversation as it was shown, where that was not the whole.
+        seen: by turn, the conversation as it was shown, if that was not all of it.
     """
     kinds = {entry["step"]: entry["decision"] for entry in row["steps"]}
     sampled = {entry["message"]: entry for entry in row["sampled"]}
@@ -132,12 +132,12 @@ def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def project_of(trajectory: Trajectory) -> str:
-    """The repository that the task is about; a task without one is its own."""
+    """The repository that the task is about; a task without one is a project of its own."""
     return trajectory.task.tags.get("project") or trajectory.task.id
 
 
 def _sampled(step: Step) -> Iterator[dict[str, Any]]:
-    """The tokens of a turn as the server sampled them, with the position of its message."""
+    """The tokens of a turn as the server sampled them, with the position of the turn's message."""
     completion = step.completion
     if completion.token_ids is not None:
         logprobs = None if completion.logprobs is None else list(completion.logprobs)
@@ -145,7 +145,7 @@ def _sampled(step: Step) -> Iterator[dict[str, Any]]:
 
 
 def _step_entries(step: Step) -> list[dict[str, JsonValue]]:
-    """One entry a call, with what came back from it; one without a tool where the turn called none."""
+    """One entry per call, with what came back from it; one entry without a tool if the turn called none."""
     turn: dict[str, JsonValue] = {
         "step": step.index,
         "decision": step.decision.value if step.decision else None,

@@ -34,7 +34,7 @@ __all__ = ["Dropped", "SeekerView"]
 
 
 class Dropped(Exception):
-    """A trajectory gives no row; `reason` says why."""
+    """A trajectory yields no row; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -45,7 +45,7 @@ class SeekerView:
     """Makes seeker rows.
 
     Args:
-        unresolved: also of episodes that did not solve the task.
+        unresolved: also make rows of episodes that did not solve the task.
     """
 
     def __init__(self, *, unresolved: bool = False) -> None:
@@ -68,7 +68,7 @@ class SeekerView:
         return make_row(trajectory, messages=messages, tools=tools, steps=(*steps, closing), pack=pack, patch="")
 
     def _pack(self, trajectory: Trajectory, steps: Sequence[Step]) -> ContextPack:
-        """The evidence for what was edited then, re-checked. Raises Dropped."""
+        """The evidence for what was edited later, re-checked. Raises Dropped."""
         cause = gold_lines(trajectory.patch)
         hypothesis = _hypothesis(trajectory, steps)
         outputs = outputs_of_steps(steps)
@@ -107,7 +107,7 @@ def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
 
 
 def _own_row(trajectory: Trajectory) -> dict[str, Any]:
-    """An episode of the seeker agent is a row as it is, if it was ended by a report."""
+    """The row of an episode of the seeker agent: the episode as it is, if it ended with a report. Raises Dropped."""
     if trajectory.stop is not StopReason.REPORTED or trajectory.context_pack is None:
         raise Dropped("no report")
     return make_row(
@@ -128,7 +128,7 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
 
 
 def _closing(steps: Sequence[Step], pack: ContextPack) -> Step:
-    """The turn in which a seeker reports the pack. It states no confidence: the agent has stated none."""
+    """The turn in which a seeker reports the pack. It states no confidence, because the agent stated none."""
     place = pack.locations[0]
     where = f"{place.symbol} in {place.path}" if place.symbol else place.path
     why = f"The cause is in {where}; I report it."

@@ -32,5 +32,5 @@ def split_of(trajectory: Trajectory, held_out: Collection[str]) -> str:
 
 
 def is_held_out_bug(trajectory: Trajectory) -> bool:
-    """Whether its source keeps the bug for evaluation although its project is trained on."""
+    """Whether its source holds the bug out for evaluation although its project is trained on."""
     return trajectory.task.tags.get("split") == "heldout_bugs"

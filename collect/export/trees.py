@@ -1,6 +1,6 @@
 """Rows that say what decisions were worth: pairs of decisions tried at one point, and episodes with one label per step.
 
-Both are made of episodes that failed as well as of those that did not.
+Both are made from episodes that failed as well as from those that did not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
 
 TREE_VIEWS = ("preferences", "steps_scored")
 SUCCEEDS = 0.5
-"""A step is labeled as good where what followed it came to this much on average, or more."""
+"""A step is labeled as good if the mean outcome of what followed it was at least this much."""
 
 _SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "task_tags", "provenance")
 _COMMON = {name: COLUMNS[name] for name in _SHARED} | {"episode": "string"}
@@ -38,7 +38,7 @@ PREFERENCE_COLUMNS: dict[str, str] = {
     "chosen_count": "int",
     "rejected_count": "int",
 }
-"""Columns of the pairs: those that TRL's DPO trainer reads, and what they were chosen by."""
+"""Columns of the pairs: those that TRL's DPO trainer reads, and what the choice was based on."""
 SCORED_COLUMNS: dict[str, str] = {
     **_COMMON,
     "resolved": COLUMNS["resolved"],
@@ -69,7 +69,7 @@ class TreeRows:
     """Makes the rows of both views.
 
     Args:
-        read: gives all trajectories, one at a time, each time that it is called.
+        read: yields all trajectories, one at a time, each time it is called.
     """
 
     def __init__(self, read: Callable[[], Iterable[Trajectory]]) -> None:
@@ -79,10 +79,10 @@ class TreeRows:
             self._tried |= {(trajectory.id, step.index): _tried(step) for step in self._compared(trajectory)}
 
     def preferences(self, trajectory: Trajectory) -> Iterator[dict[str, Any]]:
-        """A row for each two decisions tried in one place of a trajectory, of which one is better.
+        """A row for each two decisions tried at one point of a trajectory if one of them is better.
 
-        Better is what was worth more; of two that were worth the same, the one whose claims hold, where a probe
-        contradicts the other's.
+        The better one is the one that was worth more or, if both were worth the same, the one whose claims hold when
+        a probe contradicts the other's.
 
         Raises:
             Dropped: no alternative was tried, or none that differs.
@@ -96,7 +96,7 @@ class TreeRows:
         yield from rows
 
     def scored(self, trajectory: Trajectory) -> dict[str, Any]:
-        """The row of an episode with a label a step. Raises Dropped where none of its steps has a value."""
+        """The row of an episode with a label per step. Raises Dropped where none of its steps has a value."""
         if any(step.elided for step in trajectory.steps):
             raise Dropped("old observations were left out")
         values = [self._value(trajectory, step.index) for step in trajectory.steps]
@@ -150,7 +150,7 @@ class TreeRows:
             }
 
     def _better(self, left: TreePosition, right: TreePosition) -> TreePosition | None:
-        """The better of two decisions; None where none is, or both call the same."""
+        """The better of two decisions; None if neither is, or if both make the same calls."""
         one, other = self._tried[left], self._tried[right]
         worth, others = self._trees.value(*left)[0], self._trees.value(*right)[0]
         if one.calls == other.calls or (worth is None) != (others is None):
@@ -159,7 +159,7 @@ class TreeRows:
         return None if mine == theirs else max((mine, left), (theirs, right))[1]
 
     def _value(self, trajectory: Trajectory, step: int) -> DecisionValue:
-        """Of any step of a trajectory, those of its parents included."""
+        """The value of any step of a trajectory, including those of its parents."""
         owner = self._trees.nodes[trajectory.id]
         while step < owner.start and owner.branch is not None and owner.branch.parent in self._trees.nodes:
             owner = self._trees.nodes[owner.branch.parent]

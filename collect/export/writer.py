@@ -43,8 +43,8 @@ class ShardWriter:
 
     Args:
         folder: where `SPLIT-00000.parquet`, ... are made.
-        split: their common name.
-        columns: name to kind of each column.
+        split: what their names begin with.
+        columns: maps each column's name to its kind.
         rows_a_shard: rows after which a new shard is begun.
     """
 

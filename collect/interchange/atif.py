@@ -1,6 +1,6 @@
 """ATIF, the Agent Trajectory Interchange Format: version 1.8 out, 1.0 to 1.8 in.
 
-What ATIF has no place for (decisions, rewards, structured observations, provenance) stands under `gumshoe` in its
+What ATIF has no place for (decisions, rewards, structured observations, provenance) is kept under `gumshoe` in its
 `extra` objects, so that a Gumshoe trajectory comes back unchanged. One from elsewhere is read from the common fields.
 """
 
@@ -80,7 +80,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _is_bare(trajectory: Trajectory, step: Step) -> bool:
-    """Whether the tools' answers stand in the conversation without the step's number, as in one from elsewhere."""
+    """Whether the tools' answers are in the conversation without the step's number, as in one from elsewhere."""
     answers = trajectory.messages[step.message_index + 1 :]
     return any(seen.text == answer.content for seen, answer in zip(step.observations, answers, strict=False))
 
@@ -154,7 +154,7 @@ def _result(call: ToolCall, observation: Observation) -> dict[str, Any]:
 
 
 def from_atif(data: Mapping[str, Any]) -> Trajectory:
-    """The trajectory in an ATIF object. Raises DatasetError for what is none."""
+    """The trajectory in an ATIF object. Raises DatasetError for anything else."""
     version = data.get("schema_version")
     if version not in VERSIONS:
         raise DatasetError(
@@ -250,8 +250,8 @@ def _foreign(data: Mapping[str, Any]) -> Trajectory:
 
 
 def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
-    """A step as a turn. What the agent's model did not write here and now is only shown, and trains nothing: a step
-    that was copied from an earlier trajectory, or that no model was asked for.
+    """A step as a turn. A step that the agent's model did not write at this point, because it was copied from an
+    earlier trajectory or no model was asked for it, is only shown and not trained on.
     """
     results = (entry.get("observation") or {}).get("results") or ()
     if entry["source"] != "agent":
@@ -275,7 +275,7 @@ def _bare_message(seen: Observation, call: ToolCall) -> Message:
 def _answers(
     calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[Observation, ...], list[str]]:
-    """What each call was answered, and the results of no call; those that name none belong to the calls in order."""
+    """Each call's answer, and the results that belong to no call; those that name none go to the calls in order."""
     named = {result["source_call_id"]: result for result in results if result.get("source_call_id")}
     rest = iter([result for result in results if not result.get("source_call_id")])
     found = [named.get(call.id) or next(rest, {}) for call in calls]
@@ -294,7 +294,7 @@ def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
 
 
 def _text(content: Any) -> str:
-    """The text of a message; of one in parts, its text parts."""
+    """The text of a message; for one in parts, its text parts."""
     if isinstance(content, str):
         return content
     return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")

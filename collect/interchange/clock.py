@@ -10,7 +10,7 @@ __all__ = ["start_of"]
 
 
 def start_of(trajectory: Trajectory) -> datetime.datetime | None:
-    """About when the episode began, told from when it was written down; None where that is not known."""
+    """About when the episode began, estimated from when it was recorded; None if that is not known."""
     try:
         end = datetime.datetime.fromisoformat(trajectory.provenance.created_at)
     except ValueError:

@@ -27,13 +27,13 @@ Trajectories = Iterable[Trajectory]
 
 @dataclass(frozen=True)
 class Format:
-    """How trajectories stand in files.
+    """How trajectories are stored in files.
 
     Attributes:
-        endings: of its files, as they are looked for in a folder.
+        endings: suffixes of its files, by which they are found in a folder.
         read: the trajectories in one file. Raises DatasetError.
-        holds: whether a file of a folder is one of them; others are passed over.
-        single: endings of the files that it writes to, instead of a folder.
+        holds: whether a file in a folder is one of them; others are skipped.
+        single: suffixes of the files that it writes to, instead of a folder.
         write: writes them below a folder, or to a file, and returns how many; None for formats that are only read.
     """
 
@@ -44,7 +44,7 @@ class Format:
     holds: Callable[[Path], bool] = lambda file: True
 
     def read_all(self, source: Path) -> Iterator[Trajectory]:
-        """The trajectories in a file, or in all files of a folder and below it. Raises DatasetError."""
+        """The trajectories in a file, or in all files in and below a folder. Raises DatasetError."""
         if not source.is_dir():
             yield from self.read(source)
             return
@@ -62,7 +62,7 @@ def _read_atif(file: Path) -> Iterator[Trajectory]:
 
 
 def _holds_atif(file: Path) -> bool:
-    """Whether it names a version of ATIF near its beginning: job folders of Harbor hold other JSON, too."""
+    """Whether it names a version of ATIF near its beginning: Harbor's job folders hold other JSON, too."""
     with file.open("rb") as opened:
         return b'"ATIF-v' in opened.read(HEAD_BYTES)
 
@@ -128,7 +128,7 @@ FORMATS: dict[str, Format] = {
 
 
 def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callable[[Trajectory], str]) -> int:
-    """One file each below `out`; where `out` is itself named like such a file, that one."""
+    """Writes one file each below `out`, or `out` itself if it is named like such a file; returns how many."""
     count = 0
     for count, trajectory in enumerate(trajectories, 1):
         name = f"{urllib.parse.quote(trajectory.id, safe='#')[:200]}{ending}"
@@ -141,7 +141,7 @@ def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callab
 
 
 def write_lines(out: Path, lines: Iterable[str]) -> int:
-    """Writes lines without their ends to a file, and returns how many."""
+    """Writes lines, given without line ends, to a file, and returns how many."""
     with out.open("w", encoding="utf-8") as target:
         return sum(target.write(f"{line}\n") > 0 for line in lines)
 

@@ -29,7 +29,7 @@ __all__ = ["Turn", "assemble", "foreign_task", "from_messages", "tool_kind"]
 
 @dataclass(frozen=True)
 class Turn:
-    """What an agent said, and what each of its calls was answered."""
+    """What an agent said, and the answer to each of its calls."""
 
     completion: Completion
     observations: tuple[Observation, ...]
@@ -42,7 +42,7 @@ def from_messages(
     name: str,
     source: str = "messages",
 ) -> Trajectory:
-    """The trajectory in chat messages of the OpenAI form; calls may also be Hermes text. Raises DatasetError."""
+    """The trajectory in chat messages in the OpenAI form; calls may also be Hermes text. Raises DatasetError."""
     try:
         turns = _turns(messages)
         schemas = tuple(tool_kind(tool) for tool in tools)
@@ -103,7 +103,7 @@ def assemble(
 
 
 def foreign_task(name: str, *, source: str) -> TaskRef:
-    """A task of which only the name is known."""
+    """A task about which only the name is known."""
     return TaskRef(id=name or "unnamed", hash="", source=source, regime="issue")
 
 

@@ -29,7 +29,7 @@ def from_mini_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     """The trajectory in a file of mini-swe-agent 2: its messages, its usage, and its submission where that is a patch.
 
     Raises:
-        DatasetError: it is no such file.
+        DatasetError: it is not such a file.
     """
     messages, info = data.get("messages"), data.get("info")
     if not isinstance(messages, list) or not isinstance(info, dict):
@@ -52,7 +52,7 @@ def from_mini_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
 
 
 def _usage(messages: list[dict[str, Any]], info: Mapping[str, Any]) -> Usage:
-    """Tokens as the servers' answers state them; a cost of 0 is one that mini-swe-agent does not know."""
+    """Tokens as the servers' answers state them; a cost of 0 is one that mini-swe-agent did not know."""
     answers = [(message.get("extra") or {}).get("response") for message in messages]
     stated = [answer.get("usage") or {} for answer in answers if isinstance(answer, dict)]
     cost = float((info.get("model_stats") or {}).get("instance_cost") or 0.0)

@@ -1,7 +1,7 @@
 """Sessions for the agent trace viewer of the Hugging Face hub: its Session Trace Simple Format (STS-Format).
 
-One JSON Lines file a session: a header, then one message a line. The header may hold more, which the hub passes over:
-there stands what the format has no place for, so that a Gumshoe trajectory comes back unchanged.
+One JSON Lines file per session: a header, then one message per line. The header may hold more, which the hub ignores:
+that is where what the format has no place for is kept, so that a Gumshoe trajectory comes back unchanged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def to_session(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
 
 
 def from_session(lines: Sequence[Mapping[str, Any]], *, name: str) -> Trajectory:
-    """The trajectory in a session's lines. Raises DatasetError for what is none."""
+    """The trajectory in a session's lines. Raises DatasetError for anything else."""
     if not lines or lines[0].get("type") != "session":
         raise DatasetError(f"{name} is not a session: its first line must be of type session")
     header = lines[0]

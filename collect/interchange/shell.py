@@ -1,6 +1,6 @@
 """A trajectory without its conversation, for formats that have their own form for messages.
 
-Each text stands once, among the messages: whoever edits them before publishing, to take out a secret, has edited all.
+Each text is stored only once, among the messages: removing a secret there before publishing removes it everywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gumshoe.records import Message, Trajectory
 __all__ = ["fill_shell", "shell_of"]
 
 _SAID = {"text": "content", "reasoning": "reasoning", "tool_calls": "tool_calls"}
-"""Field of a completion: field of its message."""
+"""Maps a field of a completion to the field of its message."""
 
 
 def shell_of(trajectory: Trajectory) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _filled(step: Mapping[str, Any], messages: Sequence[Message]) -> dict[str, A
 
 
 def _shown(step: int, text: str) -> str:
-    """A tool's answer as it stands in the conversation (see `tool_message`)."""
+    """A tool's answer as it appears in the conversation (see `tool_message`)."""
     return f"[step {step}] {text}"
 
 

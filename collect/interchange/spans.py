@@ -1,8 +1,9 @@
-"""Episodes as OpenTelemetry spans, by the semantic conventions for generative AI.
+"""Episodes as OpenTelemetry spans, following the semantic conventions for generative AI.
 
-A trace an episode: `invoke_agent` with the whole conversation, and below it one `chat` for each answer of the model and
-one `execute_tool` for each call. Exporters of the SDK write them to a file (OTLP as JSON) or send them to a collector.
-What the conventions have no attribute for stands in `gumshoe.trajectory`, so that a trajectory comes back as it was.
+One trace per episode: `invoke_agent` with the whole conversation, and below it one `chat` for each answer of the model
+and one `execute_tool` for each call. The SDK's exporters write them to a file (OTLP as JSON) or send them to a
+collector. What the conventions have no attribute for is in `gumshoe.trajectory`, so that a trajectory comes back as it
+was.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def export_spans(trajectories: Iterable[Trajectory], exporter: SpanExporter) -> int:
-    """Hands each episode's spans to an exporter of the SDK, and shuts it down. Returns how many episodes.
+    """Hands each episode's spans to an exporter of the SDK, and shuts it down. Returns the number of episodes.
 
-    An episode has the same ids whenever it is exported.
+    An episode has the same ids every time it is exported.
 
     Raises:
         ModuleNotFoundError: the extra `otel` is not installed.
-        DatasetError: the exporter did not take an episode.
+        DatasetError: the exporter did not accept an episode.
     """
     from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -66,7 +67,7 @@ def _spans(trajectory: Trajectory) -> Sequence[Span]:
     from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
     class Ids(RandomIdGenerator):
-        """Ids that follow from the trajectory's and the order of the spans."""
+        """Ids that follow from the trajectory's id and the order of the spans."""
 
         count = 0
 
@@ -188,11 +189,11 @@ def _spoken(message: Message) -> dict[str, Any]:
 def from_spans(lines: Iterable[Mapping[str, Any]], *, name: str) -> Iterator[Trajectory]:
     """The trajectories in OTLP/JSON: one for each trace, in their order.
 
-    Of a trace from elsewhere, the conversation is that of the last span which holds one: the agent's, or the last
+    For a trace from elsewhere, the conversation is that of the last span that holds one: the agent's, or the last
     request to a model.
 
     Raises:
-        DatasetError: it is no OTLP/JSON, or a trace holds no messages.
+        DatasetError: it is not OTLP/JSON, or a trace holds no messages.
     """
     try:
         traces = _traces(lines)

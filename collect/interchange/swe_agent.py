@@ -21,7 +21,7 @@ STOPS = {
 
 
 def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
-    """The trajectory in a `.traj` file: its history, its submission as patch, its usage. Raises DatasetError.
+    """The trajectory in a `.traj` file: its history, its submission as the patch, its usage. Raises DatasetError.
 
     SWE-agent names the file after the instance, so `name` is the task. Where the agent wrote its actions as text, they
     stay text: the file does not hold them as calls.
@@ -43,12 +43,12 @@ def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
 
 
 def _stop(status: object) -> StopReason:
-    """Why it ended. `submitted (exit_cost)` is what was there when the money was gone."""
+    """Why it ended. With `submitted (exit_cost)`, what was there when the money ran out was submitted."""
     words = str(status).replace("(", " ").replace(")", " ").split()
     return STOPS.get(words[-1], StopReason.UNKNOWN) if words else StopReason.UNKNOWN
 
 
 def _with_call_id(message: Mapping[str, Any]) -> dict[str, Any]:
-    """SWE-agent names the call that a tool message answers in a list of one."""
+    """The message with its call's id: SWE-agent names the call that a tool message answers in a list of one."""
     ids = message.get("tool_call_ids")
     return {**message, "tool_call_id": ids[0]} if ids and "tool_call_id" not in message else dict(message)

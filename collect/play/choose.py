@@ -17,9 +17,9 @@ DEFAULT_SOURCE = "casebook"
 
 
 def choose_task(text: str) -> Task:
-    """The task that `text` names: `SOURCE:ID`, an id of the casebook, or a source with one task alone.
+    """The task that `text` names: `SOURCE:ID`, an id from the casebook, or a source that has only one task.
 
-    The last part of an id is enough where no other task has it.
+    The last part of an id is enough if no other task has it.
 
     Raises:
         TaskError: there is no such task, or more than one.

@@ -58,7 +58,7 @@ def suggestions(
     Args:
         tools: the tools in use.
         words: the other words that a line can begin with, and what they do.
-        paths: lists the files and folders (with a slash at the end), asked only where a path can stand.
+        paths: lists the files and folders (with a slash at the end), called only where a path can stand.
     """
     name, space, rest = line.lstrip().partition(" ")
     if not space:
@@ -104,7 +104,7 @@ def _of_arguments(rest: str, tool: ToolSchema, paths: Callable[[], Sequence[str]
 
 
 def _matching(start: str, choices: Mapping[str, str], separator: str = "") -> Iterator[Suggestion]:
-    """The choices that begin with what is there; of paths, those that are one folder away at most."""
+    """The choices that begin with what is there; for paths, only those that are at most one folder away."""
     for choice, meaning in choices.items():
         if separator and choice.rstrip(separator).count(separator) > start.count(separator):
             continue

@@ -35,7 +35,8 @@ KEYS = "Tab completes, the arrow keys go back, Ctrl-C stops a call, Ctrl-D leave
 class Game:
     """Reads lines, runs them as calls, shows what comes back, until the end of the episode or of the input.
 
-    A tool that takes one text, such as `pdb`, typed alone, takes all lines that follow until Ctrl-D or, for pdb, `q`.
+    When a tool that takes one text, such as `pdb`, is typed alone, all lines that follow go to it, until Ctrl-D or,
+    for pdb, `q`.
 
     Args:
         env: not reset yet; closed by whoever made it.
@@ -51,7 +52,7 @@ class Game:
         self._calls = 0
         self._paths: list[str] | None = None
         self.solved: bool | None = None
-        """Whether the tests passed when the person submitted; None where they did not submit."""
+        """Whether the tests passed when the person submitted; None if they did not submit."""
 
     def play(self, lines: LineInput) -> None:
         """Plays one episode. Raises SandboxError and TaskError."""
@@ -82,7 +83,7 @@ class Game:
         return f"{self._mode} " if self._mode else ""
 
     def _take(self, line: str | None, lines: LineInput) -> bool:
-        """Does what a line says; false where the game is to end."""
+        """Does what a line says; false if the game is to end."""
         if line is None:
             self._mode = ""
         elif line.strip():
@@ -123,7 +124,7 @@ class Game:
         return True
 
     def _replaced(self, call: ToolCall) -> str:
-        """The lines that a rewrite is to replace, to begin from."""
+        """The lines that a rewrite is to replace, as the text to begin from."""
         path, start, end = (call.arguments.get(name) for name in ("path", "start", "end"))
         try:
             lines = self._env.workspace.read_text(str(path)).splitlines()
@@ -134,7 +135,7 @@ class Game:
         return "\n".join(lines[start - 1 : end if isinstance(end, int) else start])
 
     def _list_paths(self) -> list[str]:
-        """Every visible path, folders with a slash; listed once between two calls."""
+        """Every visible path, folders with a slash; listed only once between two calls."""
         if self._paths is None:
             entries = self._env.workspace.list()
             self._paths = [f"{entry.path}/" if entry.kind == "dir" else entry.path for entry in entries]
@@ -177,7 +178,7 @@ class Game:
 
 
 def _code_last(schema: ToolSchema) -> ToolSchema:
-    """The schema with the argument `code`, which is long, behind the others, for those who type without names."""
+    """The schema with the long argument `code` after the others, for people who type arguments without names."""
     properties = schema.parameters.get("properties")
     if not isinstance(properties, dict) or "code" not in properties:
         return schema

@@ -31,7 +31,7 @@ class LineInput(Protocol):
 
 
 class PipeInput:
-    """Reads lines as they come; several lines end with a line that holds a single full stop."""
+    """Reads lines as they come; several lines end with a line that holds a single period."""
 
     def __init__(self, source: IO[str]) -> None:
         self._source = source
@@ -43,7 +43,7 @@ class PipeInput:
         return line.rstrip("\n") if line else None
 
     def text(self, prompt: str, initial: str) -> str | None:
-        """The lines up to the full stop; what was there before is not used."""
+        """The lines up to the period; `initial` is not used."""
         del prompt, initial
         lines: list[str] = []
         for line in self._source:
@@ -54,7 +54,7 @@ class PipeInput:
 
 
 class TerminalInput:
-    """A prompt with completion at the Tab key and the history of this session at the arrow keys.
+    """A prompt with completion on the Tab key and the history of this session on the arrow keys.
 
     Args:
         suggest: what can stand at the end of a line.
@@ -73,7 +73,7 @@ class TerminalInput:
             return None
 
     def text(self, prompt: str, initial: str) -> str | None:
-        """Several lines, edited in place; Ctrl-D takes them."""
+        """Several lines, edited in place; Ctrl-D accepts them."""
         try:
             return self._editor.prompt(prompt, default=initial, prompt_continuation=" " * len(prompt))
         except EOFError:

@@ -31,7 +31,7 @@ _CHANGED = [
 
 
 def visible(text: str) -> str:
-    """`text` with control characters as escapes, so that what a program printed cannot drive this terminal."""
+    """`text` with control characters as escapes, so that what a program printed cannot control this terminal."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 

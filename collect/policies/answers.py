@@ -1,6 +1,6 @@
 """From the chat API's answers, whole or in pieces, to `Completion` records.
 
-What a server sends is held against a schema: unknown fields are passed over, anything else that does not fit raises
+What a server sends is checked against a schema: unknown fields are ignored, anything else that does not fit raises
 `Transient`, so that it is tried again and then recorded as a failure of the policy.
 """
 
@@ -84,7 +84,7 @@ class _Logprobs(Sent):
 
 
 class _Sampled(Sent):
-    """What a choice says of its tokens, where it was asked for: their ids as vLLM gives them, and the API's own log
+    """What a choice says about its tokens, if that was asked for: their ids as vLLM gives them, and the API's own log
     probabilities.
     """
 
@@ -128,7 +128,7 @@ class _Chunk(Sent):
 
 
 def read_json(data: bytes | str) -> Any:
-    """Any JSON value. Raises Transient where it is not whole, or nests too deeply."""
+    """Any JSON value. Raises Transient if it is incomplete or nested too deeply."""
     try:
         return parse_json(data)
     except ValueError as error:
@@ -144,7 +144,7 @@ def validated(schema: type[M], value: Any) -> M:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Any]:
-    """The JSON values of a stream of server-sent events, one a `data` line. Raises Transient."""
+    """The JSON values of a stream of server-sent events, one per `data` line. Raises Transient."""
     for line in lines:
         kind, _, data = line.partition(":")
         if kind == "data" and data.strip() != "[DONE]":
@@ -195,9 +195,9 @@ def read_answer(
 ) -> Completion:
     """The completion that a server's answer holds.
 
-    Calls are read from the native field, or from the content where the server left them there; `offered` are the
-    names of the tools that one without tags may call. Reasoning
-    is taken from `reasoning_content` or `reasoning`, or from a leading `<think>` block.
+    Calls are read from the native field, or from the content if the server left them there; `offered` are the names of
+    the tools that a call without tags may name. Reasoning is taken from `reasoning_content` or `reasoning`, or from a
+    leading `<think>` block.
     """
     choice = answer.choices[0]
     message = choice.message
@@ -219,7 +219,7 @@ def read_answer(
 
 
 def _logprobs(choice: _Choice) -> tuple[float, ...] | None:
-    """One for each token, or none at all: with ids, those that do not count as many are of other tokens."""
+    """One for each token, or none at all: if there are ids and their number differs, they belong to other tokens."""
     if choice.logprobs is None or choice.logprobs.content is None:
         return None
     found = tuple(entry.logprob for entry in choice.logprobs.content)

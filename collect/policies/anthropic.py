@@ -42,7 +42,7 @@ class AnthropicPolicy:
         config: server, model and sampling.
         seed: chooses the endpoint, one for the whole episode, and the jitter.
         environ: where keys are looked up.
-        pause: waits so many seconds between tries.
+        pause: waits the given number of seconds between tries.
     """
 
     kind = "anthropic"
@@ -83,7 +83,7 @@ class AnthropicPolicy:
 
         Raises:
             ContextOverflow: the conversation no longer fits the model.
-            PolicyError: the server refused, or went on failing.
+            PolicyError: the server refused, or kept failing.
         """
         turn = sum(message.role == "assistant" for message in messages)
         request = self._request(messages, tools, turn)
@@ -112,7 +112,7 @@ class AnthropicPolicy:
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema], turn: int) -> dict[str, Any]:
         config = self._config
-        # Thinking can go on only where every earlier thought is at hand; those of a killed process are not.
+        # Thinking can continue only if every earlier thought is at hand; those of a killed process are not.
         thinking = config.thinking if all(number in self._thoughts for number in range(turn)) else None
         system, turns = as_blocks(messages, self._thoughts if thinking else {})
         request: dict[str, Any] = {"model": self.model, "max_tokens": config.max_tokens, "messages": turns}
@@ -121,7 +121,7 @@ class AnthropicPolicy:
         if tools:
             request["tools"] = [as_tool(tool) for tool in tools]
             request["tool_choice"] = {"type": {"auto": "auto", "required": "any"}[config.tool_choice]}
-        # Sampling is not among the SDK's arguments: the newest models do without, older ones and other servers do not.
+        # The SDK has no sampling arguments: the newest models do without them, older ones and other servers do not.
         optional = {"temperature": config.temperature, "top_p": config.top_p, "thinking": thinking}
         further = {name: value for name, value in optional.items() if value is not None} | config.extra_body
         return {**request, "extra_body": further} if further else request

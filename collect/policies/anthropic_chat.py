@@ -125,7 +125,7 @@ def _blocks(message: Message) -> Blocks:
     if message.role == "tool":
         content: Blocks = [{"type": "text", "text": message.content}]
         return [{"type": "tool_result", "tool_use_id": _ident(message.tool_call_id or ""), "content": content}]
-    # The API refuses a text of nothing but white space.
+    # The API refuses a text that is nothing but white space.
     text: Blocks = [{"type": "text", "text": message.content}] if message.content.strip() else []
     calls: Blocks = [
         {"type": "tool_use", "id": _ident(call.id), "name": call.name or "unknown", "input": call.arguments}
@@ -143,7 +143,7 @@ def _ident(call_id: str) -> str:
 
 
 def _usage(answer: MessageAnswer, duration_s: float, prices: Prices | None) -> Usage:
-    """What the API calls input does not count what was read from its cache or written to it."""
+    """Tokens and cost: what the API calls input excludes what was read from its cache or written to it."""
     cached = answer.usage.cache_read_input_tokens or 0
     written = answer.usage.cache_creation_input_tokens or 0
     usage = Usage(

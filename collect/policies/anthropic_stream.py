@@ -1,4 +1,4 @@
-"""From the events of a streamed answer of Anthropic's Messages API to the answer that they make."""
+"""From the events of a streamed answer of Anthropic's Messages API to the answer that they make up."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def _whole(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(first: Any, later: dict[str, Any] | None) -> dict[str, Any]:
-    """Usage at the beginning, with what the end knows better."""
+    """Usage as stated at the beginning, updated with what is stated at the end."""
     known = {name: count for name, count in (later or {}).items() if count is not None}
     return {**(first if isinstance(first, dict) else {}), **known}

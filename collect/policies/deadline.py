@@ -33,7 +33,7 @@ class _Budget:
         return left if timeout is None else min(left, timeout)
 
     def take(self, data: bytes) -> bytes:
-        """Counts what arrived. Raises httpcore2.ReadError when it is more than an answer may have."""
+        """Counts what has arrived. Raises httpcore2.ReadError if that is more than an answer may have."""
         self.bytes_left -= len(data)
         if self.bytes_left < 0:
             raise httpcore2.ReadError(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
@@ -45,7 +45,7 @@ _budget: ContextVar[_Budget | None] = ContextVar("request_budget", default=None)
 
 @contextmanager
 def request_limits(seconds: float, size: int = MAX_ANSWER_BYTES) -> Generator[None]:
-    """Bounds what requests of this thread may take, over a `BoundedTransport`.
+    """Bounds what this thread's requests over a `BoundedTransport` may take.
 
     Args:
         seconds: from now to the last byte.
@@ -61,7 +61,7 @@ def request_limits(seconds: float, size: int = MAX_ANSWER_BYTES) -> Generator[No
 class BoundedTransport(httpx2.BaseTransport):
     """HTTP for a client whose requests are made within `request_limits`.
 
-    A proxy that the environment names gets a transport of the client's own, for which only the client's timeouts hold.
+    A proxy named in the environment gets a transport of the client's own, to which only the client's timeouts apply.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ def _seconds(timeout: float | None) -> float | None:
 
 @contextmanager
 def _as_client_errors() -> Generator[None]:
-    """The connection pool's errors as the HTTP client's, which the providers' SDKs know."""
+    """Raises the connection pool's errors as those of the HTTP client, which the providers' SDKs know."""
     try:
         yield
     except httpcore2.TimeoutException:

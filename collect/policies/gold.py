@@ -16,7 +16,7 @@ __all__ = ["Gold", "LineChange", "read_gold"]
 
 @dataclass(frozen=True)
 class LineChange:
-    """Lines `start` to `end` of a file become `code`. `end` is `start - 1` where lines are only put in.
+    """Lines `start` to `end` of a file become `code`. `end` is `start - 1` if lines are only inserted.
 
     `start` is None for a new file.
     """
@@ -29,8 +29,8 @@ class LineChange:
 
 @dataclass(frozen=True)
 class Gold:
-    """`lines` of the buggy files that matter, by path; `changes`, last line first within a file; `texts` of the lines
-    that the patch shows, by path and number.
+    """`lines`: those of the buggy files that matter, by path; `changes`: last line first within a file; `texts`: the
+    lines that the patch shows, by path and number.
     """
 
     lines: Mapping[str, frozenset[int]]

@@ -21,7 +21,7 @@ class HumanPolicy:
     """Prints what is new in the conversation and reads the next call.
 
     Args:
-        stdin: where lines are read; default the process's own.
+        stdin: where lines are read; by default, the process's own.
         stdout: where the conversation is shown.
     """
 
@@ -35,7 +35,7 @@ class HumanPolicy:
         self._shown = 0
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Asks until a call was typed. Raises KeyboardInterrupt, as Ctrl-C does, on `quit` or where the input ends."""
+        """Asks until a call is typed. Raises KeyboardInterrupt, as Ctrl-C does, on `quit` or at the end of input."""
         if self._shown == 0:
             self._say(HELP)
         for message in messages[self._shown :]:

@@ -38,7 +38,7 @@ class OpenAIPolicy:
         config: server, model and sampling.
         seed: chooses the endpoint (one for the whole episode, so that its prefix cache stays warm) and the jitter.
         environ: where keys are looked up.
-        pause: waits so many seconds between tries.
+        pause: waits the given number of seconds between tries.
     """
 
     kind = "openai"
@@ -73,7 +73,7 @@ class OpenAIPolicy:
 
         Raises:
             ContextOverflow: the conversation no longer fits the model.
-            PolicyError: the server refused, or went on failing.
+            PolicyError: the server refused, or kept failing.
         """
         request = self._request(messages, tools)
         prefix = f"call-{sum(message.role == 'assistant' for message in messages)}"
@@ -136,7 +136,7 @@ class OpenAIPolicy:
 
 
 def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.OpenAI:
-    """The SDK's client for one endpoint. Raises ConfigError where Azure is asked for and something lacks."""
+    """The SDK's client for one endpoint. Raises ConfigError if Azure is asked for and something is missing."""
     if config.azure_api_version is None:
         return openai.OpenAI(
             base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0, http_client=_http_client()
@@ -159,7 +159,7 @@ def _http_client() -> httpx2.Client:
 
 
 def _entra_tokens() -> Callable[[], str]:
-    """What gets a token for each request, from the cache where one still holds. It raises PolicyError."""
+    """A function that gets a token for each request, cached while one is still valid. It raises PolicyError."""
     try:
         identity = importlib.import_module("azure.identity")
         failures = importlib.import_module("azure.core.exceptions")

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class StatusError(Protocol):
-    """An SDK's error for a status that is no success."""
+    """An SDK's error for a status other than success."""
 
     status_code: int
     response: httpx2.Response
@@ -41,7 +41,7 @@ class Provider:
         retry: retries of failed requests.
         timeout_s: seconds one request may take, from connecting to the last byte.
         seed: chooses the jitter.
-        pause: waits so many seconds between tries.
+        pause: waits the given number of seconds between tries.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Provider:
         )
 
     def refused(self, error: StatusError, *, overflow: frozenset[int], code: str | None = None) -> Exception:
-        """What a status that is no success means: Transient, ContextOverflow or PolicyError."""
+        """What a status other than success means: Transient, ContextOverflow or PolicyError."""
         said = self.shown(str(error))
         # An error in the middle of a stream comes with the status of its beginning, 200.
         if is_transient(error.status_code) or error.status_code < 400:
@@ -99,5 +99,5 @@ class Provider:
             raise Transient(self.shown(f"the answer cannot be stored: {error}")) from None
 
     def stored(self, completion: Completion) -> Completion:
-        """The completion as it may be stored: without the key. Raises ValidationError where JSON cannot carry it."""
+        """The completion as it may be stored: without the key. Raises ValidationError if JSON cannot carry it."""
         return Completion.model_validate_json(redact_answer(completion.model_dump_json(), self._key))

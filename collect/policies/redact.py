@@ -11,7 +11,7 @@ MIN_KEY = 6
 MIN_PART = 8
 MIN_END = 3
 MIN_SECRET = 16
-"""Shorter keys are the dummies of local servers (`EMPTY`, `not-needed`), which may be ordinary words of an answer."""
+"""Shorter keys are the dummies of local servers (`EMPTY`, `not-needed`), which may be ordinary words in an answer."""
 
 _MASK = r"(?:\*{2,}|\.{3,}|…|•{2,}|x{4,}|X{4,})"
 
@@ -27,12 +27,12 @@ def redact(text: str, key: str) -> str:
 
 
 def redact_answer(text: str, key: str) -> str:
-    """`text` of a model without the key or long runs of it; dummies and short runs stay, as they may be meant."""
+    """A model's `text` without the key or long runs of it; dummies and short runs stay, as they may be intended."""
     return text if len(key) < MIN_SECRET else _without_runs(text.replace(key, MARK), key, MIN_SECRET)
 
 
 def _without_runs(text: str, key: str, size: int) -> str:
-    """`text` with each maximal run that also stands in the key, of `size` characters or more, replaced."""
+    """`text` with each maximal run of `size` characters or more that also occurs in the key replaced."""
     if len(key) < size:
         return text
     parts = {key[start : start + size] for start in range(len(key) - size + 1)}
@@ -52,7 +52,7 @@ def _without_runs(text: str, key: str, size: int) -> str:
 
 
 def _without_masked(text: str, key: str) -> str:
-    """`text` without forms such as `sk-ab***wxyz`: a beginning of the key, a mask, an end of it, or one of the ends."""
+    """`text` without forms such as `sk-ab***wxyz`: a beginning of the key, a mask, an end of it, or only one end."""
     word = r"[\w\-]*"
 
     def hidden(match: re.Match[str]) -> str:

@@ -44,7 +44,7 @@ def close_policy(policy: Policy) -> None:
 
 
 def check_policy(config: PolicyConfig) -> None:
-    """Refuses what no episode could be played with. Raises ConfigError: no key, or a script that cannot be read."""
+    """Refuses a config that no episode could be played with. Raises ConfigError: no key, or an unreadable script."""
     match config:
         case OpenAIConfig() | AnthropicConfig():
             find_key(config)

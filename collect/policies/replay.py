@@ -12,7 +12,7 @@ __all__ = ["Recordings"]
 
 
 class Recordings:
-    """The first trajectory of each task of a run folder, read once. Raises DatasetError."""
+    """The first trajectory of each task in a run folder, read once. Raises DatasetError."""
 
     def __init__(self, run: Path) -> None:
         self._run = run

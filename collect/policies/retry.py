@@ -43,11 +43,11 @@ def with_retries(
     """Calls `attempt` until it returns. Raises PolicyError after `config.attempts` failures.
 
     Args:
-        attempt: raises Transient for what is worth another try.
+        attempt: raises Transient for a failure that is worth another try.
         config: how often, and how long to wait between tries.
         what: what was tried, for the error.
         rng: source of the jitter.
-        pause: waits so many seconds; may raise to give up early.
+        pause: waits the given number of seconds; may raise to give up early.
     """
 
     def wait(state: tenacity.RetryCallState) -> float:
@@ -87,7 +87,7 @@ def is_overflow(said: str) -> bool:
 
 
 def parse_retry_after(value: str | None, *, now: float | None = None) -> float | None:
-    """Seconds that a `Retry-After` header asks for, in either of its forms; None where it says nothing readable."""
+    """Seconds that a `Retry-After` header asks for, in either of its forms; None if it says nothing readable."""
     if value is None:
         return None
     try:

@@ -16,7 +16,7 @@ class ScriptedPolicy:
     """Gives the completion of the turn that the conversation is at, so that a replayed episode finds its place.
 
     Args:
-        script: one completion a turn.
+        script: one completion per turn.
         kind: what the trajectory calls the policy.
         trusted: the script is our own, or a recording of a policy that was trusted.
     """

@@ -24,7 +24,7 @@ class SuspectPolicy:
     trusted = True
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Calls `suspects` first, then reports the first one."""
+        """Calls `suspects` first, then reports the first suspect."""
         del tools
         seen = tool_outputs(messages)
         if not seen:

@@ -1,10 +1,11 @@
 """The scripted teacher: it knows the answer, but uses it only to choose among looks that anyone might take next.
 
 It makes its turns as the investigator does, from a belief and from what was seen. The answer decides which of several
-sensible looks comes next: a place is visited once an observation has named it. Now and then it takes a wrong turn, and
-drops it with the reason. When it has read the lines that matter and looked at them at run time, it reports as seeker;
-as debug agent it makes exactly the gold change, runs the tests again and submits. New code in its edits is all that it
-says without having seen it. Where no look leads to the lines that matter, it hands over what it believes, or gives up.
+sensible looks comes next: a place is visited only once an observation has named it. Now and then it takes a wrong turn,
+and drops it with the reason. When it has read the lines that matter and looked at them at run time, it reports, as a
+seeker; as a debug agent, it makes exactly the gold change, runs the tests again and submits. Only the new code in its
+edits is said without having been seen. If no look leads to the lines that matter, it hands over what it believes, or
+gives up.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ OUTLINE = r"def (?!test_)"
 MOST_WRONG_TURNS = 3
 MOST_STOPS = 4
 TRIES = 0.6
-"""How often it tries changes at the place in memory, where it may."""
+"""How often it tries changes at the place in memory, if it may."""
 
 
 Turn = tuple[Decision, float | None, str, str, Mapping[str, object]]
@@ -52,7 +53,7 @@ class TeacherPolicy:
     Args:
         task: what is worked on.
         oracle: its answer.
-        seed: of the choices that the answer leaves open: wording, order, wrong turns.
+        seed: decides the choices that the answer leaves open: wording, order, wrong turns.
         explore: probability of a look that is not needed, at each turn, 0 to 1.
         whole_functions: report the functions that hold the lines that matter, not these lines alone.
 
@@ -113,7 +114,7 @@ class TeacherPolicy:
         return self._repair(here)
 
     def _look(self, here: _Here, shown: str) -> Look | None:
-        """The next look; None where everything that matters was seen, or nothing leads there."""
+        """The next look; None if everything that matters has been seen, or nothing leads there."""
         found = [look for look in looks(here.belief, here.outputs, here.offered) if look.bits > 0]
         opening = [look for look in found if look.kind in ("eval", "suspects")]
         if not here.outputs and "listdir" in here.offered and here.rng.random() < self._explore:
@@ -129,12 +130,12 @@ class TeacherPolicy:
         return None if missing else self._at_the_place(here)
 
     def _missing(self, here: _Here) -> list[tuple[str, int]]:
-        """The first line that matters and was not seen yet, of each file."""
+        """The first line in each file that matters and has not been seen yet."""
         unseen = {path: numbers - here.code.get(path, {}).keys() for path, numbers in self._gold.lines.items()}
         return [(path, min(numbers)) for path, numbers in unseen.items() if numbers]
 
     def _towards(self, path: str, line: int, here: _Here, shown: str) -> Look | None:
-        """A look at a line, as far as something seen leads there, or else a search; None at a dead end."""
+        """A look at a line if something seen leads there, or else a search; None at a dead end."""
         around = here.belief.function_of(path, line)
         if around is not None:
             start, end = window_of(around, line)
@@ -152,7 +153,7 @@ class TeacherPolicy:
         return Look("listdir", 0.0) if "listdir" in here.offered and not here.called("listdir") else None
 
     def _searched(self, path: str, line: int, here: _Here, shown: str) -> str | None:
-        """A name that was seen and that the line holds, else what lists all functions; None once both were tried."""
+        """What to search for: a name seen before that the line holds, else all functions; None once both were tried."""
         words = set(re.findall(r"\w+", shown))
         names = [name for name in names_in(self._gold.texts.get(path, {}).get(line, "")) if name in words]
         tried = {output.data.get("pattern") for output in here.outputs if output.tool == "grep"}
@@ -164,7 +165,7 @@ class TeacherPolicy:
         """A look at run time at what was read: values, or changes in memory."""
         for path, line in self._gold.places[:2]:
             around, function = region_of(here.code.get(path, {}), line), here.belief.function_of(path, line)
-            # Of a function that was read in part, the region ends where reading did.
+            # The region of a function that was read in part ends where reading did.
             inside = range(around.start, max(around.end, function.end if function else 0) + 1)
             stopped = any(stop_at(output, path, inside) for output in here.outputs) or here.stops_at(path, inside)
             if "pdb" in here.offered and not stopped and around.symbol and here.tools.count("pdb") < MOST_STOPS:
@@ -192,7 +193,7 @@ class TeacherPolicy:
         return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack)
 
     def _pack(self, here: _Here) -> ContextPack | None:
-        """The report on the lines that matter; None where none of them was read."""
+        """The report on the lines that matter; None if none of them was read."""
         path, line = next(iter(self._gold.places), ("", 0))
         code = here.code.get(path, {})
         if line not in code:
@@ -224,7 +225,7 @@ class TeacherPolicy:
         return Decision.SUBMIT, 0.5 if left else 1.0, here.words.submit(left), "submit", {}
 
     def _sure(self, here: _Here) -> float | None:
-        """How likely what was seen makes the functions that matter; None where there is no spectrum."""
+        """How likely what was seen makes the functions that matter; None if there is no spectrum."""
         shares = [share for one, share in here.belief.functions.items() if self._holds_gold(one)]
         return sum(shares) if here.belief.functions else None
 
@@ -275,10 +276,10 @@ class _Here:
 
 
 class TeacherWords(Words):
-    """What the teacher says besides."""
+    """What the teacher says in addition."""
 
     def conclusion(self, where: str, line: str, trial: TriedChange | None) -> str:
-        """What is wrong, behind the value that has just shown it."""
+        """What is wrong, after the value that has just shown it."""
         value = self.learned() if self.outputs and self.outputs[-1].tool == "pdb" else ""
         return f"{value} {self.hypothesis(where, line, trial)}".strip()
 
@@ -318,7 +319,7 @@ def _texts(messages: Sequence[Message]) -> str:
 
 
 def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:
-    """What to read around a line: from where the search has a function begin to where the next one does, else some
+    """What to read around a line: from the function start that the search found before it to the next one, else some
     lines on both sides.
     """
     starts = [number for number, text in found.items() if text.lstrip().startswith(("def ", "async def "))]

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the table, pulling nothing; 1 when no sandbox isolates, or the one that models get cannot run pytest."""
+    """Prints the table and pulls nothing; 1 when no sandbox isolates, or the one that models get cannot run pytest."""
     console = Console(soft_wrap=True)
     config = SandboxConfig(image=arguments.image, pull="never")
     reasons = {kind: unavailable_reason(kind, None, config) for kind in ORDER}

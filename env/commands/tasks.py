@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tasks(arguments: argparse.Namespace) -> tuple[list[tuple[Task, Oracle]], list[str]]:
-    """The tasks, and what is wrong with the entries that are none; these are told at once."""
+    """The tasks, and what is wrong with the entries that are not tasks; those problems are reported at once."""
     from gumshoe.env.tasks import load_tasks
 
     if arguments.limit is not None and arguments.limit < 1:

@@ -27,7 +27,7 @@ def source_paths(patch: str) -> list[str]:
 
 
 def apply_patch(files: Mapping[str, str], patch: str) -> dict[str, str | None]:
-    """The texts that `patch` changes, each as it becomes; None stands for a file that is deleted or renamed away.
+    """The texts that `patch` changes, as it leaves them; None stands for a file that is deleted or renamed away.
 
     Args:
         files: path to text, at least of the files that the patch touches; line ends as they are in the file, bytes
@@ -77,7 +77,7 @@ def apply_to_folder(folder: Path, patch: str) -> list[str]:
 
 
 def _after(file: FilePatch, files: Mapping[str, str | None]) -> str:
-    """The file's text once it is patched; without meaning for one that is deleted."""
+    """The file's text once it is patched; meaningless for one that is deleted."""
     before = "" if file.source is None else files.get(file.source)
     if before is None:
         raise TaskError(f"the patch does not apply: there is no file {file.source}")
@@ -90,7 +90,7 @@ def _after(file: FilePatch, files: Mapping[str, str | None]) -> str:
 
 
 def apply_hunks(file: FilePatch, text: str) -> str:
-    """`text`, the file before, as the hunks of a text file leave it. Raises TaskError where they do not fit."""
+    """`text`, a text file before the patch, with the hunks applied. Raises TaskError where they do not fit."""
     lines = split_lines(text)
     result: list[str] = []
     done = 0
@@ -112,7 +112,7 @@ def apply_hunks(file: FilePatch, text: str) -> str:
 
 
 def relocate(file: FilePatch, text: str) -> FilePatch:
-    """The patch of a text file with each hunk at the nearest place of `text` that it fits, as `patch` accepts offsets.
+    """The patch of a text file with each hunk at the nearest place in `text` where it fits, as `patch` accepts it.
 
     A hunk that fits nowhere stays where it is. A gold patch may come from a commit some lines away.
     """

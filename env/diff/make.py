@@ -1,6 +1,6 @@
 """Unified diffs in git's format, from contents before and after.
 
-What `git apply` makes of such a diff is exactly the content after. Files that are not UTF-8 text (and those with NUL
+With such a diff, `git apply` produces exactly the content after. Files that are not UTF-8 text (and those with NUL
 bytes, as in git) are carried as git's binary literals, so a patch is always plain text.
 """
 
@@ -95,6 +95,6 @@ def _escaped(char: str) -> str:
 
 
 def _header_name(name: str) -> str:
-    """The name behind `---` or `+++`; a tab ends one with spaces."""
+    """The name after `---` or `+++`; one with spaces ends in a tab."""
     quoted = _quoted(name)
     return f"{quoted}\t" if " " in name and quoted == name else quoted

@@ -21,7 +21,7 @@ DEV_NULL = "/dev/null"
 PREFIX = re.compile(r"^[abciow12]/")
 ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-# A line of content is prefixed in a diff, so none of them can look like a file's header.
+# A line of content is prefixed in a diff, so it cannot look like a file's header.
 FILE_HEADER = re.compile(r"^(?=diff --git )", re.MULTILINE)
 LITERAL = re.compile(r"^GIT binary patch\nliteral (\d+)\n(.*?)(?:^\n|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -34,7 +34,7 @@ class FilePatch:
         source: the path before; None for a new file.
         target: the path after; None for a deleted file.
         binary: whether it is a binary file, which has no hunks.
-        content: of a binary file, what it becomes; None where the diff has only a delta, or says only that it differs.
+        content: the new content of a binary file; None where the diff has only a delta, or says only that it differs.
     """
 
     source: str | None
@@ -67,7 +67,7 @@ def gold_lines(patch: str) -> dict[str, set[int]]:
     """For each file of the buggy repository that `patch` changes, the numbers of the lines it touches, from 1.
 
     A removed or replaced line counts itself; inserted lines count the line before them (line 1 at the top of a file).
-    A renamed file is listed under its old name, maybe without lines. Files that the patch adds are left out: nobody
+    A renamed file is listed under its old name, possibly without lines. Files that the patch adds are left out: nobody
     can point at them. Raises TaskError when `patch` is not a unified diff.
     """
     gold: dict[str, set[int]] = {}
@@ -78,7 +78,7 @@ def gold_lines(patch: str) -> dict[str, set[int]]:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""The lines of `text` with their ends, as diffs count them: `\r`, form feeds and U+2028 end none."""
+    r"""The lines of `text` with their ends, as diffs count them: `\r`, form feeds and U+2028 do not end a line."""
     return StringIO(text, newline="\n").readlines()
 
 

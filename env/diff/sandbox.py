@@ -1,4 +1,4 @@
-"""Applying a patch to the files in a sandbox, in the order of attempts of the official harness.
+"""Applying a patch to the files in a sandbox, with the official harness's attempts in the same order.
 
 `git apply` knows binary files, modes, links and renames, and tolerates lines that have moved. Where the sandbox has no
 git, every line must match exactly.
@@ -74,7 +74,7 @@ def _apply_exactly(sandbox: Sandbox, patch: str, task_id: str) -> None:
 
 
 def _attempt(sandbox: Sandbox, argv: tuple[str, ...], patch: str) -> ExecResult:
-    """One attempt, away from a person's git settings and from a repository that the workspace may stand in."""
+    """One attempt, isolated from a person's git settings and from a repository that the workspace may be in."""
     environment = {
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",

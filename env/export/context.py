@@ -55,8 +55,8 @@ def write_context(task: Task, folder: Path, base: str | None, more: str = "") ->
 
     Args:
         task: one that is not refused.
-        folder: is made.
-        base: image that the build begins with, with Python, and pytest where pip cannot get it; None chooses
+        folder: is created.
+        base: image to build from, which has Python, and pytest if pip cannot get it; None chooses
             `python:VERSION`.
         more: further lines of the Dockerfile.
 
@@ -94,7 +94,7 @@ def hidden_tests(task: Task, oracle: Oracle) -> dict[str, str | None]:
 
 
 def named(task_id: str) -> str:
-    """A task's id as the name of a folder and of an image."""
+    """A task's id in a form that can name a folder and an image."""
     return re.sub(r"[^a-z0-9.-]+", "-", task_id.lower()).strip("-.")
 
 
@@ -138,7 +138,7 @@ def _lock(task: Task) -> Lock | None:
 
 
 def _write_lock(lock: Lock, folder: Path, workdir: str) -> str:
-    """Writes the lock's files, and gives the lines of the Dockerfile that install it.
+    """Writes the lock's files, and returns the lines of the Dockerfile that install it.
 
     The files say where the package's sources are, which may be elsewhere in this image.
     """

@@ -49,7 +49,7 @@ def export_tasks(
         tasks: with their answers.
         target: one of TARGETS.
         out: replaced when all is written.
-        base_image: what images are built from; None: the Python image of the task's version.
+        base_image: what images are built from; None: the Python image for the task's version.
 
     Raises:
         TaskError: no task can be exported.

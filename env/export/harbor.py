@@ -1,9 +1,9 @@
 """Task folders of Harbor.
 
-Tests decide as in Gumshoe's verifier: in a container of their own, which holds the original repository and what the
-agent has changed in it, but for tests and what configures them; the named tests decide. The rules for what counts as
-test configuration are simpler there: `pyproject.toml` and `setup.cfg` are the original ones unless the answer changes
-them, and new runners are told by their names.
+The named tests decide, as in Gumshoe's verifier: in a container of their own, which holds the original repository with
+the agent's changes, except those to tests and to what configures them. The rules for what counts as test configuration
+are simpler there: `pyproject.toml` and `setup.cfg` are the original ones unless the answer changes them, and new
+runners are recognized by their names.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _instruction(task: Task) -> str:
 
 
 def _config(task: Task) -> str:
-    """task.toml. JSON's strings are strings of TOML, too."""
+    """task.toml. JSON strings are valid TOML strings, too."""
     quoted = json.dumps
     keywords = ["debugging", task.source, *sorted({task.tags[key] for key in ("project", "split") if key in task.tags})]
     archive = f"tar -cf /logs/artifacts/workspace.tar -C {shlex.quote(task.workspace.workdir)} ."

@@ -1,6 +1,6 @@
-"""Rows as the harness 5.x wants them, with the image, the script that runs the tests and the parser of its log.
+"""Rows as harness 5.x wants them, with the image, the script that runs the tests and the parser of its log.
 
-A row of the classic schema says nothing of how its tests are run: the harness used to keep that apart, for each
+A row of the classic schema does not say how its tests are run: the harness used to keep that separately, for each
 repository and version. Such a row is completed here from the same facts, without network. A repository that the harness
 never knew is taken to run its tests with pytest, where the test patch has Python files.
 """
@@ -28,7 +28,7 @@ NEEDS_SPEC = frozenset({"log_parser", "eval_script"})
 TEXTS = ("instance_id", "repo", "base_commit", "test_patch")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 PYTEST = HarnessSpec("parse_log_pytest", "python -m pytest -rA")
-# Files of a test patch with these endings are no tests: the harness does not name them to the test command.
+# Files of a test patch with these endings are not tests: the harness does not pass them to the test command.
 NO_TESTS = (".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml")
 SCRIPT = """\
 #!/bin/bash

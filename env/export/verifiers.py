@@ -68,7 +68,7 @@ def write_verifiers_task(task: Task, oracle: Oracle, out: Path, base: str | None
 
 
 def finish_package(out: Path, name: str, count: int) -> None:
-    """Writes what stands around the tasks. `name` becomes the package's and, with underscores, the module's."""
+    """Writes what surrounds the tasks. `name` becomes the package's and, with underscores, the module's."""
     name = named(name)
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise TaskError(f"{name!r} cannot be the name of a package: use only letters, digits and hyphens in --out")

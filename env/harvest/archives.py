@@ -22,7 +22,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 
     Links, devices, absolute paths and paths with `..` are not unpacked; modes are reduced to "executable or not".
 
-    Raises TaskError when it is no archive, or larger than 512 MiB or 50,000 files unpacked.
+    Raises TaskError when it is not an archive, or unpacks to more than 512 MiB or 50,000 files.
     """
     written = files = 0
     try:
@@ -71,7 +71,7 @@ def _target(folder: Path, name: str) -> Path | None:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copies a folder of the user's own: links that lead out of it, caches and git's folder are left behind."""
+    """Copies one of the user's own folders: links that lead out of it, caches and git's folder are left out."""
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         return {

@@ -25,7 +25,7 @@ MEASURED_FROM_S = "0.05"
 HANGING = 4
 SETTLING_ROUNDS = 4
 GOOD = ("passed", "xfailed")
-# What the sandbox's lack of a network makes of an attempt to reach a host by its name or address.
+# What an attempt to reach a host by name or address reports in a sandbox without a network.
 NO_NETWORK = re.compile(r"name resolution|Name or service not known|Network is unreachable|gaierror")
 OUTPUT_KB = 1024
 
@@ -35,10 +35,10 @@ class Baseline:
     """The tests that count, and why the others do not.
 
     Attributes:
-        arguments: of pytest, so that the tests that do not count are not run.
+        arguments: pytest's, which keep the tests that do not count from being run.
         passing: ids of the tests that count.
         deselected: test (or file) to the reason: fails, needs a network, flaky, slow, hangs, not collected, or too
-            long together; where a limit is the reason, with its name.
+            long together; if a limit is the reason, with its name.
         seconds: what one run of the tests that count takes.
     """
 
@@ -89,9 +89,9 @@ def find_baseline(
     sandbox: SandboxConfig,
     note: Callable[[str], None],
 ) -> Baseline:
-    """Runs the tests of a package in a sandbox without network and drops those that no verdict can hang on.
+    """Runs the tests of a package in a sandbox without network and drops those that no verdict can rest on.
 
-    Raises TaskError when too few are left, with what the first of the others said.
+    Raises TaskError when too few are left, with the message of the first that failed.
     """
     wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
     task = suite.task(f"harvest/{name}", str(project))
@@ -107,7 +107,7 @@ def find_baseline(
 
 
 class Tester:
-    """Runs a package's tests with changing arguments, each time on the files as they came."""
+    """Runs a package's tests with varying arguments, each time on the original files."""
 
     def __init__(self, task: Task, sandbox: WardenSandbox, config: BaselineConfig) -> None:
         self._task = task
@@ -130,7 +130,7 @@ class Tester:
         raise TaskError(f"its tests take more than {self._config.run_timeout_s:g} s (baseline.run_timeout_s)")
 
     def settle(self, dropped: dict[str, str], runs: Runs, note: Callable[[str], None]) -> Baseline:
-        """Runs what is left until it passes twice as it is: tests may need others that are gone. Raises TaskError."""
+        """Runs what is left until it passes twice in a row: tests may need others that are gone. Raises TaskError."""
         output = ""
         for _ in range(SETTLING_ROUNDS):
             dropped = _with_whole_files(dropped, runs, self._config.max_deselected)
@@ -147,7 +147,7 @@ class Tester:
             )
             changing = _changing([first, second])
             broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
-            # What still fails although it is deselected is no test, but a class or a file that cannot be collected.
+            # What still fails although it is deselected is not a test, but a class or a file that cannot be collected.
             broken.update(
                 {test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test}
             )
@@ -161,7 +161,7 @@ class Tester:
         raise TaskError(f"its tests do not stabilize: {reason_of(output)}")
 
     def _why_unfit(self, runs: Sequence[TestRun], passing: int) -> str:
-        """Why runs in which no test fails are no baseline."""
+        """Why runs in which no test fails are not a baseline."""
         if passing < self._config.min_tests:
             return f"only {passing} tests pass, and {self._config.min_tests} are needed (baseline.min_tests)"
         failed = next(run for run in runs if not run.passed)
@@ -175,7 +175,7 @@ class Tester:
         return Workspace(task, self._sandbox).run_tests(self._config.run_timeout_s)
 
     def _stuck(self, run: TestRun, left_out: Iterable[str]) -> str | None:
-        """The first test in the order of collection that has not come to its end."""
+        """The first test in the order of collection that has not finished."""
         self._sandbox.restore(self._clean)
         argv = [*self._task.entrypoint, "--collect-only", "--continue-on-collection-errors", *left_out]
         listed = self._sandbox.run(argv, timeout=self._config.run_timeout_s).output.splitlines()
@@ -212,9 +212,9 @@ def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
 
 
 def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The functions whose tests have other ids in another run, as where the parameters come out of a set.
+    """The functions whose tests have different ids in another run, such as when the parameters come from a set.
 
-    All of them go: an id that was there in each of these runs may be another test's in the next.
+    All of them are dropped: an id that was in each of these runs may be another test's in the next.
     """
     ids = dict.fromkeys(test for outcomes in runs for test in outcomes if "[" in test)
     absent = (test for test in ids if any(test not in outcomes for outcomes in runs))
@@ -222,7 +222,7 @@ def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _too_many(tests: Sequence[str], config: BaselineConfig) -> dict[str, str]:
-    """The functions whose tests are left out until few enough are left: pytest deselects by the beginning of an id."""
+    """The functions whose tests are dropped until few enough remain: pytest deselects by the beginning of an id."""
     count = Counter(_function(test) for test in tests)
     dropped: dict[str, str] = {}
     for function, tests_of_it in count.most_common():
@@ -257,7 +257,7 @@ def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> Non
 
 
 def _with_whole_files(dropped: dict[str, str], runs: Runs, most: int) -> dict[str, str]:
-    """The tests that do not count, with the rest of the files that most of them are in: a command has its length."""
+    """The tests that do not count, with the rest of the files that most of them are in: a command has a size limit."""
     while len(_arguments(dropped, runs)) > most:
         files: dict[str, list[str]] = {}
         for test in dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes):

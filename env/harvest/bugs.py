@@ -29,8 +29,9 @@ from gumshoe.storage import read_records
 
 __all__ = ["harvest_bugs"]
 
-# One run of the tests with a bug in it may take so many times what the clean suite takes, and no less than `bug_run_s`:
-# on a busy machine, a suite of a second was seen to take ten. An endless loop ends earlier, by its processor time.
+# With a bug in the project, one run of the tests may take this many times what the clean suite takes, and at least
+# `bug_run_s`: on a busy machine, a one-second suite was seen to take ten. An endless loop is ended earlier, by its
+# processor time.
 RUN_FACTOR = 5.0
 
 
@@ -46,7 +47,7 @@ def harvest_bugs(
 ) -> Counter[str]:
     """Writes the project and its verified bugs to `folder` as a task set; returns what became of the candidates.
 
-    A bare clone in `repository` is searched for fixes to take back. The tests run on the copy of the project that the
+    A bare clone in `repository` is searched for fixes to revert. The tests run on the copy of the project that the
     set ships. Raises TaskError when no bug is found.
     """
     stored = Project(name, project, f"projects/{name}", suite)
@@ -81,7 +82,7 @@ def harvest_bugs(
         return {"counts": dict(result.counts[name]), "ended_by_bugs_s": config.bugs_s if cut else None}
 
     def valid(made: dict[str, Any]) -> bool:
-        """Whether the set is there, and more time would give no more."""
+        """Whether the set is there, and more time would not give more."""
         limit = made.get("ended_by_bugs_s")
         return (cache.folder / key / "tasks.jsonl").is_file() and (limit is None or limit >= config.bugs_s)
 
@@ -113,7 +114,7 @@ def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -
 
 
 def _test_files(baseline: Baseline) -> list[str]:
-    """Patterns of the files that the tests stand in; the modules that doctests stand in are none."""
+    """Patterns for the files that hold the tests; modules that hold doctests are not among them."""
     tests = (test for test in baseline.passing if not is_doctest(test))
     return [f"/{path}" for path in dict.fromkeys(test.partition("::")[0] for test in tests)]
 

@@ -70,10 +70,10 @@ class BuildResult:
 
 
 class BuildSandbox:
-    """Runs programs with network on a few folders of this machine.
+    """Runs programs with network access on a few folders of this machine.
 
     Args:
-        folders: absolute paths inside to the folders that stand there and may be written.
+        folders: absolute paths inside the sandbox to the folders that are there and may be written.
         python: the interpreter whose home is mounted.
 
     Raises SandboxError where bubblewrap does not work.
@@ -103,7 +103,7 @@ class BuildSandbox:
 
         Args:
             limit: what the timeout is called in messages.
-            sealed: folders that this program may only read; with any, it has no network either.
+            sealed: folders that this program may only read; if there are any, it has no network either.
         """
         with tempfile.TemporaryDirectory(prefix="gumshoe-build-") as name, tempfile.TemporaryFile() as output:
             programs = Path(name)
@@ -146,7 +146,7 @@ class BuildSandbox:
                 process.wait()
 
     def _own(self, user: int | None) -> None:
-        """Gives the folders to a user, links not followed."""
+        """Gives the folders to a user, without following links."""
         if user is None:
             return
         for folder in self._folders.values():
@@ -205,7 +205,7 @@ class BuildSandbox:
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
     def _read_only(self) -> list[str]:
-        """The Python and pip's local indexes, as far as they are not in the system's folders."""
+        """The Python and pip's local indexes, unless they are in the system's folders."""
         home = str(self._python.resolve().parent.parent)
         wanted = [home, *self._settings.paths]
         in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)

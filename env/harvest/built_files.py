@@ -20,7 +20,7 @@ NOT_SHIPPED = frozenset({"build", "dist", "__pycache__", ".git", ".pytest_cache"
 
 
 def package_files(root: Path, python: Interpreter) -> Iterator[tuple[str, str]]:
-    """What installing in place has put beside the installed packages, by path: metadata and path files."""
+    """What an in-place install has put beside the installed packages, by path: metadata and path files."""
     site = site_packages(root, python)
     for path in entries(site):
         editable = path.suffix == ".dist-info" and "file://" + WORKSPACE in small_text(path / "direct_url.json")
@@ -34,7 +34,7 @@ def package_files(root: Path, python: Interpreter) -> Iterator[tuple[str, str]]:
 
 
 def ship_project(source: Path, built: Path, project: Path) -> None:
-    """The sources as they came, with the regular files that building has added."""
+    """The original sources, with the regular files that building has added."""
     shutil.rmtree(project, ignore_errors=True)
     project.parent.mkdir(parents=True, exist_ok=True)
     copy_tree(source, project)
@@ -52,12 +52,12 @@ def ship_project(source: Path, built: Path, project: Path) -> None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What a folder holds, sorted; nothing for a link or what is no folder."""
+    """What a folder holds, sorted; nothing for a link or anything else that is not a folder."""
     return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
 
 
 def small_text(path: Path) -> str:
-    """The text of a small regular file of a folder that a package's code could write to."""
+    """The text of a small regular file in a folder that a package's code could write to."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

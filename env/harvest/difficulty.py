@@ -71,7 +71,7 @@ def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str
 
 
 def _followed(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
-    """A run of the tests, and the suspects. The run that is followed tells of each test, too, if it can be followed."""
+    """A run of the tests, and the suspects. The traced run reports each test, too, if it can be traced."""
     try:
         run, spectrum = follow(workspace)
         ranked = rank(spectrum, functions_of(workspace, spectrum))
@@ -131,7 +131,7 @@ def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str,
 
 
 def _of_suspects(ranked: Sequence[Suspect], culprits: Culprits) -> dict[str, str]:
-    """Where the culprits stand among the suspects."""
+    """Where the culprits rank among the suspects."""
     places = {(path, span.start) for path, span in culprits}
     found = [suspect for suspect in ranked if (suspect.path, suspect.span.start) in places]
     if not found:

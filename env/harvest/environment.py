@@ -36,7 +36,7 @@ ALL_COLLECTED = 0
 COLLECTED = re.compile(r"^\S+\.(?:py|txt|rst|md)::", re.MULTILINE)
 FILES_OF_TESTS = "python_files=test*.py *_test.py *_tests.py tests.py"
 Ways = tuple[tuple[str, ...], ...]
-"""Arguments of pytest, with which the tests are collected; the first that work are taken."""
+"""Arguments of pytest with which to collect the tests; the first that work are used."""
 PYTEST_WAYS: Ways = (
     (),
     ("-o", FILES_OF_TESTS),
@@ -46,7 +46,7 @@ PYTEST_WAYS: Ways = (
 DOCTEST_FILES = tuple(f"--doctest-glob=*.{ending}" for ending in ("rst", "md", "txt"))
 ONLY_DOCTESTS = ("-o", "addopts=", "-o", "python_files=", "-W", "default", "--doctest-modules")
 DOCTEST_WAYS: Ways = ((*ONLY_DOCTESTS, *DOCTEST_FILES), ONLY_DOCTESTS)
-# Plugins that get into the way of single, repeatable runs, and what turns them off.
+# Plugins that get in the way of single, repeatable runs, and what turns them off.
 TURNED_OFF = {
     "pytest-benchmark": ("--benchmark-disable",),
     "pytest-cov": ("--no-cov",),
@@ -102,7 +102,7 @@ def build_environment(
 
 
 class Builder:
-    """One environment while it is made."""
+    """One environment while it is being made."""
 
     def __init__(self, sandbox: BuildSandbox, source: Path, config: BuildConfig, note: Callable[[str], None]) -> None:
         self._sandbox = sandbox
@@ -133,7 +133,7 @@ class Builder:
         return self._variables
 
     def collect(self, ways: Ways) -> None:
-        """Finds how the tests can be collected: with the project's own options, else by other names of files, else
+        """Finds how the tests can be collected: with the project's own options, else by other file names, else
         without its options; then the same with the newest pytest. Raises TaskError with the first way's complaint.
         """
         complaint = self._first_complaint(ways)
@@ -154,13 +154,13 @@ class Builder:
         return complaints[0]
 
     def _install_newer_pytest(self) -> bool:
-        """Whether there was one. Projects pin some that are too old for the Python that they allow."""
+        """Whether there was one. Some projects pin one that is too old for the Python that they allow."""
         before = self.freeze()
         self._note("installing the newest pytest")
         return self._pip(["--upgrade", "pytest"]).ok and self.freeze() != before
 
     def _collect(self, arguments: tuple[str, ...]) -> str | None:
-        """Installs what is missing until all tests can be collected, or nothing more is found. None where some can."""
+        """Installs what is missing until all tests can be collected, or nothing more is found. None if some can be."""
         tried: set[str] = set()
         bases = (self._source, self._source / "src")
         own = {path.name.removesuffix(".py") for base in bases for path in entries(base)}
@@ -199,7 +199,7 @@ class Builder:
         )
 
     def _install_package(self, extras: Sequence[str]) -> None:
-        """Installs the package in place; where its build does not work so, its requirements and its path."""
+        """Installs the package in place; if its build does not work that way, its requirements and its path."""
         first = self._pip(_in_place(extras))
         if first.ok or (extras and self._pip(_in_place(())).ok) or self._pip(_in_place(()), UNVERSIONED).ok:
             return
@@ -210,7 +210,7 @@ class Builder:
         self._variables["PYTHONPATH"] = source
 
     def _install(self, requirements: Sequence[str]) -> None:
-        """Installs requirements together; one by one where that fails, and notes those that cannot be."""
+        """Installs requirements together; if that fails, one by one, and notes those that cannot be installed."""
         if not requirements or self._pip(requirements).ok:
             return
         for requirement in requirements:
@@ -240,13 +240,13 @@ UNVERSIONED = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.1", "PBR_VERSION": "0.0.1"
 
 
 def quiet_arguments(packages: Sequence[str]) -> tuple[str, ...]:
-    """Pytest's arguments that turn off the plugins among these pinned requirements which disturb single runs."""
+    """The pytest arguments that turn off those plugins among these pinned requirements that disturb single runs."""
     names = {package.partition("==")[0] for package in packages}
     return tuple(word for name, words in TURNED_OFF.items() if name in names for word in words)
 
 
 def _in_place(extras: Sequence[str]) -> list[str]:
-    """Pip's words that install the package so that edits to the workspace count."""
+    """The pip arguments that install the package so that edits to the workspace count."""
     return ["-e", f"{WORKSPACE}[{','.join(extras)}]" if extras else WORKSPACE]
 
 

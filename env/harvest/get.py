@@ -1,4 +1,4 @@
-"""The get stage: the sources of a package as a folder, with none of its code run."""
+"""The get stage: the sources of a package as a folder, without running any of its code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Got:
 
 
 def get_source(source: RequestedPackage, config: BuildConfig) -> Got:
-    """The sources of a package. Raises TaskError when they cannot be had."""
+    """The sources of a package. Raises TaskError when they cannot be obtained."""
     key = key_of(source.kind, source.text, _state(source))
     made = StageCache("get").get(key, lambda folder: _get(source, folder, config), _is_there)
     repository = made.get("repository")

@@ -26,17 +26,17 @@ from gumshoe.tools.spans import MODULE, enclosing, spans
 __all__ = ["HISTORY", "history_bugs"]
 
 HISTORY = "history"
-# What changes more lines is a feature or a clean-up.
+# A commit that changes more lines is a feature or a clean-up.
 MAX_CHANGED_LINES = 80
 MARK = "\x01"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit beside its first parent: of a merge, everything that it brought in.
+    """A commit compared with its first parent: for a merge, everything that it brought in.
 
     Attributes:
-        code: the changed Python files that are no tests.
+        code: the changed Python files that are not tests.
         lines: how many lines are added and removed in them.
         tested: whether it changes tests too.
     """
@@ -49,9 +49,9 @@ class Commit:
 
 
 def history_bugs(repository: Path, sources: Mapping[str, str], commits: int) -> list[Bug]:
-    """The fixes among the latest commits that can be taken back, newest first, each as a bug of its own.
+    """The fixes among the latest commits that can be reverted, newest first, each as a bug of its own.
 
-    A commit is left out that brought a public function, class, parameter or variable: its tests would only miss that.
+    A commit that added a public function, class, parameter or variable is left out: its tests would only miss that.
 
     Args:
         repository: a bare clone.
@@ -95,7 +95,7 @@ def _commit(name: str, parent: str, changes: Sequence[tuple[str, str, str]]) -> 
 
 
 def _bug(repository: Path, commit: Commit, sources: Mapping[str, str]) -> Bug | None:
-    """Today's code without the fix; None where it does not come out."""
+    """Today's code without the fix; None where the fix cannot be taken out."""
     try:
         texts = {path: _without(repository, commit, path, sources[path]) for path in commit.code}
     except TaskError:
@@ -113,7 +113,7 @@ def _bug(repository: Path, commit: Commit, sources: Mapping[str, str]) -> Bug | 
 
 
 def _without(repository: Path, commit: Commit, path: str, text: str) -> str:
-    """A file of today with what a commit did to it taken back. Raises TaskError where this cannot be done.
+    """Today's file with a commit's changes to it reverted. Raises TaskError where this cannot be done.
 
     Merged by git: a patch with little context may fit in a wrong place, and one with much of it seldom fits at all.
     """
@@ -134,7 +134,7 @@ def _changed(before: str, after: str) -> tuple[int, ...]:
 
 
 def _is_fix(clean: str, buggy: str) -> bool:
-    """Whether the code without the change is whole: it offers what it does today, and misses no name of its own."""
+    """Whether the code without the change is whole: it offers what it does today, and lacks none of its own names."""
     try:
         now, then = ast.parse(clean), ast.parse(buggy)
     except (SyntaxError, ValueError, RecursionError):

@@ -25,7 +25,7 @@ PIP = (PYTHON, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compil
 # Sandboxes mount the environment read-only, so Python could not keep any byte code in it: each run of the tests would
 # compile pytest and every dependency anew. Hashes instead of times, which an image layer may change.
 COMPILE = (PYTHON, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", f"{INSIDE}/lib")
-# pytest rewrites the assertions of its plugins, all of hypothesis among them, and keeps byte code of its own for that.
+# pytest rewrites the assertions of its plugins, including all of hypothesis, and keeps byte code of its own for that.
 # A session without tests loads them.
 REWRITE = (PYTHON, "-m", "pytest", "--collect-only", "-c", os.devnull, "-p", "no:cacheprovider")
 
@@ -96,8 +96,8 @@ def install_lock(lock: Lock, config: BuildConfig) -> Path:
 
 
 def compile_environment(sandbox: BuildSandbox, config: BuildConfig) -> None:
-    """Keeps the byte code of everything that is installed, as far as it is Python."""
-    # Neither exit code says anything: there are templates that are no Python, and no tests.
+    """Keeps the byte code of all installed Python files."""
+    # Neither exit code says anything: some templates are not valid Python, and there are no tests.
     sandbox.run(COMPILE, timeout=config.install_timeout_s, limit="build.install_timeout_s")
     kept = {"PYTHONDONTWRITEBYTECODE": ""}
     sandbox.run(REWRITE, cwd="/tmp", env=kept, timeout=config.collect_timeout_s, limit="build.collect_timeout_s")  # noqa: S108

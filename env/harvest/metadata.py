@@ -89,7 +89,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _setup(path: Path) -> dict[str, Any]:
-    """What a setup.py says in plain text: the arguments of `setup(...)` that are constants, or names of some."""
+    """What a setup.py says in plain text: the arguments of `setup(...)` that are constants, or names of constants."""
     try:
         tree = ast.parse(read_text(path))
     except (SyntaxError, ValueError, RecursionError):
@@ -106,7 +106,7 @@ def _setup(path: Path) -> dict[str, Any]:
 
 
 def _constant(node: ast.expr, named: dict[str, ast.expr]) -> Any:
-    """The value of an expression, None where running it would tell; of a dictionary, what can be told."""
+    """The value of an expression, None where only running it would tell; of a dictionary, as much as can be told."""
     if isinstance(node, ast.Name):
         return _constant(named[node.id], {}) if node.id in named else None
     if isinstance(node, ast.Dict):

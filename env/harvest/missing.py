@@ -20,7 +20,7 @@ UNKNOWN_OPTION = re.compile(r"Unknown config option: (\w+)")
 LOADED_PLUGIN = re.compile(r"Error importing plugin \"([\w.]+)\"")
 MAX_SCAN = 400
 
-# Where the distribution is called otherwise than its module.
+# Modules whose distribution has another name.
 DISTRIBUTIONS = {
     "attr": "attrs",
     "bs4": "beautifulsoup4",
@@ -102,10 +102,10 @@ MARKS = {
 
 
 def missing_packages(output: str, own: Iterable[str] = ()) -> list[str]:
-    """The distributions that would answer the complaints in `output`.
+    """The distributions that would resolve the complaints in `output`.
 
-    Modules called as the package's `own` are left out, and so is Python's own library: what is missing of it belongs to
-    other platforms, as `winreg` does.
+    Modules with the package's `own` names are left out, and so is Python's own library: what is missing from it belongs
+    to other platforms, as `winreg` does.
     """
     left_out = {*own, *(sys.stdlib_module_names - DISTRIBUTIONS.keys())}
     modules = [name for name in MODULE.findall(output) if name.partition(".")[0] not in left_out]
@@ -132,7 +132,7 @@ def plugins_used(folder: Path) -> list[str]:
 
 
 def reason_of(output: str) -> str:
-    """The line of pytest's output that tells best why nothing works: the exception, not the summary."""
+    """The line of pytest's output that best tells why nothing works: the exception, not the summary."""
     lines = [line.removeprefix("INTERNALERROR>").strip() for line in plain_text(output).splitlines() if line.strip()]
     for wanted in (_marked, _errors):
         found = list(wanted(lines))

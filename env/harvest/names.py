@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 __all__ = ["offered_names", "unknown_names"]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-# What every module has beside the builtins.
+# What every module has besides the builtins.
 GIVEN = {*dir(builtins), "__file__", "__class__", "__path__"}
 
 
 def offered_names(tree: ast.Module) -> set[str]:
-    """Public functions, their parameters, classes and variables, qualified; a name with an underscore first is none."""
+    """Public functions, their parameters, classes and variables, qualified; a leading underscore makes one private."""
     return set(_offered(tree.body, ""))
 
 
@@ -40,7 +40,7 @@ def _parameters(arguments: ast.arguments) -> list[str]:
 
 
 def unknown_names(tree: ast.Module) -> set[str]:
-    """Names that are read and bound nowhere in the file. What `import *` may bring makes this of no use, so: none."""
+    """Names that are read but bound nowhere in the file; none where an `import *` could bind any of them."""
     bound, read = set(GIVEN), set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):

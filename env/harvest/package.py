@@ -35,17 +35,17 @@ from gumshoe.storage import write_atomic
 __all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_progress", "read_report"]
 
 REPORT = "report.json"
-# Where a package is that is being harvested, or was when the harvest was stopped.
+# The stage that a package has reached while it is harvested, or had reached when the harvest was stopped.
 PROGRESS = "progress.json"
-# The old names and the new ones: for people, and in no sandbox.
+# The old names and the new ones: for people, and never in a sandbox.
 RENAMED = "renamed.json"
 # What pytest imports before any test.
 OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
 FLAKY_ROUNDS = 4
-# What `verify_s` leaves a package at least.
+# The fewest bugs that `verify_s` leaves a package.
 LEAST_BUGS = 10
-# A task's command may take so many times what the clean suite takes, and no less than this.
+# A task's command may take this many times what the clean suite takes, and at least this many seconds.
 COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
 
 Note = Callable[[str, str], None]
@@ -107,9 +107,9 @@ def read_progress(folder: Path) -> PackageReport | None:
 
 
 def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
-    """Carries one package through the stages and leaves its set in `folder`. A refusal stands in the report.
+    """Carries one package through the stages and leaves its set in `folder`. A refusal is recorded in the report.
 
-    Raises GumshoeError for what is no fault of the package, such as a sandbox that does not work for others either.
+    Raises GumshoeError for what is not the package's fault, such as a sandbox that does not work for others either.
     """
     report = PackageReport(source.name, source.text)
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def _others_work(config: HarvestConfig) -> bool:
 
 
 def keep_times(report: PackageReport, earlier: PackageReport) -> None:
-    """Puts in what each stage took when it was done, where this run has found it finished."""
+    """Fills in what each stage took when it was done, where this run has found it finished."""
     same = ("version", "environment", "tests", "counts", "verified")
     if all(getattr(report, name) == getattr(earlier, name) for name in same):
         longest = {stage: max(taken, report.seconds.get(stage, 0.0)) for stage, taken in earlier.seconds.items()}
@@ -175,7 +175,7 @@ def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, repor
             project, baseline, built = renamed.project, renamed.baseline, replace(built, lock=renamed.lock)
             report.environment, report.renamed, report.tests = built.lock.name, renamed.summary, len(baseline.passing)
             config = config.model_copy(update={"exclude": (*config.exclude, *renamed.exclude)})
-            # A repository's history is written in the old names.
+            # A repository's history uses the old names.
             got = replace(got, repository=None)
             write_atomic(folder / RENAMED, json.dumps(renamed.record, indent=1))
     report.wanted = _wanted(config, baseline.seconds)
@@ -195,7 +195,7 @@ def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, repor
 
 
 def _wanted(config: HarvestConfig, suite_s: float) -> int:
-    """How many bugs a package is to get, whose tests take so many seconds."""
+    """How many bugs a package is to get whose tests take `suite_s` seconds."""
     runs = 2 if config.difficulty else 1
     affordable = int(config.verify_s / (runs * suite_s)) if suite_s else config.per_package
     return min(config.per_package, max(LEAST_BUGS, affordable))

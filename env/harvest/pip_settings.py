@@ -23,7 +23,7 @@ HANDED_ON = (
     "ssl_cert_dir",
     "requests_ca_bundle",
 )
-# Where packages come from; everything else that a person may have set does not belong into an environment.
+# Where packages come from; everything else that a person may have set does not belong in an environment.
 KEYS = ("index-url", "extra-index-url", "find-links", "cert", "trusted-host", "proxy", "timeout", "default-timeout")
 INDEX_PAGES = "simple"
 TIMEOUT_S = 60

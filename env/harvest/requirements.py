@@ -17,7 +17,7 @@ TEST_NAMES = ("test", "tests", "testing", "pytest", "unittest", "test-suite", "h
 DEV_NAMES = ("dev", "develop", "development", "dev-dependencies", "default")
 FILES = re.compile(r"^(?:(?:test|tests|testing)[-_]?requirements|requirements[-_]?(?:test|tests|testing))\.(?:txt|in)$")
 DEV_FILES = re.compile(r"^(?:dev[-_]?requirements|requirements[-_]?dev)\.(?:txt|in)$")
-# What stands in a folder of its own, such as requirements/test.txt.
+# Files in a folder of their own, such as requirements/test.txt.
 SHORT_FILES, SHORT_DEV_FILES = (
     re.compile(r"^(?:tests?|testing|requirements)\.(?:txt|in)$"),
     re.compile(r"^dev\.(?:txt|in)$"),
@@ -46,7 +46,7 @@ class TestRequirements:
 
 
 def test_requirements(package: PackageFiles) -> TestRequirements:
-    """What the lists named for tests hold; those for development count only where there are none."""
+    """What the lists named for tests hold; those for development count only if there are none for tests."""
     for names, patterns, tools in (
         (TEST_NAMES, (FILES, SHORT_FILES), True),
         (DEV_NAMES, (DEV_FILES, SHORT_DEV_FILES), False),
@@ -61,7 +61,7 @@ def test_requirements(package: PackageFiles) -> TestRequirements:
 
 
 def _useful(texts: Iterable[str]) -> Iterator[str]:
-    """Requirements with a name, each once; nothing that leads to a place of its own choosing."""
+    """Requirements with a name, each once; nothing that names its own place to install from."""
     seen: set[str] = set()
     for text in (text.partition(" #")[0].strip() for text in texts):
         name = NAME.match(text)
@@ -137,7 +137,7 @@ def _tox(package: PackageFiles) -> Iterator[str]:
 
 
 def _nox(package: PackageFiles) -> Iterator[str]:
-    """The literal arguments of `session.install(...)` in functions whose name speaks of tests."""
+    """The literal arguments of `session.install(...)` in functions whose name mentions tests."""
     try:
         tree = ast.parse(read_text(package.folder / "noxfile.py"))
     except (SyntaxError, ValueError, RecursionError):

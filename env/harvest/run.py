@@ -32,10 +32,10 @@ Progress = Callable[[str, str, str], None]
 
 
 def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, text: None) -> list[PackageReport]:
-    """Harvests every source of the config and writes the set over all packages; the reports are in their order.
+    """Harvests every source of the config and writes the set of all packages; the reports are in their order.
 
     Raises:
-        ConfigError: a source is none, or another process harvests into the same folder.
+        ConfigError: a source is not valid, or another process harvests into the same folder.
         GumshoeError: a sandbox does not work here; what was finished is kept.
     """
     sources = parse_sources(config.sources)
@@ -50,7 +50,7 @@ def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, t
 def _harvest_all(
     sources: Sequence[RequestedPackage], out: Path, config: HarvestConfig, progress: Progress
 ) -> dict[str, PackageReport]:
-    """The reports by package; the whole set is written anew after each package."""
+    """The reports by package; the whole set is rewritten after each package."""
     reports: dict[str, PackageReport] = {}
 
     def one(source: RequestedPackage) -> PackageReport:
@@ -73,7 +73,7 @@ def _harvest_all(
 
 
 def reports_in(out: Path) -> list[PackageReport]:
-    """The reports of all packages in a set and of those that it is still to get, by name.
+    """The reports of all packages in a set and of those that it has yet to get, by name.
 
     Raises TaskError where there are none.
     """
@@ -89,7 +89,7 @@ def reports_in(out: Path) -> list[PackageReport]:
 
 
 def write_whole_set(out: Path, config: HarvestConfig) -> None:
-    """Writes the tasks of all finished packages as one set, packages in turns, with their splits."""
+    """Writes the tasks of all finished packages as one set, taking packages in turn, with their splits."""
     folders = [folder for folder in sorted((out / PACKAGES).glob("*")) if is_taskset(folder) and _finished(folder)]
     texts = {folder.name: _fingerprint(folder) for folder in folders}
     heldout = heldout_packages(texts, config.heldout_packages, config.seed)

@@ -36,7 +36,7 @@ def unittest_suite(
 ) -> Suite:
     """The suite with a command of unittest that runs those tests of the baseline which unittest knows, and passes.
 
-    That is the discovery of all tests in a folder, or where some of these do not count, a list of those that do.
+    The command discovers all tests in a folder or, where some of these do not count, lists those that do.
     Raises TaskError when no such command is found.
     """
     tests = [test for test in baseline.passing if is_method(test)]
@@ -63,7 +63,7 @@ def unittest_suite(
 
 
 class CommandRunner:
-    """Runs commands, each on the files as they came."""
+    """Runs commands, each on the original files."""
 
     def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:
         self._task = task
@@ -83,7 +83,7 @@ def is_method(test: str) -> bool:
 
 
 def commands(tests: Sequence[str]) -> Iterator[Command]:
-    """Ways of discovering these tests: from the folder of the files, and from the project's own, in which it is."""
+    """Ways of discovering these tests: from the folder of the files, and from the project's, which contains it."""
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     folder = posixpath.commonpath([posixpath.dirname(file) for file in files]) or "."
     names = [PurePosixPath(file).name for file in files]
@@ -99,7 +99,7 @@ def _all_match(names: Sequence[str], pattern: str) -> bool:
 
 
 def names_in(run: TestRun, tests: Sequence[str]) -> dict[str, str]:
-    """What a run of unittest calls the tests, by pytest's names, of those that passed."""
+    """What a run of unittest calls the tests that passed, by pytest's names."""
     passed = {outcome.id for outcome in run.outcomes if outcome.outcome in GOOD}
     found = ((test, _among(dotted(test), passed)) for test in tests)
     return {test: name for test, name in found if name is not None}
@@ -118,7 +118,7 @@ def _among(name: str, known: set[str]) -> str | None:
 
 
 def shortest(names: dict[str, str], tests: Sequence[str]) -> list[str]:
-    """The modules, classes and tests to name so that exactly these tests run: whole ones where all of one count."""
+    """The modules, classes and tests to name so that exactly these tests run: whole ones if all of one counts."""
     wanted = list(names)
     chosen: list[str] = []
     for depth in (1, 2):

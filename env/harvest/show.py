@@ -74,7 +74,7 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
 def _table(reports: Sequence[PackageReport]) -> Table:
     """The figures of packages that gave a set: deselected tests are `left out`, bugs that fail the check `rejected`."""
     numbers = ("tests", "left out", "s", "tried", "bugs", "bugs/min", "rejected")
-    # Where the terminal is too narrow, names are folded: half a number would be another one.
+    # Where the terminal is too narrow, names are folded: half a number would be a different one.
     columns = [Column(name, justify="right", no_wrap=True, min_width=len(name)) for name in numbers]
     package = Column("package", overflow="fold")
     table = Table(package, *columns, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)

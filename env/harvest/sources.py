@@ -28,7 +28,7 @@ class RequestedPackage:
 
 
 def parse_sources(texts: Iterable[str]) -> list[RequestedPackage]:
-    """The sources, lists read in place, each once, in order. Raises ConfigError for what is none."""
+    """The sources, lists read in place, each once, in order. Raises ConfigError for what is not a source."""
     found = dict.fromkeys(source for text in texts for source in _parse(text))
     names: dict[str, RequestedPackage] = {}
     for source in found:
@@ -77,5 +77,5 @@ def _listed(path: Path) -> Iterator[RequestedPackage]:
 
 
 def _slug(name: str) -> str:
-    """The name as package indexes compare names."""
+    """The name in the form in which package indexes compare names."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "package"

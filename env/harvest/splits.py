@@ -10,7 +10,7 @@ from gumshoe.env.synth.splits import heldout_names
 __all__ = ["families", "heldout_packages"]
 
 SAME = 0.3
-"""Share of the smaller package's lines that another one has too, from which on they are near-duplicates."""
+"""Packages are near-duplicates from this share on: of the smaller one's lines, those that the other has too."""
 LINE_CHARS = 20
 
 

@@ -14,7 +14,7 @@ from gumshoe.storage import write_atomic
 
 __all__ = ["StageCache", "key_of"]
 
-# Changed whenever a stage gives something else for the same input.
+# Changed whenever a stage gives a different result for the same input.
 VERSION = 3
 
 
@@ -41,7 +41,7 @@ class StageCache:
             return known
         folder.mkdir(parents=True, exist_ok=True)
         with in_turn(folder):
-            known = _known(record, valid)  # By one that was faster.
+            known = _known(record, valid)  # Made by one that was faster.
             if known is None:
                 known = make(folder)
                 write_atomic(record, json.dumps(known, indent=1).encode())

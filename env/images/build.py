@@ -50,12 +50,12 @@ RELEASED = {
 CHANGES = ('CMD ["/bin/bash"]', f"WORKDIR {ROOT}")
 
 
-# The repository itself is installed with a row, and what was taken off the index has a successor.
+# The repository itself is installed with a row, and a package that was removed from the index has a successor.
 REQUIREMENTS = r"/^[[:space:]]*(-e[[:space:]]*)?\.($|[[:space:]]|\[)/d; s/^types-pkg_resources.*/types-setuptools/"
 
 
 def packages_date(python: str, *dates: datetime | None) -> datetime:
-    """Until when packages may have been uploaded: the latest of `dates`, and a year after the Python came out."""
+    """The latest upload time of packages to use: the latest of `dates` and of a year after the Python came out."""
     known = [date for date in dates if date is not None]
     if python in RELEASED:
         known.append(RELEASED[python] + GRACE)
@@ -94,7 +94,7 @@ class ImageBuilder:
         self._say = say
 
     def build(self, row: Mapping[str, Any], task: Task) -> str | None:
-        """Makes the image of a row; returns its name, or None where it is there already.
+        """Makes the image of a row; returns its name, or None if it is there already.
 
         Raises:
             TaskError: it cannot be made; the message says why in a line.
@@ -138,7 +138,7 @@ class ImageBuilder:
         self._say(f"  packages of {until:%Y-%m-%d}: {' '.join(recipe.packages)} {listed or ''}".rstrip())
         steps = ["python -m pip install --quiet --upgrade pip setuptools wheel"]
         if listed is not None:
-            # Requirement files lead to others.
+            # Requirement files refer to others.
             steps += [
                 f"cd {shlex.quote(str(Path(ROOT, listed).parent))}",
                 f"find {ROOT} -name '*.txt' -not -path '*/.git/*' -exec sed -i -E {shlex.quote(REQUIREMENTS)} {{}} +",
@@ -188,7 +188,7 @@ class ImageBuilder:
 
     @contextlib.contextmanager
     def _container(self, image: str) -> Generator[Any]:
-        # One that is forgotten, because this process was killed, ends and goes by itself.
+        # One left behind because this process was killed ends and is removed by itself.
         container = self._client.containers.run(
             image,
             ["sleep", str(2 * STEP_S)],

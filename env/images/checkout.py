@@ -50,7 +50,7 @@ def first_file(repository: Path, commit: str, paths: tuple[str, ...]) -> str | N
 
 
 def _fetch(place: Path, repository: Path, commit: str) -> None:
-    """The commit with its history, or without where the history has holes, as in partial clones."""
+    """The commit with its history, or without it where the history has holes, as in partial clones."""
     fetch = ("fetch", "--quiet", "--update-head-ok", "--no-tags")
     tags = [f"refs/tags/{tag}:refs/tags/{tag}" for tag in _git(repository, "tag", "--merged", commit).split()]
     source, branch = f"file://{repository.resolve()}", f"{commit}:refs/heads/main"

@@ -72,12 +72,12 @@ class _Server:
 
 @contextlib.contextmanager
 def dated_index(until: datetime, upstream: Upstream, undated: Iterable[str] = ()) -> Generator[str]:
-    """Serves the index while the context lasts, and gives its address.
+    """Serves the index while the context lasts, and yields its address.
 
     Args:
         until: later uploads are not shown.
         upstream: the index that is asked.
-        undated: packages of which all files are shown, such as those whose version is given.
+        undated: packages whose files are all shown, such as those whose version is given.
     """
     facts = _Server(upstream, until, frozenset(undated))
 
@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_facts: _Server
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: pip tells what fails."""
+        """Says nothing: pip reports what fails."""
 
     def do_GET(self) -> None:
         kind, _, rest = self.path.strip("/").partition("/")
@@ -140,11 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def page_of(files: Iterable[Mapping[str, Any]], url: str, until: datetime | None) -> tuple[str, dict[str, str]]:
-    """The page of a package as pip of any age reads it, and where its files are.
+    """The page of a package in a form that any version of pip reads, and where its files are.
 
     Args:
         files: what the index's JSON lists.
-        url: where this list is, which the places of files may be relative to.
+        url: where this list is; the files' URLs may be relative to it.
         until: later uploads are left out; None: nothing is.
 
     Raises:

@@ -10,7 +10,7 @@ from gumshoe.env.harvest.pythons import Interpreter
 __all__ = ["ENVIRONMENT", "SETTLE", "python_archive"]
 
 ENVIRONMENT = "/opt/miniconda3/envs/testbed"
-# As conda's own does, it takes an environment at once, or gives a function that does.
+# Like conda's own, it activates an environment at once, or only defines the function that does.
 ACTIVATE = f"""\
 conda() {{
   if [ "$1" = activate ]; then
@@ -20,7 +20,7 @@ conda() {{
 }}
 if [ "$#" -gt 0 ]; then conda activate "$1"; fi
 """
-# Without a network, pip says at once what it lacks, and does not try for minutes.
+# Without a network, pip says at once what it lacks, instead of trying for minutes.
 PIP_CONF = "[global]\nno-index = true\ndisable-pip-version-check = true\n"
 GIT_CONFIG = "[safe]\n\tdirectory = *\n"
 FILES = {

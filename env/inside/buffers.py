@@ -49,7 +49,7 @@ class Scanner:
         self.carry = b""
 
     def feed(self, data):
-        """Takes one chunk; returns what stood behind the marker (empty until it is found)."""
+        """Takes one chunk; returns what followed the marker (empty until it is found)."""
         if not self.marker:
             self.buffer.write(data)
             return b""

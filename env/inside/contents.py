@@ -31,7 +31,7 @@ class Contents:
         return digest
 
     def close_budget(self):
-        """Begins to count: what is stored by now is free."""
+        """Starts counting: what has been stored so far is free."""
         if self.budget is None and self.limit is not None:
             self.budget = self._size + self.limit
 

@@ -5,7 +5,7 @@ import stat
 import time
 
 INTERVAL_S = 1.0
-# Looking takes at most this part of the time.
+# Looking takes at most this share of the time.
 SHARE = 0.05
 # Time stamps of files come from a clock that lags behind by up to a tick of the kernel.
 CLOCK_LAG_S = 0.05
@@ -29,7 +29,7 @@ class DiskWatch:
         self._next = clock()
 
     def check(self):
-        """Looks if it is time to. Raises DiskFull."""
+        """Looks at the disk if it is time to. Raises DiskFull."""
         began = self._clock()
         if began < self._next:
             return
@@ -69,7 +69,7 @@ def written_since(moment, root="/"):
 
 
 def deleted_but_open(root="/"):
-    """Bytes on disk of files of the root's file system that have no name any more and that programs still hold open."""
+    """Bytes on disk of files of the root's file system that no longer have a name and that programs still hold open."""
     device = os.lstat(root).st_dev
     sizes = {}
     me = os.getpid()

@@ -3,7 +3,7 @@
     python fetch_sdist.py REQUIREMENT FOLDER
 
 The index, certificates and credentials are the ones that pip is configured with: pip's own finder picks the file and
-pip's own session loads it. `pip download` would do so too, but runs a package's build code to learn its metadata.
+pip's own session fetches it. `pip download` would do so too, but runs a package's build code to learn its metadata.
 Prints one JSON object: `{"file", "name", "version"}`, or `{"error"}`.
 
 Standard library and pip only.
@@ -20,7 +20,7 @@ MAX_BYTES = 256 << 20
 
 
 def import_pip():
-    """Makes pip importable; an interpreter without one may bundle its wheel."""
+    """Makes pip importable; an interpreter without pip may bundle its wheel."""
     try:
         importlib.import_module("pip")
     except ImportError:
@@ -31,7 +31,7 @@ def import_pip():
 
 
 def fetch(text, folder):
-    """Loads the newest sdist that fits; returns what is printed."""
+    """Downloads the newest sdist that fits; returns what is printed."""
     from pip._internal.commands import create_command
     from pip._vendor.packaging.requirements import Requirement
 

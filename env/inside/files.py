@@ -7,7 +7,7 @@ import stat
 
 READ_LIMIT = 64 << 20
 PIECE = 1 << 16
-# What is deeper has no path that the kernel takes, and is passed over.
+# What is deeper has no path that the kernel accepts, and is skipped.
 PATH_LIMIT = 4000
 
 
@@ -63,7 +63,7 @@ class Files:
             yield relative, kind_of(entry), _size_of(entry)
 
     def scan(self, folder, prefix, ignore, depth=None, force=False):
-        """Yields (relative path, os.DirEntry), depth first. What cannot be entered is passed over, but the top; with
+        """Yields (relative path, os.DirEntry), depth first. What cannot be entered is skipped, except the top; with
         `force`, permissions that keep the owner out are changed.
         """
         levels = [(prefix, iter(_entries(folder, force)))]
@@ -131,7 +131,7 @@ def _entries(folder, force=False):
 
 
 def make_accessible(path, wanted=stat.S_IRWXU):
-    """Gives the owner of a file or folder these permissions. Does nothing where they are there, or cannot be given."""
+    """Gives the owner of a file or folder these permissions. Does nothing if it has them, or they cannot be given."""
     try:
         mode = stat.S_IMODE(os.lstat(path).st_mode)
         if mode & wanted != wanted:
@@ -167,7 +167,7 @@ def read_regular(path, limit=READ_LIMIT):
             raise PermissionError(errno.EACCES, "not a regular file", path)
         if found.st_size > limit:
             raise OSError(errno.EFBIG, "the file has {} bytes, more than {}".format(found.st_size, limit), path)
-        # A stream would make room for as much as it may read.
+        # A stream would allocate room for as much as it may read.
         pieces, left = [], limit + 1
         while left > 0:
             pieces.append(os.read(descriptor, min(left, max(found.st_size + 1, PIECE))))
@@ -230,7 +230,7 @@ def delete(path):
 
 
 def _unlink_files(folder):
-    """Removes all from a folder but the folders in it, whose paths are returned."""
+    """Removes everything in a folder except its subfolders, whose paths are returned."""
     make_accessible(folder)
     folders = []
     with os.scandir(folder) as listing:
@@ -244,7 +244,7 @@ def _unlink_files(folder):
 
 def hold_exactly(folder, files):
     """Makes a folder hold these files (name to bytes) and nothing else, whatever was there. Returns the names of what
-    was not so.
+    was different.
     """
     different = []
     if os.path.islink(folder) or not os.path.isdir(folder):

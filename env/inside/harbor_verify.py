@@ -1,8 +1,8 @@
 """Decides a task of Harbor: the named tests, run on the original repository with what the agent has changed.
 
 Standard library only, Python 3.6 and later. Runs in the verifier's own container, which the agent has never seen. The
-archive holds the agent's repository; here stands the original one. `task.json` beside this file says which tests decide
-and which files are never taken from the agent; the modules that run the tests lie beside it, too.
+archive holds the agent's repository; the original one is here. `task.json` beside this file says which tests decide
+and which files are never taken from the agent; the modules that run the tests are beside it, too.
 """
 
 import hashlib
@@ -203,7 +203,7 @@ def problems_of(report, direct):
 
 
 def failing(tests, outcomes, skipped_counts):
-    """The named tests that are not as they should be. A name of a file stands for all of its tests."""
+    """The named tests that are not as they should be. A file name stands for all of its tests."""
     good = ("passed", "xfailed") if skipped_counts else ("passed", "xfailed", "skipped")
     for test in tests:
         found = [outcomes[test]] if test in outcomes else []

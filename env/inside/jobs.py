@@ -70,7 +70,7 @@ class Job:
     """A running program.
 
     `status` becomes readable when there is news, `pid` is the program's process, `supervisor` the process that looks
-    after it, `exit_code` is None until it ended, `orphaned` says that something killed the supervisor, so that what
+    after it, `exit_code` is None until it has ended, `orphaned` says that something killed the supervisor, so that what
     the program left behind is still there.
     """
 
@@ -97,7 +97,7 @@ class Job:
             os.close(liveness_end)
 
     def read_status(self):
-        """Takes in what the supervisor reported. After it, `over` says whether the program and all it started are
+        """Takes in what the supervisor reported. After that, `over` says whether the program and all it started are
         gone.
         """
         data = os.read(self.status, CHUNK)

@@ -38,7 +38,7 @@ def serve(descriptor):
             return
         launch, descriptors = received
         if os.fork() == 0:
-            os.dup2(1, descriptor)  # The socket's place is kept, by /dev/null, so that no other descriptor gets it.
+            os.dup2(1, descriptor)  # /dev/null takes the socket's place, so that no other descriptor gets it.
             supervise(launch, *descriptors)
         for each in descriptors:
             os.close(each)
@@ -69,7 +69,7 @@ def receive(connection):
 
 
 def _exactly(connection, count):
-    """So many bytes; fewer when the other side has closed."""
+    """That many bytes; fewer when the other side has closed."""
     data = bytearray()
     while len(data) < count:
         piece = connection.recv(count - len(data))

@@ -8,9 +8,9 @@ MAX_INTEGER = 1 << 63
 
 
 def read_object(line, size):
-    """The JSON object in a line of bytes; None where it is none, or is out of bounds.
+    """The JSON object in a line of bytes; None where it is not one, or is out of bounds.
 
-    At most `size` bytes, 40 levels, integers of 64 bits, finite numbers. Half of a surrogate pair, which is no
+    At most `size` bytes, 40 levels, integers of 64 bits, finite numbers. Half of a surrogate pair, which is not a
     character, becomes a question mark.
     """
     if len(line) > size or not line.lstrip().startswith(b"{"):

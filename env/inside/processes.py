@@ -21,7 +21,7 @@ class HostGone(Exception):
 
 
 class Cancelled(Exception):
-    """The host does not wait for the answer any more: it has sent its next request."""
+    """The host no longer waits for the answer: it has sent its next request."""
 
 
 def wake_on_child():

@@ -1,4 +1,4 @@
-"""What the warden starts programs with: the launcher, the test server, and the killing of what they leave behind."""
+"""What the warden starts programs with, the launcher and the test server; and killing what they leave behind."""
 
 import time
 
@@ -29,7 +29,7 @@ class Programs:
         self._raised = None
 
     def start_launcher(self):
-        """Starts the launcher where none runs. While it starts it could be traced, so no program may be alive then."""
+        """Starts the launcher if none runs. While it starts, it could be traced, so no program may be alive then."""
         if self.launcher is not None and self.launcher.alive:
             return
         if self.launcher is not None:
@@ -43,8 +43,8 @@ class Programs:
     def start(self, launch, forked, *descriptors):
         """Starts a program, as the launcher takes it. Returns its Job, whose `refused` says why it is not a fork.
 
-        `forked` has the test server fork it where that takes it: `program`, what comes behind the interpreter and its
-        options, and `server`, the order for the server itself. None has an interpreter started.
+        `forked` has the test server fork it, if the server accepts it: `program` is what follows the interpreter and
+        its options, `server` the order for the server itself. With None, an interpreter is started.
         """
         if forked is None:
             return self._launch(launch, *descriptors)
@@ -62,7 +62,7 @@ class Programs:
         return fresh
 
     def _launch(self, launch, *descriptors):
-        """Has the launcher start a program; one that was killed just now may still have looked alive."""
+        """Has the launcher start a program; a launcher that was killed just now may still have looked alive."""
         try:
             return Job(self.launcher, launch, *descriptors)
         except (BrokenPipeError, ConnectionResetError):
@@ -73,7 +73,7 @@ class Programs:
     def start_server(self, forked):
         """Starts the test server before it is needed, in the background; `forked` as `start` takes it.
 
-        Nothing of an agent's may run yet: a nursery starts it, which stays for later ones. Raises OSError where it
+        Nothing of an agent's may run yet: a nursery, which stays for later ones, starts it. Raises OSError where it
         cannot be started.
         """
         self.close_server()
@@ -115,13 +115,13 @@ class Programs:
         return set() if self._nursery is None else self._nursery.processes
 
     def ours(self):
-        """(supervisor, program, True) of the nursery and of the test server, as far as they run."""
+        """(supervisor, program, True) of the nursery and of the test server, if they are running."""
         servers = [server for server in (self._nursery, self._server) if server is not None and server.alive]
         return [(server.job.supervisor, server.job.pid, True) for server in servers]
 
     def clean_up_after(self, job):
-        """Kills what the supervisor of a program leaves when it was killed itself or cannot become a subreaper."""
-        if not isinstance(job, ForkedJob):  # What those leave, the test server's own supervisor kills.
+        """Kills what a program's supervisor leaves behind if it was killed itself or cannot become a subreaper."""
+        if not isinstance(job, ForkedJob):  # The test server's own supervisor kills what those leave.
             if not was_started(job):
                 self.launcher.close()  # It was stopped or killed before it could start the program.
             if job.orphaned:
@@ -142,10 +142,10 @@ class Programs:
 
 
 def was_started(job):
-    """Whether the program's supervisor came to be."""
+    """Whether the program's supervisor was started."""
     return isinstance(job, ForkedJob) or job.supervisor is not None
 
 
 def origin(job):
-    """What a reply says of how a program was started: as a fork of the test server, and if not, why not."""
+    """What a reply says about how a program was started: as a fork of the test server, and if not, why not."""
     return {"warm": isinstance(job, ForkedJob), "cold": job.refused}

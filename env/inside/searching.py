@@ -9,7 +9,7 @@ from gumshoe.env.inside.files import read_regular
 FILE_LIMIT = 8 << 20
 LINE_LIMIT = 400
 TIME_LIMIT_S = 20
-# What means something else when lines are searched one by one than when a whole text is.
+# What has a different meaning when lines are searched one by one than when a whole text is.
 LINE_BOUND = re.compile(r"\\[AZ]|\(\?|\r")
 
 

@@ -2,7 +2,7 @@
 
 A request carries a `nonce` of the warden's making, new for each request, and only a message that repeats the nonce of
 the last request is an answer to it. Whatever else comes is dropped: answers to earlier requests, what is not a JSON
-object within the bounds of `messages`, and what a program writes that found the socket and has not read the request.
+object within the bounds of `messages`, and what a program writes that found the socket but has not read the request.
 An answer with `"interim": true` announces the real one; see `Session.request`. One deadline holds for an exchange,
 however much is dropped meanwhile.
 """
@@ -45,7 +45,7 @@ class Session:
         self._master, slave = pty.openpty()
         set_nonblocking(self._master)
         _make_plain(slave)
-        # Opened anew, so that the warden's own writing does not wait and the program's still does.
+        # Opened again, so that the warden's own writing does not wait and the program's still does.
         self._mark = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._control, theirs = socket.socketpair()
         try:
@@ -91,7 +91,7 @@ class Session:
         return self._wait(marker, False, timeout)
 
     def wait_message(self, timeout):
-        """Waits for an answer to the last request, the program's end or the time."""
+        """Waits for an answer to the last request, the program's end or the timeout."""
         return self._wait(None, True, timeout)
 
     def request(self, message, timeout):
@@ -167,7 +167,7 @@ class Session:
         return [self._master, self.job.status, self.host.source, *control]
 
     def _take(self, ready, scanner):
-        """Takes in what is ready: news first from the program's end, since after it nothing more comes."""
+        """Takes in what is ready. The program's end comes last: after it, all that is left is taken in."""
         if self.host.source in ready:
             self.host.check_cancelled()
         if self._control.fileno() in ready:
@@ -206,7 +206,7 @@ class Session:
             while True:
                 end = self._received.find(b"\n", start)
                 if end < 0:
-                    # A line that never ends is no message; what comes behind it is not the beginning of one either.
+                    # A line that never ends is not a message; what comes after it is not the beginning of one either.
                     if len(self._received) - start > MESSAGE_BYTES:
                         self._control.close()
                         start = len(self._received)
@@ -236,7 +236,7 @@ class Session:
         """Takes in everything that was printed up to now.
 
         A terminal delivers what was written to it with a delay, but in order: a mark that we write ourselves comes
-        out behind all that came before it.
+        out after all that came before it.
         """
         mark = b"\x00" + os.urandom(16).hex().encode("ascii") + b"\x00"
         unwritten = memoryview(mark)
@@ -255,7 +255,7 @@ class Session:
 
 
 class _Relay:
-    """Hands a stream on to a scanner; what stands behind its marker stays pending."""
+    """Hands a stream on to a scanner; what follows its marker stays pending."""
 
     def __init__(self, session, scanner):
         self.session = session
@@ -269,7 +269,7 @@ class _Relay:
 
 
 def _read(terminal):
-    """One piece of what stands in a terminal; empty when there is nothing."""
+    """One piece of what is waiting in a terminal; empty when there is nothing."""
     try:
         return os.read(terminal, CHUNK)
     except BlockingIOError:

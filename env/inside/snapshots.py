@@ -19,7 +19,7 @@ class Snapshots:
     """Keeps the files below `files.root` in `folder`. Files above 64 MiB are noted, not kept.
 
     Folders and files whose permissions keep even their owner out are opened up, whatever a program has done to them.
-    `limit` is how many bytes snapshots may take beside those of the first.
+    `limit` is how many bytes snapshots may take besides those of the first.
     """
 
     def __init__(self, files, folder, limit=None):
@@ -44,7 +44,7 @@ class Snapshots:
     def restore(self, name, only=None):
         """Puts every file back, modes and time stamps included, and removes what was not there.
 
-        Nothing is touched that is as it was. With `only`, an Ignore, no path is touched but those that it matches and
+        What is as it was is not touched. With `only`, an Ignore, no path is touched but those that it matches and
         the folders that lead to them.
         """
         entries = self._list(name)
@@ -75,7 +75,7 @@ class Snapshots:
     def changes(self, name, ignore, limit=None):
         """{path: (content then, content now)} of regular files whose bytes differ; None for not there.
 
-        Files that have more than 64 MiB now are left out. Raises OSError EFBIG when all contents together have more
+        Files that are now larger than 64 MiB are left out. Raises OSError EFBIG when all contents together have more
         than `limit` bytes.
         """
         before = self._list(name)
@@ -97,7 +97,7 @@ class Snapshots:
         return changed.items
 
     def _scan(self, ignore=None):
-        """(relative path, entry) of all below the root; nothing where the root is gone."""
+        """(relative path, entry) of everything below the root; nothing where the root is gone."""
         try:
             for found in self.files.scan(self.files.root, "", ignore or Ignore([]), force=True):
                 yield found
@@ -147,7 +147,7 @@ class Snapshots:
         os.makedirs(root, exist_ok=True)
 
     def _make_way(self, relative):
-        """Sees to it that the folders above a path are folders, not something that was put in their place."""
+        """Makes sure that the folders above a path are folders, not something that was put in their place."""
         folder = self.files.root
         for part in relative.split("/")[:-1]:
             folder = os.path.join(folder, part)
@@ -180,7 +180,7 @@ class _Bounded:
         self._total = 0
 
     def expect(self, relative, size):
-        """Raises OSError EFBIG when so many more bytes are too many."""
+        """Raises OSError EFBIG when this many more bytes are too many."""
         if self._limit is not None and self._total + size > self._limit:
             text = "the files that were changed hold more than {} MB, {} among them".format(self._limit >> 20, relative)
             raise OSError(errno.EFBIG, text)
@@ -193,7 +193,7 @@ class _Bounded:
 
 
 def _read(path):
-    """The bytes of a regular file, also of one whose owner may not read it."""
+    """The bytes of a regular file, even of one whose owner may not read it."""
     try:
         return read_regular(path, CONTENT_LIMIT)
     except PermissionError:

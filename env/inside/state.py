@@ -31,7 +31,7 @@ def inspect(folders, since, root="/", spare=()):
 
 
 def empty(folder, mounted=None):
-    """Removes all that is in a folder, but mount points, the folders that lead to them, and what is read-only."""
+    """Removes everything in a folder, except mount points, the folders that lead to them, and what is read-only."""
     mounted = mounts() if mounted is None else mounted
     for name in os.listdir(folder):
         path = os.path.join(folder, name)

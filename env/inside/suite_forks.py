@@ -51,7 +51,7 @@ class EarlyForks:
         return forked(child, wall_s)
 
     def twice(self, files, tests):
-        """As `LateForks.twice`, each run from its own beginning."""
+        """Like `LateForks.twice`, but each run starts from the beginning."""
 
         def run(chosen):
             lay(self.project, files)
@@ -99,8 +99,8 @@ class LateForks:
         raise InChild
 
     def twice(self, files, tests):
-        """Runs `tests` (all where there are none) with these files, and where one fails, runs again: all tests after
-        some, the failing ones after all. What was seen each time; one thing only where there was no second run.
+        """Runs `tests` (all if there are none) with these files and, if one fails, runs again: all tests if the first
+        run was of some, the failing ones if it was of all. Returns what was seen each time: one item without a second.
 
         The two runs share one collection, so what differs from one import to the next is not noticed.
         """
@@ -113,7 +113,7 @@ class LateForks:
         """Collects the clean project in a fork; returns what `work(run)` makes of it, or the status of the fork.
 
         `run(tests, prepare, cpu_s, wall_s)` is for `work`: it runs some of the collected tests in a fork, where
-        `prepare()` comes first, with so many seconds of processor and wall-clock time.
+        `prepare()` comes first, with this many seconds of processor and wall-clock time.
         """
 
         def child(writer):

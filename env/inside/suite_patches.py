@@ -1,6 +1,6 @@
 """Changes functions of loaded modules in place, so that a variant of a project need not be imported again.
 
-What is inside functions can be changed so, and the defaults of functions. Where a change reaches other code that ran
+What is inside functions can be changed this way, and so can their defaults. Where a change reaches other code that ran
 while its module was imported (a decorator, a class attribute), or a function's own face (its parameters, its docstring,
 whether it is a generator), there is no patch, and the variant has to be imported.
 
@@ -30,7 +30,7 @@ class NoPatch(Exception):
 
 
 class Patch:
-    """How a variant is made of the loaded project.
+    """How a variant is made from the loaded project.
 
     Attributes:
         codes: [(function, its new code)].
@@ -53,7 +53,7 @@ class Patch:
 
 
 class Functions:
-    """The functions of a project that exist now, and generators that wait, by the code that they run. Make it before
+    """The functions of a project that exist now, and suspended generators, by the code that they run. Make it before
     `gc.freeze`. `clean` is the folder with the project as it was loaded.
     """
 
@@ -76,7 +76,7 @@ class Functions:
         self.loaded = loaded_files(root) | set(self.files)
 
     def patch(self, files):
-        """What turns the loaded project into one with `files`, {path: text}; None where there is nothing that does.
+        """What turns the loaded project into one with `files`, {path: text}; None where nothing does.
         A file that is not loaded needs no patch: whoever imports it reads it then.
         """
         made = Patch()
@@ -111,7 +111,7 @@ class Functions:
             if shell(old) != shell(new):
                 raise NoPatch
         elif face(old) != face(new) or any(type(one) is not types.FunctionType for one in functions):
-            raise NoPatch  # a generator that is half through goes on as it was
+            raise NoPatch  # a generator that is halfway through goes on as it was
         else:
             made.codes.extend((function, new) for function in functions)
         before, after = nested(old), nested(new)
@@ -174,7 +174,7 @@ class Definition:
         self.body = sorted({one.lineno for part in node.body for one in ast.walk(part) if isinstance(one, ast.stmt)})
 
     def leave_out_defaults(self):
-        """Puts None for each default."""
+        """Puts None in place of each default."""
         nothing = [ast.copy_location(ast.parse("None", mode="eval").body, one) for one in self.given]
         self.arguments.defaults = nothing
         self.arguments.kw_defaults = [

@@ -23,7 +23,7 @@ FRAMES_LIMIT = 30
 class OutcomeRecorder:
     """A pytest plugin that keeps each test's outcome, and where and why it failed.
 
-    At the end of the session it writes all that to `writer`, at once and whole, and ends the process.
+    At the end of the session it writes all that to `writer`, in one piece, and ends the process.
     """
 
     def __init__(self, root, temporary, writer, tracer):
@@ -84,7 +84,7 @@ class OutcomeRecorder:
         """Keeps a test's outcome and adds up its seconds."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         outcome = outcome_of(report)
-        # A test whose subtests fail is reported as passed behind them.
+        # A test whose subtests fail is reported as passed after them.
         if outcome is not None and self.outcomes.get(report.nodeid) != "failed":
             self.outcomes[report.nodeid] = outcome
 

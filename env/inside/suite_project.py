@@ -27,7 +27,7 @@ class ProjectUnderTest:
         self.entries = {}
 
     def wall_of(self, trace):
-        """Seconds that a run of the suite may take; following it takes longer."""
+        """Seconds that a run of the suite may take; tracing it takes longer."""
         return self.wall_s * (self.trace_factor if trace else 1.0)
 
     def save(self):
@@ -101,7 +101,7 @@ def remove(path):
 
 
 def forget_byte_code(path):
-    """Removes the byte code of a source: a variant may have its size, and be written in the same second."""
+    """Removes the byte code of a source: a variant may have the same size, and be written in the same second."""
     folder, name = os.path.split(path)
     cache = os.path.join(folder, "__pycache__")
     stem = os.path.splitext(name)[0] + "."

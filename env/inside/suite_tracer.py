@@ -1,10 +1,10 @@
 """Records which lines of the project's own files each test executes, in at most about three times the plain run's time.
 
-From Python 3.12 on the interpreter reports each line once a test and is then told to be quiet about it. Before, calls
+From Python 3.12 on the interpreter reports each line once per test and is then told to be quiet. Before 3.12, calls
 are followed, and lines only in the first calls of a function in a test, and not in long loops: from then on all lines
 of that function count as executed, which costs a few needless runs of tests and misses none. Where following calls
-would still take more than that, as in tests that do little else than call small functions, a test is followed no
-longer: it is one of the `unfollowed`.
+would still take more than that, as in tests that do little else than call small functions, a test is no longer
+followed: it is one of the `unfollowed`.
 
 Standard library only, Python 3.6 and later.
 """
@@ -17,12 +17,12 @@ from time import process_time  # tests may replace what the module has
 import pytest
 
 FOLLOWED_CALLS = 4
-# So many lines in a row of one call show no line that this test has not executed before.
+# A call is no longer followed after this many lines in a row that its test has executed before.
 STALE_LINES = 1000
-# How much longer than the plain run the traced one may take; what it may take in any case, in seconds of processor
-# time; and after how many events that is looked at.
+# How many times as long as the plain run the traced one may take; what it may take in any case, in seconds of
+# processor time; and after how many events that is checked.
 MOST, LEAST_S, LOOK_EVERY = 3.0, 0.5, 4096
-# So many events are tried then. A real one takes so many times as long, as Python makes a frame for it.
+# How many events are timed then, and how many times as long a real one takes, since Python makes a frame for it.
 TRIED, EVENT_FACTOR = 64, 3.5
 TOOL = 4
 PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"})
@@ -31,7 +31,7 @@ monitoring = getattr(sys, "monitoring", None)
 
 class Tracer:
     """A pytest plugin. It is started before collection; what runs until that is over, imports above all, counts for
-    the test "". `covered` is {path: {line: [test, ...]}}. Of some tests not all that they execute is seen: `unfollowed`
+    the test "". `covered` is {path: {line: [test, ...]}}. Not all that some tests execute is seen: `unfollowed`
     are those that start processes, from Python 3.8 on, and those that were followed for too long.
     """
 
@@ -135,9 +135,9 @@ class Tracer:
         return line(frame, event, argument)
 
     def look(self, code):
-        """Ends the following of a test where that has taken too large a share of the time so far.
+        """Stops following a test where that has taken too large a share of the time so far.
 
-        How long an event takes is tried here and now: other programs on the machine change it. What is imported is
+        How long an event takes is measured here and now: other programs on the machine change it. What is imported is
         followed in any case: nothing could stand in for it.
         """
         now = process_time()
@@ -152,7 +152,7 @@ class Tracer:
             sys.settrace(None)
 
     def count(self, code, calls):
-        """The path in the project of the file of a function that is called, and how often it was called so far."""
+        """The path in the project of a called function's file, and how often the function was called so far."""
         name = self.name(code.co_filename)
         if name is None:
             return None, 0
@@ -160,7 +160,7 @@ class Tracer:
         return name, count
 
     def name(self, filename):
-        """The path of a file relative to the project, or None outside of it. Computed once."""
+        """The path of a file relative to the project, or None if it is outside. Computed once."""
         if filename not in self.names:
             self.names[filename] = inside(filename, self.root)
         return self.names[filename]

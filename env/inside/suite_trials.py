@@ -25,7 +25,7 @@ from gumshoe.env.inside.suite_plugins import OutcomeRecorder
 
 
 def run(arguments, wall_s):
-    """What one run of the tests in a fork gave. Nobody reads its messages, so their paths may be what they are."""
+    """What one run of the tests in a fork gave. Nobody reads its messages, so their paths may stay as they are."""
 
     def child(writer):
         try:
@@ -50,7 +50,7 @@ def read(path):
 
 
 def passes(case, arguments, failing, wall_s):
-    """Whether a variant makes the failing tests pass, and breaks none."""
+    """Whether a variant makes the failing tests pass, and breaks no others."""
     path, text = case
     before = read(path)
     write(path, text)

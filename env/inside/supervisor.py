@@ -87,7 +87,7 @@ def _reap(child):
 
 
 def _kill_group(child):
-    """Kills all of the program's process group in one call: nothing in it can fork meanwhile, as a bomb would.
+    """Kills all of the program's process group in one call: nothing in it can fork meanwhile, as a fork bomb would.
 
     Processes can leave their group; where orphans are adopted, those are killed one by one afterwards.
     """
@@ -102,7 +102,7 @@ def _kill_group(child):
 
 
 def _kill_before_it_leads(child):
-    """Kills a program that was forked just now and leads no group yet; one that is reaped already is no child."""
+    """Kills a program that was forked just now and leads no group yet; one already reaped is no longer a child."""
     with suppress(ChildProcessError):
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             send_signal(child, signal.SIGKILL)

@@ -49,7 +49,7 @@ from gumshoe.env.inside.suite_project import ProjectUnderTest
 
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
-# Processor and wall-clock time of a run: so many times what the clean tests take, and never less than so many seconds.
+# Processor and wall-clock time of a run: a multiple of what the clean tests take, and a minimum in seconds.
 CPU_FACTOR, CPU_S = 5.0, 0.3
 WALL_FACTOR, WALL_S = 5.0, 2.0
 
@@ -131,7 +131,7 @@ def tests_in(covered, path):
 
 
 def tests_of(patch, lines, covered):
-    """The tests that execute a change made in place; None where something of it ran at the import.
+    """The tests that execute a change made in place; None where some of it ran at the import.
 
     A change of defaults takes effect in the body of the function, not where the definition is executed.
     """
@@ -174,7 +174,7 @@ def judge(files, patch, tests, project, run, known, passing):
         lay(project, {})
         seen = run(unknown).get("outcomes", {})
         passing.update(test for test, outcome in seen.items() if outcome in ("passed", "xfailed"))
-    # A test that fails without the change as well needs others before it, or is at odds with being run here.
+    # A test that fails without the change as well needs others before it, or fails because of how it is run here.
     if set(again["failures"]) - passing:
         return None
     outcomes = dict(known["seen"]["outcomes"], **again["outcomes"])
@@ -238,7 +238,7 @@ def serve_early(request, project, forks, results):
 
 
 def freeze():
-    """Lets forks leave alone what there is now."""
+    """Has forks leave alone the objects that exist now."""
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
@@ -278,7 +278,7 @@ def in_fork(work):
 
 
 def main():
-    """Reads the request from standard input, and answers a line for each bug."""
+    """Reads the request from standard input, and answers with a line for each bug."""
     request = json.loads(sys.stdin.read())
     project = ProjectUnderTest(request)
     sys.dont_write_bytecode = False

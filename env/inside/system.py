@@ -47,7 +47,7 @@ def show_memory():
 
 
 def keep_for_itself(terminal):
-    """Keeps other programs from opening this process's terminal, by whatever name. (Not those that may do anything.)"""
+    """Keeps other programs from opening this process's terminal, by whatever name. (Privileged ones still can.)"""
     try:
         fcntl.ioctl(terminal, termios.TIOCEXCL)
     except OSError:
@@ -56,7 +56,7 @@ def keep_for_itself(terminal):
 
 
 def become(uid, gid):
-    """Gives up root for good; nothing is left to do the second time."""
+    """Gives up root for good; a second call has nothing left to do."""
     if os.getresuid() == (uid, uid, uid):
         return
     os.setgroups([])
@@ -67,7 +67,7 @@ def become(uid, gid):
 
 def offer_to_oom_killer():
     """Asks the kernel to pick this process, and those it forks, first when memory runs out. Call it before
-    `hide_memory`, which takes the right to do it.
+    `hide_memory`, which takes away the right to do it.
     """
     try:
         with open("/proc/self/oom_score_adj", "w") as stream:

@@ -27,7 +27,7 @@ class Tampering:
         self._since = now
 
     def note_modules(self, changed):
-        """Takes in which files of the folder of our modules were not as they should be, by name.
+        """Notes which files in the folder of our modules were not as they should be, by name.
 
         Outcomes and the like are written there by the programs themselves and do not count.
         """

@@ -28,7 +28,7 @@ class TestServer:
     Args:
         started_by: what starts it: the launcher, or a nursery.
         launch: the order for it, as the launcher takes it.
-        source: the modules of the launcher, in ASCII; None where it has them.
+        source: the modules of the launcher, in ASCII; None where what starts it has them.
     """
 
     def __init__(self, started_by, launch, source=None):
@@ -66,7 +66,7 @@ class Nursery(TestServer):
     It is started while the sandbox is blank, and like the launcher it cannot be traced.
 
     Args:
-        program: what the first server is to get ready for, as in `ForkedJob`'s `launch`.
+        program: what the first server should get ready for, as in `ForkedJob`'s `launch`.
     """
 
     def __init__(self, launcher, launch, source, program):
@@ -75,7 +75,7 @@ class Nursery(TestServer):
 
     @property
     def processes(self):
-        """Its supervisor and itself, as far as they are there."""
+        """Its supervisor and itself, if they exist."""
         return {self.job.supervisor, self.job.pid} - {None} if self.alive else set()
 
     def rests(self):
@@ -106,7 +106,7 @@ class Nursery(TestServer):
 
 
 class ForkedJob(Job):
-    """A program that a test server has forked, or has refused to: then `refused` says why.
+    """A program that a test server has forked, or has refused to fork: then `refused` says why.
 
     No process id that it reports is used: it could name any process.
     """

@@ -229,7 +229,7 @@ class Warden:
         self.programs.start_server(self._served(forked))
 
     def inspect(self, folders):
-        """What stands in the sandbox, to compare with another moment."""
+        """The state of the sandbox, to compare with that of another moment."""
         return inspect(folders, self.started, spare=self.programs.resting)
 
     def clear(self, folders):
@@ -276,7 +276,7 @@ class Warden:
     def _starter(self, argv, cwd, env, forked=None, terminal=False):
         """The function that starts a program on some descriptors.
 
-        `forked` has the test server fork it where that takes it: `program`, what comes behind the interpreter and its
+        `forked` has the test server fork it, if the server accepts it: `program`, what follows the interpreter and its
         options, and the server's own `argv` and `env`.
         """
         self.programs.start_launcher()

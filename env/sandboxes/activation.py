@@ -12,7 +12,7 @@ __all__ = ["activate", "use_environment"]
 TIMEOUT_S = 120.0
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 MARK = "gumshoe-environment"
-# What the code prints stands before the mark.
+# What the code prints comes before the mark.
 SHOW = f"printf '%s\\0' {MARK} \"$(command -v python || command -v python3)\" && exec env -0"
 OF_THE_SHELL = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 # The oldest Python that our injected modules run on.
@@ -20,7 +20,7 @@ FIT = "import sys; sys.exit(sys.version_info < (3, 6))"
 
 
 def use_environment(sandbox: WardenSandbox, task: Task) -> None:
-    """Makes the task's environment, if it has one, the Python of every program. Raises TaskError: it is not here."""
+    """Makes the task's environment, if it has one, the Python of every program. Raises TaskError if it is not here."""
     name = task.workspace.environment
     if name is None:
         return
@@ -30,7 +30,7 @@ def use_environment(sandbox: WardenSandbox, task: Task) -> None:
 
 
 def activate(sandbox: WardenSandbox, task: Task) -> None:
-    """Runs the task's activation code, if it has some, and keeps the variables that it sets.
+    """Runs the task's activation code, if it has any, and keeps the variables that it sets.
 
     Our injected modules then run on the Python that is first in its `PATH`, unless that is older than 3.6.
 

@@ -22,13 +22,13 @@ class SandboxLayout:
         state: a folder beside it for injected modules and snapshots.
         python: the interpreter that runs the warden and the injected modules.
         environment: variables set for every program.
-        limits: names of the `resource` module to their value.
-        disposable: a folder that the warden makes, and removes at the end, also when the host has died.
+        limits: names from the `resource` module to their values.
+        disposable: a folder that the warden makes, and removes at the end, even when the host has died.
         folders: more folders that the warden makes.
         disk: bytes that may be written in all, watched where the file system has no limit of its own.
         scratch: the folders that programs are meant to write in, all empty at the start, the workspace among them;
-            none where the sandbox cannot be used again.
-        patch_limit: bytes of changed files that are reported at most.
+            none if the sandbox cannot be used again.
+        patch_limit: the most bytes of changed files that are reported.
         user: user and group that the warden becomes, when it starts as root and programs must not be.
     """
 

@@ -1,7 +1,7 @@
 """The bubblewrap sandbox: Linux namespaces without a daemon.
 
 What it does: programs see the system's folders, this Python with its standard library and the distributions that the
-config names, all read-only; a workspace and temporary folders in memory that go with the sandbox; no network but their
+config names, all read-only; a workspace and temporary folders in memory that end with the sandbox; no network but their
 own loopback, no process of the host, none of its environment and an empty keyring. A filter refuses the system calls
 that tests have no use for (`gumshoe.env.sandboxes.seccomp`). The warden is process 1 in there: programs cannot kill it,
 and all of them end with it. They have no capabilities and cannot get any. A host user who is root is not root in there:
@@ -50,7 +50,7 @@ SYSTEM_FILES = (
 )
 SHARED_MEMORY_MB = 64
 USER_OF_GUESTS = 1000
-# Users above this are given to nobody, not even by the ranges of /etc/subuid that distributions hand out.
+# User ids above this are given to nobody, not even by the ranges of /etc/subuid that distributions hand out.
 FIRST_FREE_USER = 1 << 30
 
 
@@ -122,7 +122,7 @@ class BubblewrapBackend(ChildProcess):
             (SHARED_MEMORY, SHARED_MEMORY_MB),
         ):
             yield from ("--perms", "1777", "--size", str(megabytes << 20), "--tmpfs", folder)
-        # Last, since a virtual environment may stand below /tmp, which is a fresh one in the sandbox.
+        # Last, since a virtual environment may be below /tmp, which is a fresh one in the sandbox.
         mounts = list(python_mounts(SYSTEM_FOLDERS, self._config.packages))
         if self._environment is not None:
             home = str(self._environment.python_home)

@@ -1,8 +1,8 @@
 """The bytecode of a package's tests, as pytest rewrites them: copied into every sandbox of its tasks.
 
 Programs in a sandbox write no byte code, so that pytest would parse, rewrite and compile the test files in each run,
-which for many packages takes longer than their tests. Made by `compile_tests`; kept in the cache by what the project
-holds and the environment that its tests run in.
+which for many packages takes longer than their tests. Made by `compile_tests`; kept in the cache under a hash of the
+project's content and the environment that its tests run in.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["byte_code_archive", "is_of_tests", "keep_byte_code", "place_of"]
 CACHE = "__pycache__"
 HEADER = 16
 BY_TIME = b"\0\0\0\0"
-"""The flags of byte code that belongs to a file of a time and a size; other byte code names the hash of its source."""
+"""The flags of byte code that names the time and size of its source; other byte code names the source's hash."""
 SETTLED_S = 10.0
-"""Byte code by time is left out where the file is younger: it might still change within the second."""
+"""Byte code by time is left out if the file is younger than this: it might still change within the second."""
 
 
 def place_of(task: Task) -> Path | None:
     """The file in the cache for the byte code of a task's tests; None for a task that has none.
 
-    There is some where pytest runs the tests of a folder in an environment.
+    A task has some if pytest runs the tests of a folder in an environment.
     """
     space = task.workspace
     if space.path is None or space.content is None or space.environment is None or not is_pytest(task.entrypoint):
@@ -57,7 +57,7 @@ def keep_byte_code(place: Path, files: Mapping[str, bytes]) -> None:
 def byte_code_archive(task: Task) -> bytes | None:
     """A tar archive of what is kept for a task, to unpack in its workspace; None where nothing is kept.
 
-    Test files that the task changes or lacks have none. The task's folder is the one that its content was made of.
+    Test files that the task changes or lacks have none. The task's folder is the one that its content was made from.
     """
     place = place_of(task)
     if place is None or not place.is_file():
@@ -79,13 +79,13 @@ def _fitting(place: Path, folder: Path, overlay: Collection[str]) -> Iterator[tu
 
 
 def _source(path: str) -> str:
-    """The test file that byte code is made of."""
+    """The test file that byte code is made from."""
     folder, name = posixpath.split(path)
     return posixpath.join(posixpath.dirname(folder), name.partition(".")[0] + ".py")
 
 
 def _stamped(data: bytes, source: Path) -> bytes | None:
-    """The byte code as it fits the file, whose copy in a sandbox keeps its time; None where it does not fit."""
+    """The byte code with the time of the file, which its copy in a sandbox keeps; None where it does not fit."""
     try:
         facts = source.stat()
     except OSError:

@@ -46,13 +46,13 @@ class Channel:
         """Has the warden carry out one operation and returns its result.
 
         Args:
-            timeout: seconds after which a warden that does not answer is given up; None waits for ever.
+            timeout: seconds after which a warden that does not answer is given up on; None waits forever.
 
         Raises:
             OSError: what the operating system in the sandbox refused, as its own subclass.
             ValueError: a regular expression is wrong.
             WardenGone: there was no answer.
-            SandboxError: the warden failed, or what came is no answer to this operation.
+            SandboxError: the warden failed, or what came is not an answer to this operation.
         """
         nonce = secrets.token_hex(16)
         request = json.dumps({"nonce": nonce, "op": op, **arguments})
@@ -66,7 +66,7 @@ class Channel:
         """Ends the exchange that another thread has under way, and the program that it waits for, with a SandboxError
         there. The warden stays usable. Raises WardenGone.
         """
-        # To the warden, a host that says anything does not wait any more; what it answers to this is noise.
+        # When the host says anything, the warden takes it to be done waiting; the answer to this request is noise.
         request = json.dumps({"nonce": secrets.token_hex(16), "op": "ping"})
         self._send(request.encode("ascii") + b"\n")
 
@@ -94,7 +94,7 @@ class Channel:
 
 
 def _result(text: bytes) -> Any:
-    """What an answer says was the result; raises what it says went wrong."""
+    """The result that an answer holds; raises the error that it reports."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

@@ -29,7 +29,7 @@ class WardenSandbox:
 
     Args:
         link: the way to the warden; closed with the sandbox.
-        test_server: whether what may be forked from a test server is.
+        test_server: whether programs that may be forked from a test server are.
     """
 
     def __init__(self, link: WardenConnection, *, test_server: bool = True) -> None:
@@ -52,7 +52,7 @@ class WardenSandbox:
         return self._link.closed
 
     def activate(self, variables: Mapping[str, str], python: str) -> None:
-        """Sets variables of every program from now on, and the interpreter of our injected modules."""
+        """Sets variables for every program from now on, and the interpreter of our injected modules."""
         self._activated = {**self._activated, **variables}
         self.environment = {**self.environment, **variables}
         self.python = python
@@ -189,7 +189,7 @@ class WardenSandbox:
             self._link.ask("start_server", forked=dict(order))
 
     def start_supervisor(self) -> WardenSession:
-        """The verifier's supervisor, asked nothing yet: the one that a pool has started ahead, or a new one.
+        """The verifier's supervisor, not asked anything yet: the one that a pool has started ahead, or a new one.
 
         It runs on the interpreter of the warden, whatever the environment of the task is.
         """
@@ -213,7 +213,7 @@ class WardenSandbox:
     def changes(
         self, name: str, *, ignore: Sequence[tuple[bool, str]] = ()
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """Regular files whose bytes differ from the snapshot's. Files that have over 64 MiB now are left out.
+        """Regular files whose bytes differ from the snapshot's. Files that are now larger than 64 MiB are left out.
 
         Raises WorkspaceDamaged where they hold more than the config's `patch_mb` in all.
         """
@@ -238,7 +238,7 @@ class WardenSandbox:
         return {**self._activated, **(env or {})} or None
 
     def _forked(self, argv: Sequence[str]) -> dict[str, Any] | None:
-        """How the test server is to fork a program; None where it is no Python program or there is to be no server."""
+        """How the test server is to fork a program; None if it is not a Python program or there is to be no server."""
         words = python_words(argv)
         if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
             return None

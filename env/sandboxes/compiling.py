@@ -17,7 +17,7 @@ MOST_BYTES = 32 << 20
 def compile_tests(tasks: Iterable[Task], config: SandboxConfig) -> None:
     """Has pytest collect the tests of each project once, without the task's bug, and keeps the byte code.
 
-    What is known already, and a task without such byte code, is passed over. Raises as `open_sandbox`.
+    What is known already is skipped, and so is a task without such byte code. Raises as `open_sandbox`.
     """
     missing = {place: task for task in tasks if (place := place_of(task)) is not None and not place.is_file()}
     for place, task in missing.items():

@@ -6,15 +6,15 @@ What it does: the container has no network, a few capabilities of the sort that 
 others, and limits on memory, processes and processors. Nothing of the host is mounted and nothing of its environment
 passed on. Programs cannot kill the warden, nor open its terminal. For a task that comes as a folder and needs no setup
 the container's disk is read-only; the repository, home and temporary folders are in memory, each with a limit on its
-size. Otherwise the disk can be written and is watched: when it is more than the limit, everything in the sandbox is
+size. Otherwise the disk can be written and is watched: when its use exceeds the limit, everything in the sandbox is
 killed. The daemon may be on another machine (`DOCKER_HOST`): everything goes over its one socket.
 
 A filter refuses the system calls that tests have no use for (`gumshoe.env.sandboxes.seccomp`). The config names other
 runtimes, such as gVisor's `runsc`, and user namespaces.
 
 What it does not do: programs run as the image's user, often root inside the container, and with the default runtime on
-the host's kernel. The watch over the disk looks at intervals, so a fast program gets past its limit by what it writes
-in that time.
+the host's kernel. The disk is checked at intervals, so a fast program gets past its limit by what it writes in that
+time.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DockerBackend:
         )
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
-        """Starts a container whose process 1 this program is, on a terminal that pexpect drives over the daemon's
+        """Starts a container with this program as process 1, on a terminal that pexpect drives over the daemon's
         socket.
         """
         wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}

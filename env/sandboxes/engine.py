@@ -119,7 +119,7 @@ def daemon_errors(doing: str) -> Generator[None]:
     try:
         yield
     except ImageNotFound as error:
-        forget_found_images()  # Somebody has removed it: the next try looks, and may pull it.
+        forget_found_images()  # Somebody has removed it: the next try looks again, and may pull it.
         raise SandboxError(f"{doing}: {describe_error(error)}") from None
     except (DockerException, RequestException, OSError) as error:
         raise SandboxError(f"{doing}: {describe_error(error)}") from None
@@ -178,7 +178,7 @@ def engine_facts(engine: Engine) -> str:
 def ulimits(engine: Engine) -> list[Ulimit]:
     """The limits of each process in a container.
 
-    Podman's defaults ask for more open files and processes than a service may grant that lacks privileges; how many
+    Podman's defaults ask for more open files and processes than an unprivileged service may grant; how many
     processes there may be is limited for the whole container, more strictly.
     """
     limits = [Ulimit(name="core", soft=0, hard=0)]
@@ -223,6 +223,6 @@ def _host() -> str:
 
 
 def describe_error(error: Exception) -> str:
-    """The heart of an engine's long message, in one line."""
+    """The gist of an engine's long message, in one line."""
     text = getattr(error, "explanation", None) or str(error)
     return " ".join(str(text).split())[:300]

@@ -19,17 +19,17 @@ __all__ = ["REPOSITORY", "environment_image"]
 
 REPOSITORY = "gumshoe-environment"
 ASK = "import os, sys; print('%d.%d' % sys.version_info[:2], os.path.realpath(sys.executable))"
-# What a virtual environment says of its interpreter; the image has its own.
+# What a virtual environment says about its interpreter; the image has its own.
 RELINKED = ("bin/python", "bin/python3", "pyvenv.cfg")
 
 _lock = threading.Lock()
 
 
 def environment_image(client: Any, name: str, base: str, ulimits: Sequence[Ulimit] = ()) -> str:
-    """The image that is `base` with this environment at /environment, made where it is not there yet.
+    """The image that is `base` with this environment at /environment, made if it does not exist yet.
 
     Args:
-        ulimits: of the processes that look at `base`.
+        ulimits: for the processes that look at `base`.
 
     Raises:
         TaskError: the environment is not on this machine, or the image's Python is of another version.
@@ -65,7 +65,7 @@ def _make(client: Any, environment: InstalledEnvironment, base: str, tag: str, u
 
 
 def _archive(environment: InstalledEnvironment, python: str, version: str) -> io.BytesIO:
-    """The folder as a tar archive, with the links to its interpreter made anew."""
+    """The folder as a tar archive, with the links to its interpreter redone."""
     buffer = io.BytesIO()
     prefix = INSIDE.lstrip("/")
     relinked = {*RELINKED, f"bin/python{version}"}

@@ -17,7 +17,7 @@ RPC_GRACE_S = 60.0
 
 
 class WardenConnection(Protocol):
-    """What a sandbox needs of a link: a `Link` of its own, or a lease on one from a pool."""
+    """What a sandbox needs from a link: a `Link` of its own, or a lease on one from a pool."""
 
     backend: str
     isolated: bool
@@ -27,7 +27,7 @@ class WardenConnection(Protocol):
     server: Mapping[str, Any] | None
 
     def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any:
-        """The warden's answer to an operation. Raises SandboxError, also where none comes in time."""
+        """The warden's answer to an operation. Raises SandboxError, including where none comes in time."""
         ...
 
     def give_up(self) -> None:
@@ -47,8 +47,8 @@ class Link:
         isolated: as in `Backend`.
         facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`; and its `image_digest`.
         closed: whether `close` has been called.
-        supervisor: the session of the verifier's supervisor, where one has been started and not been used.
-        server: how the test server was asked for the last time, where it was.
+        supervisor: the session of the verifier's supervisor, where one has been started and not used yet.
+        server: how the test server was last asked for, if it was.
 
     Args:
         output_limit: bytes kept of one program's output.
@@ -102,7 +102,7 @@ class Link:
 
     @property
     def scratch(self) -> Sequence[str]:
-        """The folders that programs can write in, where these are all; see `SandboxLayout`."""
+        """The folders that programs can write in, if they can write nowhere else; see `SandboxLayout`."""
         return self._backend.layout.scratch
 
     def configure(self) -> Mapping[str, Any]:

@@ -62,7 +62,7 @@ def open_sandbox(
         again: the task may be opened several times; where the config wants warm sandboxes, the next one is prepared
             ahead.
         verdict: it is for the verifier, which has a pool of its own: no sandbox that an agent had is ever in it.
-        trusted: what will be run there beside the task's own code is decided by a built-in script or a person, not by
+        trusted: what will be run there besides the task's own code is decided by a built-in script or a person, not by
             a model. The task's own code is trusted where it is built in (see `is_built_in`).
 
     Raises:

@@ -39,7 +39,7 @@ def name_folder() -> Path:
 def reap_folders() -> list[str]:
     """Removes this user's temporary folders whose process has died; returns their names.
 
-    Processes are looked for in this boot and this namespace only: what others put into a shared folder stays.
+    Processes are looked for in this boot and this namespace only: what others put in a shared folder stays.
     """
     place = Path(tempfile.gettempdir())
     return [path.name for path in sorted(place.glob(f"{PREFIX}-*-*")) if _is_orphan(path) and _remove(path)]
@@ -70,7 +70,7 @@ def _remove(path: Path) -> bool:
 
 @functools.cache
 def _world() -> str:
-    """What process ids mean something in: the boot, and the namespace of process ids."""
+    """Where process ids have a meaning: the boot, and the namespace of process ids."""
     namespace = os.stat("/proc/self/ns/pid").st_ino if Path("/proc/self/ns/pid").exists() else 0  # noqa: PTH116
     boot = identity(0).partition("/")[0]
     return hashlib.sha256(f"{boot}/{namespace}".encode()).hexdigest()[:8]

@@ -85,7 +85,7 @@ class Lease(BorrowedLink):
 class SandboxPool:
     """Keeps `size` sandboxes of one kind alive, those in use among them.
 
-    The first use starts the others in the background. More than `size` can be in use at a time; what is too many is
+    The first use starts the others in the background. More than `size` can be in use at a time; the surplus is
     closed when it comes back. Once programs ask for a test server, it is started in those that wait, and one more is
     kept, so that it has time to start.
 
@@ -117,7 +117,7 @@ class SandboxPool:
             self._cleaned.wait_for(lambda: self._ready or self._closed or not self._used, CLEAN_S)
             if self._closed:
                 raise SandboxClosed("the pool of sandboxes has been closed")
-            # The one that has waited for longest: its test server is the readiest.
+            # The one that has waited longest: its test server has had the most time to get ready.
             warm = self._ready.pop(0) if self._ready else None
             self._leased += 1
             self._order()
@@ -168,7 +168,7 @@ class SandboxPool:
         for _ in range(self._wanted() - self._alive()):
             try:
                 future = self._starter.submit(self._make_ready)
-            except RuntimeError:  # The interpreter ends.
+            except RuntimeError:  # The interpreter is shutting down.
                 return
             self._starting += 1
             self._coming.add(future)
@@ -196,12 +196,12 @@ class SandboxPool:
             warm.link.close()
 
     def _take_back(self, warm: WarmLink) -> None:
-        """Has a sandbox cleaned in the background; where the pool is closed, it is closed."""
+        """Has a sandbox cleaned in the background; closes it if the pool is closed."""
         with self._lock:
             self._server = warm.link.server or self._server
             try:
                 self._cleaner.submit(self._clean, warm)
-            except RuntimeError:  # Nothing can be submitted to a pool that is closed, nor when the interpreter ends.
+            except RuntimeError:  # The thread pool is closed, or the interpreter is shutting down.
                 self._leased -= 1
             else:
                 self._used.append(warm)

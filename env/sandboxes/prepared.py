@@ -22,12 +22,12 @@ AT_ONCE = 2
 
 
 def closed_later(link: WardenConnection, closers: ThreadPoolExecutor) -> BorrowedLink:
-    """A connection that is closed in the background; the interpreter does not end before."""
+    """A connection that is closed in the background; the interpreter does not exit before that."""
 
     def give_back() -> None:
         try:
             closers.submit(link.close)
-        except RuntimeError:  # The pool is closed, or the interpreter ends.
+        except RuntimeError:  # The thread pool is closed, or the interpreter is shutting down.
             link.close()
 
     return BorrowedLink(link, give_back)
@@ -75,7 +75,7 @@ class PreparedSandboxes:
 
     @property
     def waiting(self) -> int:
-        """How many wait to be taken, those that are being prepared among them."""
+        """How many wait to be taken, including those that are being prepared."""
         return len(self._coming)
 
     def close(self) -> None:

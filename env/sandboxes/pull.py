@@ -1,8 +1,8 @@
-"""Pulling container images: those of tasks, and `sandbox.image`, before a sandbox is made of them.
+"""Pulling container images: those of tasks, and `sandbox.image`, before a sandbox is made from them.
 
 An image is pulled once, however many threads ask for it, and `sandbox.pulls_at_once` images are pulled at a time. A
 mirror is a prefix of the name: the image is pulled from there and then gets its own name too, so tasks keep theirs.
-Progress goes to stderr, a line about every second. A pull that failed is not tried again for a minute.
+Progress goes to stderr, about one line a second. A pull that failed is not tried again for a minute.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _pull_or_fail_again(image: str, engine: Engine, config: SandboxConfig) -> No
 
 @functools.cache
 def _slots(count: int) -> threading.Semaphore:
-    """What this process pulls at a time."""
+    """Limits how many images this process pulls at a time."""
     return threading.Semaphore(count)
 
 
@@ -129,7 +129,7 @@ def _pull(image: str, engine: Engine, config: SandboxConfig) -> None:
 
 
 def _unless_stalled(pull: Callable[[], Iterable[dict[str, Any]]], stall_s: float) -> Generator[dict[str, Any]]:
-    """The engine's report on a pull; raises DockerException where nothing comes for so long, and what `pull` raises."""
+    """The engine's report on a pull; raises DockerException if nothing comes for `stall_s`, and what `pull` raises."""
     arrived: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
 
     def read() -> None:
@@ -175,7 +175,7 @@ def _follow(image: str, events: Iterable[dict[str, Any]]) -> None:
 
 
 def _amount(layers: dict[str, tuple[int, int]]) -> str:
-    """How much has come of the layers that the engine has begun to load."""
+    """How much has arrived of the layers that the engine has begun to download."""
     done, total = (sum(sizes[which] for sizes in layers.values()) / 1e6 for which in (0, 1))
     return f"{done:.1f} of {total:.1f} MB, " if layers else ""
 

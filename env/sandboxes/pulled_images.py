@@ -2,8 +2,8 @@
 
 They are remembered in `images.jsonl` in the cache folder, one line per image with its last use, for all processes and
 engines of this machine. Where `sandbox.images_gb` is set, those used least recently are removed before a pull. Never
-removed are images that the user brought (also one that was built or pulled anew under a name that Gumshoe had pulled),
-images of a container, and images that were asked for within the last two minutes.
+removed are images that the user brought (including one built or pulled again under a name that Gumshoe had pulled),
+images that a container uses, and images that were asked for within the last two minutes.
 
 What it does not do: sizes are the engine's, so layers that images share count more than once; and an image that is
 the base of others gives up only its name.
@@ -97,14 +97,14 @@ def record_pull(engine: str, names: tuple[str, ...], digest: str, size: int, bef
 
 
 def remove_nameless(client: Any, digest: str) -> None:
-    """Removes an image whose names another one has got, unless a container uses it."""
+    """Removes an image whose names another one has taken, unless a container uses it."""
     with contextlib.suppress(APIError):
         if not client.images.get(digest).tags:
             client.images.remove(digest)
 
 
 def note_use(engine: str, image: str) -> None:
-    """Notes that the image is used now, if Gumshoe pulled it; at most every half a minute."""
+    """Notes that the image is used now, if Gumshoe pulled it; at most once every half minute."""
     key = (engine, image)
     if time.monotonic() - _noted.get(key, -NOTE_S) < NOTE_S or not _file().exists():
         return
@@ -153,10 +153,10 @@ def _remove_least_recent(client: Any, engine: str, entries: dict[_Key, PulledIma
         if entry.id in in_containers or time.time() - entry.used < RECENT_S:
             continue
         try:
-            for name in reversed(entry.names):  # The one that it is used by last.
+            for name in reversed(entry.names):  # The one that it is used by goes last.
                 if image_id(client, name) == entry.id:
                     client.images.remove(name)
-        except APIError as error:  # A container was made of it meanwhile.
+        except APIError as error:  # A container was made from it meanwhile.
             log.debug("%s stays: %s", entry.names[0], error)
             continue
         log.info("removed image %s to make room", entry.names[0])
@@ -177,7 +177,7 @@ def _changing() -> Generator[dict[_Key, PulledImage]]:
         entries = dict(before)
         try:
             yield entries
-        finally:  # What has been removed is gone, also where the next step fails.
+        finally:  # What has been removed is gone, even if the next step fails.
             if entries != before:
                 write_jsonl(_file(), entries.values())
 

@@ -78,7 +78,7 @@ def _own_folders() -> list[str]:
 
 @functools.cache
 def distribution_paths(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """The files and folders of distributions and of what they require, as far as these are installed here."""
+    """The files and folders of distributions and of what they require, where these are installed here."""
     waiting, seen, paths = list(packages), set[str](), set[str]()
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()

@@ -30,7 +30,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def compressed_size(image: str) -> int:
-    """The compressed size of all layers; 0 where the registry does not tell somebody who has not logged in."""
+    """The compressed size of all layers; 0 where the registry does not tell those who have not logged in."""
     try:
         repository, tag = parse_repository_tag(image)
         host, name = resolve_repository_name(repository)

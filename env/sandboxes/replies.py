@@ -1,7 +1,7 @@
 """What a warden may answer, operation by operation.
 
 Programs in the sandbox must not be able to answer in the warden's place. Should one manage it all the same, the host
-still takes nothing that has not the operation's form.
+still takes nothing that does not have the operation's form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
 
 
 Json = dict[str, Any]
-"""Came out of `json.loads`, so it holds nothing else than JSON; the tools read it with models of their own."""
+"""Came out of `json.loads`, so it holds nothing but JSON; the tools read it with models of their own."""
 
 
 class _Reply(BaseModel):
@@ -100,7 +100,7 @@ _FORMS: Mapping[str, Any] = {
 
 
 def check_reply(op: str, reply: object) -> Any:
-    """The reply as it came. Raises SandboxError where it has not the form of the operation's replies."""
+    """The reply as it came. Raises SandboxError where it does not have the form of the operation's replies."""
     try:
         _adapter(op).validate_python(reply)
     except ValidationError as error:

@@ -1,8 +1,8 @@
 """The filter of system calls: one policy, as a program for the kernel and as a profile for container engines.
 
-Allowed is what the kernels of today offer, without what is refused below: other namespaces, mounts, keyrings, tracing
+What today's kernels offer is allowed, except what is refused below: other namespaces, mounts, keyrings, tracing
 and reading other processes, io_uring, BPF, kernel modules, clocks, and sockets that lead past the network namespace.
-What a later kernel brings is refused as well. A refused call fails with EPERM; unknown ones, and `clone3`, whose flags
+What a later kernel adds is refused as well. A refused call fails with EPERM; unknown ones, and `clone3`, whose flags
 a filter cannot see, with ENOSYS, so that the C library falls back on older calls.
 """
 
@@ -78,7 +78,7 @@ LOAD, AND, EQUAL, GREATER, AT_LEAST, RETURN = 0x20, 0x54, 0x15, 0x25, 0x35, 0x06
 NUMBER_AT, ARCHITECTURE_AT, ARGUMENTS_AT = 0, 4, 16
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 Instruction = tuple[int, int, int, int]
-"""Code, jump when true, jump when false (both in instructions to pass over), operand."""
+"""Code, jump when true, jump when false (both in instructions to skip), operand."""
 
 
 @functools.cache
@@ -139,7 +139,7 @@ def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _alternative(tests: Sequence[Test]) -> list[Instruction]:
-    """Returns ALLOW when all tests hold, else goes on behind it."""
+    """Returns ALLOW when all tests hold, else continues after it."""
     steps: list[Instruction] = [(RETURN, 0, 0, ALLOW)]
     for test in reversed(tests):
         checks: list[Instruction] = [(LOAD, 0, 0, ARGUMENTS_AT + 8 * test.argument), (AND, 0, 0, test.mask)]

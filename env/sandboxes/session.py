@@ -24,7 +24,7 @@ class WardenSession:
     Attributes:
         name: what the warden calls it.
         warm: whether the program is a fork of the test server.
-        cold: why it is not, where it was to be.
+        cold: why it is not, if it was meant to be.
     """
 
     def __init__(self, name: str, link: WardenConnection, *, warm: bool = False, cold: str | None = None) -> None:

@@ -1,9 +1,9 @@
 """Starting a program on a terminal of this machine.
 
-Runs have many threads. A child that is forked from one of them may wait for ever for a lock that another thread held
+Runs have many threads. A child that is forked from one of them may wait forever for a lock that another thread held
 at that moment, so no Python runs in the child: `subprocess` forks, makes the session and starts the program in C. The
-terminal is no controlling one, so nothing is sent to the program when its host is killed and the terminal hangs up:
-bwrap must not die of that half way, between the two processes that it becomes. The warden ends at the end of input.
+terminal is not a controlling one, so nothing is sent to the program when its host is killed and the terminal hangs up:
+bwrap must not die of that halfway, between the two processes that it becomes. The warden ends at the end of input.
 """
 
 from __future__ import annotations

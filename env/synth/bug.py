@@ -23,7 +23,7 @@ class Bug:
         files: the changed files, path to text.
         lines: of each clean file, the lines that are changed, with the first lines of the statements around them.
         places: where the causes are.
-        tags: what else a task should tell of it.
+        tags: what else a task should say about it.
     """
 
     operator: str

@@ -75,7 +75,7 @@ def without_statement(block: cst.IndentedBlock, statement: cst.CSTNode) -> cst.I
 
 
 def unwrapped(block: cst.IndentedBlock, statement: cst.CSTNode, *bodies: cst.BaseSuite) -> cst.IndentedBlock:
-    """`block` with what stands in `bodies` in place of the compound statement around them."""
+    """`block` with what is in `bodies` in place of the compound statement around them."""
     inner = [line for body in bodies for line in _statements(body)]
     body = [line for item in block.body for line in (inner if item is statement else (item,))]
     return block.with_changes(body=body)

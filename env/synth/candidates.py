@@ -59,7 +59,7 @@ def project_candidates(
 ) -> Iterator[Candidate]:
     """The candidates of several files (path to text). The operators take turns, so that rare ones come early.
 
-    The files are read at once, the mutated texts are made one by one.
+    The files are read up front, the mutated texts are made one by one.
 
     Raises ValueError when a file is not Python.
     """
@@ -121,7 +121,7 @@ def _candidate(proposal: Proposal) -> Candidate | None:
 
 
 def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:
-    """The lines of `source` that are other in `after`, with the first lines of the statements that they belong to.
+    """The lines of `source` that differ in `after`, with the first lines of the statements that they belong to.
 
     Where lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
     """
@@ -141,7 +141,7 @@ def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """With how many equal lines two texts begin."""
+    """How many equal lines two texts begin with."""
     return next(
         (number for number, (one, other) in enumerate(zip(first, second, strict=False)) if one != other),
         min(len(first), len(second)),
@@ -149,6 +149,6 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _statement_start(source: ParsedFile, line: int) -> int:
-    """The first line of the smallest statement that reaches over `line`: the line that tracing reports."""
+    """The first line of the smallest statement that spans `line`: the line that tracing reports."""
     around = [span for span in source.statement_spans if line in span]
     return min(around, key=len).start if around else line

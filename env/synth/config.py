@@ -15,7 +15,7 @@ NO_SOURCES = (
     *("tests/", "test/", "test.py", "tests.py", "test_*.py", "*_test.py", "*_tests.py"),
     *("conftest.py", "setup.py", "docs/", ".*/"),
 )
-"""Files of any project that no bug should be put into: its tests, and what is no part of its code."""
+"""Files of any project that no bug should be put into: its tests, and what is not part of its code."""
 
 
 class SynthConfig(Config):

@@ -13,7 +13,7 @@ DIFFICULTIES = ("same_function", "other_function", "other_file")
 
 
 def difficulty(bug: Bug, failures: Mapping[str, FailedTest]) -> str:
-    """Where the cause stands, seen from the innermost frame of the traceback; the nearest of all counts.
+    """Where the cause is, seen from the innermost frame of the traceback; the nearest of all counts.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
     `other_file`: elsewhere, such as in the assertion of a test.

@@ -15,7 +15,7 @@ __all__ = ["VerdictJournal"]
 
 
 class VerdictJournal:
-    """A file of verdicts. It holds for projects, tests and limits as they were when the verdicts were reached.
+    """A file of verdicts. It is valid for projects, tests and limits as they were when the verdicts were reached.
 
     Args:
         path: the file, a JSON object a line; read if it is there.

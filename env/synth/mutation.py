@@ -14,7 +14,7 @@ __all__ = ["Mutation", "Operator", "apply", "replace"]
 
 @dataclass(frozen=True)
 class Mutation:
-    """Replacements in one file; the first node tells where the cause of the bug stands."""
+    """Replacements in one file; the first node tells where the cause of the bug is."""
 
     changes: tuple[tuple[cst.CSTNode, cst.CSTNode], ...]
 

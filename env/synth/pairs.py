@@ -41,7 +41,7 @@ def pairs_of(
     """Pairs of proven bugs in different functions of one split, each bug once, in an order drawn from the seed.
 
     Args:
-        splits: digest of each bug to the split that it is in: a pair of both would be a twin of a held-out bug.
+        splits: digest of each bug to the split that it is in: a pair from both would be a twin of a held-out bug.
         sources: the texts of the clean files.
     """
     left = list(found)
@@ -116,7 +116,7 @@ def _merged(clean: str, one: str, other: str) -> str | None:
 
 
 def _edits(before: str, after: str) -> list[tuple[int, int, list[str]]]:
-    """What is replaced: first line, line behind the last one, the new lines."""
+    """What is replaced: first line, line after the last one, the new lines."""
     old, new = split_lines(before), split_lines(after)
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return [(start, end, new[at:to]) for tag, start, end, at, to in codes if tag != "equal"]

@@ -56,7 +56,7 @@ class VerifierPool:
         return self._journal.verdicts(project.name, batch, partial(self._judge, project))
 
     def release(self, project: Project) -> None:
-        """Closes the sandboxes of a project that needs no more."""
+        """Closes the sandboxes of a project that no longer needs them."""
         self._close(project.name)
 
     def _judge(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:

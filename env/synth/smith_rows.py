@@ -20,7 +20,7 @@ ROWS = "rows.jsonl"
 
 
 def smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
-    """The row of one made bug, as `make_bugs` gives it."""
+    """The row of one synthetic bug, as `make_bugs` gives it."""
     return {
         "instance_id": task.id.replace("/", "."),
         "repo": task.tags["project"],

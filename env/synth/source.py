@@ -35,14 +35,14 @@ class ParsedFile:
         self.nodes: list[cst.CSTNode] = []
         # A node's descendants follow it in `nodes`: from the first number to the second.
         self._below: dict[cst.CSTNode, tuple[int, int]] = {}
-        # Where the nodes of each type stand in `nodes`.
+        # Where the nodes of each type are in `nodes`.
         self._numbers: dict[type[cst.CSTNode], list[int]] = {}
         self._walk(self.module)
 
     def means(self, text: str) -> bool:
-        """Whether another text means the same to Python. Raises SyntaxError and ValueError where it is none."""
+        """Whether another text means the same to Python. Raises SyntaxError and ValueError if it is not Python."""
         mine, others = self._statements, _statements(text)
-        # Most of the text is the same to the letter, and comparing trees takes longer than that.
+        # Most of the text is the same to the letter, and comparing trees takes longer than comparing text.
         return len(mine) == len(others) and all(
             part == other or ast.dump(node) == ast.dump(twin)
             for (part, node), (other, twin) in zip(mine, others, strict=True)
@@ -68,7 +68,7 @@ class ParsedFile:
         return next((ancestor for ancestor in self.ancestors(node) if isinstance(ancestor, kinds)), None)
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
-        """The function that `node` stands in."""
+        """The function that `node` is in."""
         return self.enclosing(node, cst.FunctionDef)
 
     def symbol(self, node: cst.CSTNode) -> str:
@@ -92,7 +92,7 @@ class ParsedFile:
         return (self.nodes[number] for number in merge(*groups))
 
     def statement(self, node: cst.CSTNode) -> int:
-        """Which statement of the module `node` stands in, from 0."""
+        """Which statement of the module `node` is in, from 0."""
         top = node
         while (parent := self.parent(top)) is not self.module:
             assert parent is not None
@@ -164,7 +164,7 @@ def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 
 
 def _is_docstring(child: cst.CSTNode, parent: cst.CSTNode) -> bool:
-    """Whether `child` is a statement that only consists of a text."""
+    """Whether `child` is a statement that consists only of a string."""
     return isinstance(parent, cst.SimpleStatementLine) and (
         isinstance(child, cst.Expr) and isinstance(child.value, cst.SimpleString | cst.ConcatenatedString)
     )

@@ -9,9 +9,9 @@ __all__ = ["assign_splits", "heldout_names", "joined"]
 
 
 def heldout_names(projects: Sequence[str], share: float, seed: int) -> set[str]:
-    """The projects that training never sees: the share, rounded, but one at least where there are several.
+    """The projects that training never sees: the share, rounded, but at least one where there are several.
 
-    One project at least is left for training.
+    At least one project is left for training.
     """
     if share == 0 or len(projects) < 2:
         return set()

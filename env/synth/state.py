@@ -26,7 +26,7 @@ FIRST_SHARE, ENOUGH_JUDGED, LEAST_SHARE = 0.8, 10, 0.2
 
 @dataclass(eq=False)
 class ProjectState:
-    """Draws single bugs first. When these are through, it pairs some of the kept ones.
+    """Draws single bugs first. When these are used up, it pairs some of the kept ones.
 
     Attributes:
         candidates: the single bugs to try.
@@ -53,7 +53,7 @@ class ProjectState:
         self.candidates = islice(self.candidates, most - _share(self.config, most))
 
     def draw(self, most: int) -> list[Bug]:
-        """The next candidates, as many as are probably needed; none means that this part is through."""
+        """The next candidates, as many as are probably needed; none means that this part is done."""
         if self.counts and time.monotonic() >= self._end:
             self._exhausted = True
             return []
@@ -70,7 +70,7 @@ class ProjectState:
         return len(self.kept) >= self._wanted
 
     def finish(self) -> bool:
-        """Whether the project is through. When the single bugs are, the pairs come next."""
+        """Whether the project is done. When the single bugs are, the pairs come next."""
         if not self.full and not self._exhausted:
             return False
         if self._pairs is not None:
@@ -119,5 +119,5 @@ class ProjectState:
 
 
 def _share(config: SynthConfig, whole: int) -> int:
-    """How many of so many are pairs."""
+    """How many of `whole` bugs are pairs."""
     return round(config.pairs * whole)

@@ -13,7 +13,7 @@ MESSAGE_CHARS = 400
 
 
 def problem_statement(failures: Mapping[str, FailedTest]) -> str:
-    """What a user would report who ran the tests. `failures` maps test ids, in the order of the run, to facts."""
+    """What a user who ran the tests would report. `failures` maps test ids, in the order of the run, to facts."""
     first, others = next(iter(failures)), len(failures) - 1
     lines = [f"{first} fails:", "", *_indented(failures[first].message), ""]
     if others:

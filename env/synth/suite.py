@@ -16,11 +16,11 @@ ENTRYPOINT = ("python", "-m", "pytest", "-q")
 class Suite:
     """The command that runs a project's tests.
 
-    Bugs are judged by pytest, which runs tests of unittest as well. The tasks may use another command.
+    Bugs are judged by pytest, which also runs unittest tests. The tasks may use another command.
 
     Attributes:
         environment: name of the environment that it needs; None runs on the sandbox's own Python.
-        arguments: what pytest gets beside the project's own options: files and tests that do not count, plugins off.
+        arguments: what pytest gets besides the project's own options: files and tests that do not count, plugins off.
         command_timeout_s: the limit that tasks have for one command; None leaves the default.
         command: what runs the tests in the tasks; empty: pytest.
         limit: the key of the config that limits one run, for messages.

@@ -20,7 +20,7 @@ __all__ = ["CandidateVerdict", "CleanRun", "FailedTest", "ProjectVerifier", "Unf
 
 MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_project", "synth_verifier")
 STARTUP_S = 60.0
-# Following the lines of the first run costs time.
+# Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0
 PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
@@ -205,7 +205,7 @@ def _failure(facts: Mapping[str, Any]) -> FailedTest:
 
 
 def _complaint(text: str) -> str:
-    """The line that tells of an error, else the last one."""
+    """The line that reports an error, else the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if "error:" in line.lower() and not line.lower().startswith("error: usage")]
     return (telling or lines[-1:] or ["it printed nothing"])[0]

@@ -1,4 +1,4 @@
-"""Where tasks come from. Each source yields a `Task`, what the agent may know, and apart from it an `Oracle`."""
+"""Where tasks come from. Each source yields a `Task`, what the agent may know, and, separately, an `Oracle`."""
 
 from gumshoe.env.tasks.load import load_tasks
 

@@ -26,7 +26,7 @@ SOLUTION, TESTS, EXAMPLE = "solution", "test", "example"
 def load_aider(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
     """Every Python exercise below `path`, sorted by name.
 
-    Raises TaskError when there are none; that of a single exercise may be taken by `on_error`.
+    Raises TaskError when there are none; `on_error` may take that of a single exercise.
     """
     root = Path(path).resolve()
     if not root.is_dir():
@@ -84,7 +84,7 @@ def _hidden(folder: Path) -> list[str]:
 
 
 def _gold(folder: Path, files: dict[str, list[str]], where: str) -> str:
-    """The example put into the place of the solution; empty where the two do not correspond."""
+    """The example put in place of the solution; empty where the two do not correspond."""
     if len(files[EXAMPLE]) != len(files[SOLUTION]):
         return ""
     pairs = zip(files[SOLUTION], files[EXAMPLE], strict=True)

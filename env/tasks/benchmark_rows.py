@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 def read_rows(path: str | Path, split: str = "test") -> list[Row]:
-    """The rows of a file, or of split `split` of the hub's dataset that is called so. Raises TaskError."""
+    """The rows of a file, or of split `split` of the hub's dataset of that name. Raises TaskError."""
     file = Path(path)
     if file.is_file():
         return list(_checked(_from_file(file), file))

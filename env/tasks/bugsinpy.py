@@ -40,7 +40,7 @@ def load_bugsinpy(
         TaskError: `path` is something else, or no bug is checked out.
     """
     root = Path(path).resolve()
-    # Two bugs may have one buggy commit; all that is noted of them together tells them apart.
+    # Two bugs may have one buggy commit; everything that is noted of them, taken together, tells them apart.
     bugs = {frozenset(_facts(file).items()): file.parent for file in root.glob("projects/*/bugs/*/bug.info")}
     if not bugs:
         raise TaskError(f"{path} is not a checkout of BugsInPy: it has no projects/PROJECT/bugs/ID/bug.info")

@@ -17,8 +17,8 @@ def is_built_in(task: Task, oracle: Oracle | None = None) -> bool:
 
     That is a case of the casebook as it is bundled, or its clean project: the same folder, overlay and commands, and,
     where an oracle is given, the same answer. Ids, sources and tags prove nothing: whoever wrote a task set chose them.
-    What the agent is told and shown, and its limits, may differ. A made bug of a bundled project does not count, as the
-    file that it is read from could hold anything.
+    What the agent is told and shown, and its limits, may differ. A synthetic bug of a bundled project does not count,
+    as the file that it is read from could hold anything.
     """
     folder = _case_folder(task.workspace.path)
     if folder is None:

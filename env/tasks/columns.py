@@ -20,7 +20,7 @@ def row_name(row: Row, number: int, column: str = "instance_id") -> str:
 
 
 def required(row: Row, columns: Sequence[str], where: str, *, texts: Sequence[str] = ()) -> None:
-    """Raises TaskError where one of `columns` is missing, or one of `texts` among them is not a text."""
+    """Raises TaskError where one of `columns` is missing, or one of `texts` among them is not a string."""
     missing = [column for column in columns if row.get(column) is None]
     if missing:
         raise TaskError(f"{where}: column {missing[0]} is missing")
@@ -30,7 +30,7 @@ def required(row: Row, columns: Sequence[str], where: str, *, texts: Sequence[st
 
 
 def json_value(row: Row, column: str, where: str, kind: str) -> Any:
-    """A value that may stand there as JSON in a text. `kind` is what it should be, for the message."""
+    """A value that may be stored as JSON in a string. `kind` is what it should be, for the message."""
     value = row[column]
     if not isinstance(value, str):
         return value
@@ -41,7 +41,7 @@ def json_value(row: Row, column: str, where: str, kind: str) -> Any:
 
 
 def test_ids(row: Row, column: str, where: str) -> tuple[str, ...]:
-    """A list of test ids; the classic schema of SWE-bench keeps it as JSON in a text. Raises TaskError."""
+    """A list of test ids; the classic schema of SWE-bench keeps it as JSON in a string. Raises TaskError."""
     value = json_value(row, column, where, "a JSON list")
     if not isinstance(value, list) or not all(isinstance(test, str) for test in value):
         raise TaskError(f"{where}: column {column} is not a list of test ids")

@@ -21,7 +21,7 @@ BLOCK_BYTES = 1 << 20
 def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES) -> str:
     """SHA-256 (hex) of the names, kinds, modes and contents of everything below `folder`.
 
-    Caches and git's own folder do not count. Raises TaskError when something cannot be read, or when the files have
+    Caches and git's own folder do not count. Raises TaskError when something cannot be read, or when the files hold
     more than `limit` bytes together: what is hashed here is copied into a sandbox later.
     """
     digest = hashlib.sha256()

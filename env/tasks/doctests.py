@@ -8,7 +8,7 @@ __all__ = ["is_doctest"]
 def is_doctest(test: str) -> bool:
     """Whether a test's id is that of a doctest in a module.
 
-    pytest calls it after the object: `shop/cart.py::shop.cart.Cart.add`; from inside of a `src` folder the module's
+    pytest names it after the object: `shop/cart.py::shop.cart.Cart.add`; from inside a `src` folder the module's
     name begins later, so any tail of the path counts.
     """
     path, _, name = test.partition("::")

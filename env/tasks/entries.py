@@ -1,4 +1,4 @@
-"""One broken entry of a source does not keep the others from being loaded, where the caller wants that."""
+"""One broken entry of a source does not keep the others from being loaded, if the caller wants that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["OnError", "load_entries", "refuse"]
 
 EntryT = TypeVar("EntryT")
 OnError = Callable[[TaskError], None]
-"""Told of an entry that is no task; the others go on unless it raises."""
+"""Told of an entry that is not a task; loading goes on with the others unless it raises."""
 
 
 def refuse(error: TaskError) -> None:

@@ -34,7 +34,7 @@ def load_local(
     """The repository in the folder `path` as one task, `local/<name of the folder>`.
 
     Its files `.debugignore` and `.debugreadonly` hold in addition to `ignore` and `readonly`. Commands are lists of
-    words, or texts that are split into words as a shell would; a bare `pytest` is run as a module of the sandbox's
+    words, or strings that are split into words as a shell would; a bare `pytest` is run as a module of the sandbox's
     Python, where the program may not be installed. Variables before an entrypoint, as in `PYTHONPATH=src pytest` or
     `env PYTHONPATH=src pytest`, are set for every program, word for word: `$NAME` stays as it is. Raises TaskError.
     """

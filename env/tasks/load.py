@@ -56,13 +56,13 @@ def load_tasks(
     """The tasks of a source with their oracles, in the order of the source.
 
     Args:
-        source: the name of a source, such as `casebook` or `swebench` (the option `path` may stand behind a colon:
+        source: the name of a source, such as `casebook` or `swebench` (the option `path` may follow a colon:
             `nightmare:FOLDER`), or the folder of a task set itself, one with tasks.jsonl and oracles.jsonl, or a
-            function of one's own as `package.module:function`: it gets `options`, and returns such pairs.
+            function of your own as `package.module:function`: it gets `options`, and returns such pairs.
         ids: only these tasks.
         tags: only tasks with this tag value, or one of these, such as `{"split": "train"}`.
         limit: maximum number of tasks, after the other filters.
-        on_error: told of each entry of the source that is no task, which is then left out; without it the first one
+        on_error: told of each entry of the source that is not a task, which is then left out; without it the first one
             is raised.
         options: options of the source itself.
 

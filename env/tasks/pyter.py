@@ -29,7 +29,7 @@ MAX_BYTES = 4 << 20
 GIT_S = 60.0
 SETUP_FILES = ("dependency_setup.sh", "pyter_requirements.txt", "pyter")
 REPOSITORY_NAMES = {"scikit-learn": "scikitlearn"}
-"""Where setup.sh calls a repository's folder otherwise than bug_info.json does."""
+"""Where setup.sh names a repository's folder differently from bug_info.json."""
 
 
 class BugInfo(BaseModel):
@@ -92,7 +92,7 @@ def _bug(bug: Path, repository: Path) -> tuple[Task, Oracle]:
 
 
 def _gold(name: str, repository: Path, files: Sequence[str]) -> str:
-    """From the code files as they are to those of the commit that is checked out."""
+    """The diff from the code files as they are to those of the commit that is checked out."""
     try:
         fixed = _committed(repository, files)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -111,7 +111,7 @@ def _content(repository: Path, file: str) -> bytes | None:
 
 
 def _committed(repository: Path, files: Sequence[str]) -> dict[str, bytes]:
-    """The files of the commit, as far as it has them. Raises ValueError for names that git cannot be asked for."""
+    """Those of the files that the commit has. Raises ValueError for names that git cannot be asked for."""
     if any("\n" in file for file in files):
         raise ValueError("a file's name holds a newline")
     wanted = "".join(f"HEAD:{file}\n" for file in files)

@@ -26,7 +26,7 @@ MAX_PROGRAM_BYTES = 1 << 20
 def load_quixbugs(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
     """Every program that has a repaired version and tests, sorted by name.
 
-    Raises TaskError when there are none; that of a single program may be taken by `on_error`.
+    Raises TaskError when there are none; `on_error` may take that of a single program.
     """
     root = Path(path).resolve()
     names = sorted(file.stem.removeprefix("test_") for file in (root / TESTS).glob("test_*.py"))

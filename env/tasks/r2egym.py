@@ -4,7 +4,7 @@ The image holds the repository as it was before the commit in /testbed, its envi
 /r2e_tests (or in /testbed already) and `run_tests.sh`. In the regime `issue` the agent has no tests; in `debug` they
 are in /testbed/r2e_tests, read-only. Tests go by names like `TestCart.test_total`, without their file.
 
-What is not covered: a row whose commit breaks a test says so in its expected outcomes; such a test is not looked at.
+What is not covered: a row whose commit breaks a test says so in its expected outcomes; such a test is ignored.
 """
 
 from __future__ import annotations

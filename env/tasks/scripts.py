@@ -13,7 +13,7 @@ RUNNERS = ("poetry", "run")
 def test_command(script: str) -> tuple[str, ...]:
     """The command that a script of test commands stands for: its lines as one run of pytest or unittest, else a shell.
 
-    unittest is made to list its tests, whose outcomes are read from there. An empty script is an empty command.
+    unittest is made to list its tests, and their outcomes are read from that list. An empty script is an empty command.
     """
     commands = [_plain(words) for line in script.splitlines() if (words := _words(line))]
     kinds = {command[:3] for command in commands}

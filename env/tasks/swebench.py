@@ -4,7 +4,7 @@ There are two regimes. In `issue` the agent has the text of the issue; the tests
 `debug` they are: the test patch is applied before the episode, and the tests are read-only.
 
 The tests are run with pytest, or with Django's or sympy's own runner. Sympy's names tests by their functions alone;
-such a name stands for every test that is called so.
+such a name stands for all tests that share it.
 """
 
 from __future__ import annotations

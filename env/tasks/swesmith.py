@@ -1,7 +1,7 @@
 """SWE-smith: rows whose patch puts a bug into a working repository; the fix is its reverse.
 
 The image holds the working repository in /testbed. The bug is put in and becomes the repository's only commit, so
-that its history does not tell the answer. In the regime `debug` the failing tests are there and read-only; in `issue`
+that its history does not reveal the fix. In the regime `debug` the failing tests are there and read-only; in `issue`
 the files that hold them are taken away first, as SWE-smith's own branches do, and only a grader puts them back.
 
 The rows.jsonl that `gumshoe synth` writes can be read too: its rows name a project folder instead of an image.
@@ -61,7 +61,7 @@ def load_swesmith(
 
 
 def grading_swesmith(task: Task, oracle: Oracle) -> Task:
-    """The task as a grader runs it: all tests that count, also those that the agent did not have."""
+    """The task as a grader runs it: all tests that count, including those that the agent did not have."""
     if task.workspace.image is None:
         return task
     files = dict.fromkeys(test.partition("::")[0] for test in (*oracle.fail_to_pass, *oracle.pass_to_pass))
@@ -107,7 +107,7 @@ def _instance(row: Row, number: int, debug: bool, folder: Path) -> tuple[Task, O
 
 
 def _image(row: Row, where: str) -> WorkspaceSpec:
-    """The image, by the name that Docker Hub knows: older rows leave out whose it is."""
+    """The image, by the name that Docker Hub knows: older rows leave out the owner."""
     required(row, ("image_name",), where, texts=("image_name",))
     name: str = row["image_name"]
     if name.startswith("swesmith."):

@@ -33,7 +33,7 @@ def is_taskset(folder: Path) -> bool:
 def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
     """The tasks in the folder `path`, in the order of tasks.jsonl.
 
-    Raises TaskError when a file is missing or damaged, an id stands twice, an oracle is missing, or a project is;
+    Raises TaskError when a file is missing or damaged, an id appears twice, an oracle is missing, or a project is;
     `on_error` may take that of a single task.
     """
     folder = Path(path)

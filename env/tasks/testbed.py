@@ -25,17 +25,17 @@ def script(*lines: str) -> tuple[str, ...]:
 
 
 def apply_command(patch: str) -> str:
-    """A line of a script that applies a patch which stands in it."""
+    """A script line that applies a patch, which it contains."""
     end = f"END_{hashlib.sha256(patch.encode()).hexdigest()[:16]}"
     text = patch if patch.endswith("\n") else f"{patch}\n"
     return f"git -c safe.directory='*' apply --whitespace=nowarn - <<'{end}'\n{text}{end}"
 
 
 def test_targets(patch: str) -> list[str]:
-    """The files that stand in the repository once a test patch is applied, and that it has touched."""
+    """The files that a test patch touches and that are in the repository once it is applied."""
     return list(dict.fromkeys(file.target for file in parse_patch(patch) if file.target is not None))
 
 
 def test_files(patch: str) -> list[str]:
-    """Those of them that can be run."""
+    """Those of the `test_targets` that can be run."""
     return [path for path in test_targets(patch) if path.endswith(".py")]

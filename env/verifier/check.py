@@ -101,7 +101,7 @@ def _as_the_agent_sees_it(task: Task, oracle: Oracle, config: SandboxConfig) -> 
 
 
 def _missing_module(verdict: Verdict, task: Task) -> str | None:
-    """A module that the tests want and that is no part of the repository."""
+    """A module that the tests want and that is not part of the repository."""
     texts = (verdict.run.result.output, *(outcome.message for outcome in verdict.run.outcomes))
     for name in (found[1] for text in texts for found in MISSING_MODULE.finditer(text)):
         top = name.partition(".")[0]

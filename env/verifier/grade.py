@@ -41,7 +41,7 @@ class Grade(Record):
 
 
 def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool = False) -> Grade:
-    """Grades one patch. Whatever is wrong with it or its task stands in the grade.
+    """Grades one patch. Whatever is wrong with it or its task is in the grade.
 
     Args:
         oracle: names the tests that decide; without one, those of the original repository do.

@@ -27,7 +27,7 @@ RUNNERS = {"pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "excep
 MORE_RUNNERS = {"colorama", "xdist", "execnet", "coverage", "pytest_cov", "pytest_timeout", "hypothesis", "tox"}
 SHADOWED = (RUNNERS | MORE_RUNNERS | set(sys.stdlib_module_names) | {"sitecustomize", "usercustomize"}) - {"test"}
 CONFIGURATION_FILES = (*sorted(ALWAYS | STARTUP), "setup.cfg", "pyproject.toml", "gumshoe_*", "*.pth", "*.py[co]")
-"""gitignore patterns that match what `is_configuration` takes for one, bytecode folders aside."""
+"""gitignore patterns that match what `is_configuration` takes for configuration, bytecode folders aside."""
 SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sympy/testing/pytest.py")
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
 MODULE = re.compile(r"(\w+?)(\.cpython-[\w-]+|\.abi3)?(\.\w+)?")
@@ -35,7 +35,7 @@ Sides = tuple[bytes | None, bytes | None]
 
 
 def is_configuration(path: str, sides: Sides) -> bool:
-    """Whether a change of a file tells the test runner or the interpreter what to do.
+    """Whether a change to a file tells the test runner or the interpreter what to do.
 
     Args:
         path: relative to the repository's root.
@@ -62,7 +62,7 @@ def is_runner(path: str, entrypoint: Collection[str]) -> bool:
 
 
 def is_test_file(path: str) -> bool:
-    """Whether a file is a test or stands in a folder of tests, as the common layouts have it."""
+    """Whether a file is a test or is in a folder of tests, by the common layouts."""
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     return (
         "tests" in folders or name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name == "test.py"

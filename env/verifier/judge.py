@@ -104,9 +104,9 @@ class NamedOutcomes:
     """What became of the tests of a run, by the names that published lists give them.
 
     A name is the test's id; or the id up to its first space; or one cut short in its parameters, which stands for all
-    it begins; or one whose parameter is a path without its folders; or, as Django's runner prints it,
+    that begin with it; or one whose parameter is a path without its folders; or, as Django's runner prints it,
     `method (place)` or the first line of the docstring; or a name without a file (`test_a`, `TestB.test_c`), which
-    stands for every test that is called so; or a file, which stands for all of its tests.
+    stands for every test with that name; or a file, which stands for all of its tests.
     """
 
     def __init__(self, outcomes: Iterable[TestOutcome]) -> None:
@@ -136,7 +136,7 @@ class NamedOutcomes:
 
 
 def _other_names(outcome: TestOutcome) -> set[str]:
-    """The names by which published lists know a test, beside its id."""
+    """The names by which published lists know a test, besides its id."""
     names = {outcome.id.split(" ")[0], outcome.title.strip()}
     if "::" in outcome.id:
         names.add(".".join(outcome.id.split("::")[1:]))

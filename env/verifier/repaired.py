@@ -30,7 +30,7 @@ BAD = ("failed", "error")
 
 
 class RepairedRuns:
-    """The verdicts on gold patches in one kind of sandbox. For several threads at a time."""
+    """The verdicts on gold patches in one kind of sandbox. Several threads may share it."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config.model_dump_json()
@@ -58,7 +58,7 @@ class RepairedRuns:
         return judge(checked, oracle, restored)
 
     def _key(self, task: Task, oracle: Oracle) -> str | None:
-        """What the run with the gold patch depends on; None where more than a project's own files is in it."""
+        """What the run with the gold patch depends on; None where more than a project's own files goes into it."""
         workspace = task.workspace
         if not _is_the_project(task, oracle):
             return None
@@ -99,7 +99,7 @@ def _may_be_put_back(paths: Iterable[str], task: Task, oracle: Oracle) -> bool:
 
 
 def _is(path: Path, text: str | None) -> bool:
-    """Whether a file holds this text and is no program, which it would not be in a sandbox."""
+    """Whether a file holds this text and is not executable, which it would not be in a sandbox."""
     try:
         same = text is not None and path.read_bytes() == text.encode("utf-8", "surrogateescape")
         return same and not path.stat().st_mode & 0o111

@@ -10,7 +10,7 @@ __all__ = ["without_tests"]
 
 
 def without_tests(patch: str, oracle: Oracle) -> str:
-    """A patch in git's format without the files that the oracle's tests stand in. Raises TaskError.
+    """A patch in git's format without the files that the oracle's tests are in. Raises TaskError.
 
     An agent that does not know the hidden tests may well write to their files; a grader puts them back anyway.
     """

@@ -92,7 +92,7 @@ def _unfinished(reply: SessionReply) -> CheckedRun:
 
 
 def _ending(reply: SessionReply) -> str:
-    """How a supervisor without an answer ended, and the last that it said."""
+    """How a supervisor without an answer ended, and the last thing that it said."""
     failed = (reply.message or {}).get("failed")
     how = "took too long" if reply.timed_out else f"ended with exit code {reply.exit_code}"
     last = reply.output.strip().splitlines()[-1:] or ["no output"]

@@ -38,7 +38,7 @@ READONLY_FILE = ".debugreadonly"
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 KNOWN_KEPT = 256
 UNREADABLE: Sides = (b"\xff", b"\xff")
-"""Stands for the content of what is no regular file, or is not looked at."""
+"""Stands for the content of what is not a regular file, or is not looked at."""
 
 
 def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool) -> Verdict:
@@ -97,7 +97,7 @@ class Verifier:
         return self._run(changed, sorted(self._named)), restored
 
     def prepare(self) -> None:
-        """Does ahead what needs no patch: clears the sandbox, finds the tests that decide, starts the tests' process.
+        """Does early what needs no patch: clears the sandbox, finds the tests that decide, starts the tests' process.
 
         Raises as `verify`.
         """
@@ -165,7 +165,7 @@ class Verifier:
             return False
 
     def _is_test(self, path: str) -> bool:
-        """Whether a changed file is a test that decides, read-only, or a test as the layouts have it."""
+        """Whether a changed file is a test that decides, is read-only, or is a test by the common layouts."""
         if path in self._named or self._readonly.match(path):
             return True
         return is_test_file(path) and path not in self._gold_paths and not path.endswith("conftest.py")
@@ -202,7 +202,7 @@ class Verifier:
         return self._waiting
 
     def _clear(self) -> None:
-        """Makes the files the original ones."""
+        """Restores the original files."""
         if not self._is_clean:
             self._sandbox.restore(self._clean)
             self._is_clean = True

@@ -26,10 +26,10 @@ AttemptKey = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Hooks:
-    """Called while episodes are run.
+    """Callbacks while episodes run.
 
-    `serving` gets the server once it answers; `begun` the number of episodes and of those finished before; `done`
-    each trajectory that this process has finished; `tick` is called about four times a second.
+    `serving` receives the server once it answers; `begun` the number of episodes and how many were finished before;
+    `done` each trajectory that this process has finished; `tick` is called about four times a second.
     """
 
     serving: Callable[[ModelServer], None] = lambda _: None
@@ -40,7 +40,7 @@ class Hooks:
 
 @dataclass(frozen=True)
 class EvalRun:
-    """What every arm is run on, and under: the tasks, what stops it, where the sandboxes are."""
+    """What all arms of a run share: the tasks, what stops the run, and where the sandboxes are."""
 
     config: EvalConfig
     tasks: tuple[Pair, ...]
@@ -54,7 +54,7 @@ class EvalRun:
 
     @property
     def repositories(self) -> Repositories | None:
-        """Where the files of tasks in images can be read without one."""
+        """Where the files of tasks that live in images can be read without the image."""
         return None if self.config.repositories is None else Repositories(Path(self.config.repositories))
 
     @property
@@ -65,11 +65,11 @@ class EvalRun:
 
 @dataclass(frozen=True)
 class Packs:
-    """What a source handed over, by task id and sample; what was not reached is missing.
+    """What a source handed over, by task id and sample; tasks that were not reached are missing.
 
-    A pack of None means that the solver is given none. `episodes` are those that the packs come from, with the names
-    of the `tools` they were run with; `ranked`, by task id, what an explorer named that ranks files, modules and
-    functions apart; `failed` counts episodes that were given up; `stopped` says why it ended early.
+    A pack of None means that the solver is given none. `episodes` are those that the packs come from, and `tools` the
+    names of the tools that they were run with; `ranked` holds, by task id, the answers of an explorer that ranks files,
+    modules and functions separately; `failed` counts episodes that were given up; `stopped` says why it ended early.
     """
 
     packs: Mapping[TaskSample, ContextPack | None]
@@ -112,10 +112,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Solution:
-    """What came of an attempt.
+    """The outcome of an attempt.
 
-    What could not be measured is None: `solved` where the patch could not be graded, tokens of a solver that uses
-    none, the cost where no price is known. `tests` is how the tests ended, empty where unknown.
+    Anything that could not be measured is None: `solved` if the patch could not be graded, the tokens of a solver that
+    uses none, the cost if no price is known. `tests` says how the tests ended; it is empty if that is unknown.
     """
 
     solved: float | None
@@ -133,12 +133,12 @@ class Solver(Protocol):
 
     @property
     def title(self) -> str:
-        """What its progress is shown under."""
+        """The label that its progress is shown under."""
         ...
 
     @property
     def name(self) -> str:
-        """Who it is, for the report; empty where the arm's own agent makes the patch."""
+        """Its name in the report; empty if the arm's own agent makes the patch."""
         ...
 
     def check(self, tasks: Sequence[Pair]) -> None:
@@ -146,7 +146,7 @@ class Solver(Protocol):
         ...
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
-        """What came of each attempt; those that were not reached are missing. Raises GumshoeError."""
+        """The outcome of each attempt; attempts that were not reached are missing. Raises GumshoeError."""
         ...
 
     def close(self) -> None:

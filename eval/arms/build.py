@@ -32,8 +32,8 @@ class Reference:
         title: name in tables and on the page.
         packs: where its packs come from.
         agent: the solver works as this agent, with tools; None: as the config says.
-        whole_budget: the solver may use what a seeker may use, too.
-        against: the arms that it is compared with, where they are there.
+        whole_budget: the solver gets a seeker's budget on top of its own.
+        against: the arms that it is compared with, if they exist.
     """
 
     title: str
@@ -67,7 +67,7 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
     solvers = None if config.solver is None else _Solvers(config, config.solver)
 
     def against(name: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Those that are there; the baseline takes the place of the solver alone."""
+        """The wanted arms that exist; the baseline stands in for a missing arm of the solver alone."""
         known = [one if one in references else baseline if one == ALONE else None for one in wanted]
         return tuple(dict.fromkeys(one for one in known if one is not None and one != name))
 
@@ -114,7 +114,7 @@ def _reference(
 
 
 class _Solvers:
-    """Makes the solver of each arm; they share what can be shared: a served model, what the script has tried."""
+    """Makes the solver of each arm. Solvers share what they can: a served model, what the script has tried."""
 
     def __init__(self, config: EvalConfig, solver: SolverConfig) -> None:
         self._config = config
@@ -162,7 +162,7 @@ class _Solvers:
 
 
 def _sum(first: LimitsConfig, second: LimitsConfig) -> LimitsConfig:
-    """Both budgets together; what one of them leaves open stays open."""
+    """The sum of both budgets; a limit that either leaves open stays open."""
     pairs = {name: (getattr(first, name), getattr(second, name)) for name in ("steps", "wall_s", "tokens", "cost_usd")}
     added = {name: None if None in pair else pair[0] + pair[1] for name, pair in pairs.items()}
     return first.model_copy(update=added)

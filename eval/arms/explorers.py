@@ -22,7 +22,7 @@ PLACE = re.compile(r"(?P<path>[^:]+)(?::(?:(?P<start>\d+)(?:-(?P<end>\d+))?|(?P<
 
 @dataclass(frozen=True)
 class ExplorerAnswer:
-    """What an explorer named; `ranked` where it ranks files, modules and functions apart, or by names alone."""
+    """What an explorer named; `ranked` if it ranks files, modules and functions separately, or by names alone."""
 
     pack: ContextPack
     ranked: Ranked | None = None
@@ -50,7 +50,7 @@ class NameLookup:
 
 
 def _locagent(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
-    """`found_files`, `found_modules` and `found_entities`, ranked apart; the pack has the entities first."""
+    """`found_files`, `found_modules` and `found_entities`, ranked separately; the pack has the entities first."""
     files, modules, functions = (_texts(row, key) for key in ("found_files", "found_modules", "found_entities"))
     names = [_split(name) for name in dict.fromkeys((*functions, *modules))]
     deeper = {(path, name.rpartition(".")[0]) for path, name in names}
@@ -75,7 +75,7 @@ def _swerank(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
 def _agentless(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
     """`found_files` in their order, with the classes, functions and lines of `found_edit_locs` in each.
 
-    Files for which these say nothing have those of `found_related_locs`. Several samples are read one after another.
+    Files that these say nothing about fall back to `found_related_locs`. Several samples are read one after another.
     """
     files = _texts(row, "found_files")
     places: list[Location] = []
@@ -99,7 +99,7 @@ def _texts_of(given: Any, path: str, index: int) -> Iterator[str]:
 
 
 def _agentless_places(text: str, path: str, lookup: NameLookup) -> Iterator[Location]:
-    """`class: A`, `function: A.b` or `line: 12`, one a line; a method may follow the line of its class."""
+    """`class: A`, `function: A.b` or `line: 12`, one per line; a method may follow the line of its class."""
     inside = ""
     for kind, _, name in (line.partition(":") for line in text.splitlines()):
         kind, name = kind.strip(), name.strip().removesuffix("()")
@@ -139,7 +139,7 @@ def _pair(item: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _fastcontext(given: Any, lookup: NameLookup) -> ExplorerAnswer:
-    """The last `<final_answer>`: one `path:start-end` a line. Other lines are left out."""
+    """The last `<final_answer>`: one `path:start-end` per line. Other lines are left out."""
     answers = FINAL.findall(given) if isinstance(given, str) else []
     found = CITATION.finditer(answers[-1]) if answers else ()
     spans = [(match["path"], int(match["start"]), int(match["end"] or match["start"])) for match in found]
@@ -174,8 +174,8 @@ class AnswerReader:
     """How one kind of answer is read.
 
     Args:
-        columns: what a line must have, beside the task's name.
-        read: makes the answer of a line, or of its column `answer` where that is all there is. Raises ValueError.
+        columns: what a line must have, besides the task's name.
+        read: makes an answer from a line, or from its column `answer` if that is all there is. Raises ValueError.
     """
 
     columns: tuple[str, ...]
@@ -194,7 +194,7 @@ FORMATS: Mapping[AnswerFormat, AnswerReader] = {
 
 
 def _texts(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A list of texts. Raises ValueError where it is something else."""
+    """A list of texts. Raises ValueError if it is anything else."""
     given = row[key]
     if isinstance(given, list) and any(isinstance(item, list) for item in given):
         raise ValueError(f"{key} holds several samples: merge them first")

@@ -34,7 +34,7 @@ class NoPacks:
     policy = None
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
-        """No pack for every task and sample."""
+        """None instead of a pack, for every task and sample."""
         return _each_sample(run, {})
 
 
@@ -49,7 +49,7 @@ class OraclePacks:
 
 
 class StaticPacks:
-    """The functions that the problem statement names, found by reading alone; kept in a file, as it takes a sandbox."""
+    """The functions that the problem statement names, found by reading alone and kept in a file: it takes a sandbox."""
 
     policy = None
 
@@ -74,7 +74,7 @@ class StaticPacks:
 
 
 class AnswerPacks:
-    """What another explorer has answered, read from a file: an episode without turns for each task.
+    """Another explorer's answers, read from a file: an episode without turns for each task.
 
     Args:
         config: the file and its format.
@@ -87,12 +87,12 @@ class AnswerPacks:
         self.policy = PolicyInfo(kind=config.format, agent="seeker")
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
-        """A pack for each task; where the file has no answer, an empty one, and an episode that handed nothing over.
+        """A pack for each task; without an answer in the file, an empty pack and an episode that handed over nothing.
 
         Raises:
-            DatasetError: the file cannot be read, or a line of it is no answer.
+            DatasetError: the file cannot be read, or one of its lines is not an answer.
             TaskError: a task has neither its image here nor a repository with its base commit.
-            SandboxError: the files of a task in an image cannot be read, which names of functions are looked up in.
+            SandboxError: the files of a task in an image, needed to look up function names, cannot be read.
         """
         given = self._read()
         check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)

@@ -1,4 +1,4 @@
-"""Packs of a policy that seeks: its episodes are run into a run folder, which a later process resumes."""
+"""Packs of a policy that seeks: its episodes are run into a run folder, which a later process can resume."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SeekerPacks:
         self.policy = policy
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
-        """Runs what the folder does not hold yet; a model is served only if something is left to be run.
+        """Runs what the folder does not hold yet; a model is served only if something is left to run.
 
         Raises:
             GumshoeError: as `Runner.run`; ServeError if the model cannot be served, or its server has died for good.
@@ -100,7 +100,7 @@ def run_episodes(
 
 
 def finished_of(episodes: Sequence[EpisodeSpec], path: Path) -> list[tuple[int, Trajectory]]:
-    """The finished ones of some episodes, in their order, each with its sample. Raises DatasetError."""
+    """The finished ones among `episodes`, in order, each with its sample. Raises DatasetError."""
     order = {episode.id: number for number, episode in enumerate(episodes)}
     kept = [trajectory for trajectory in read_trajectories(path) if trajectory.id in order]
     kept.sort(key=lambda trajectory: order[trajectory.id])

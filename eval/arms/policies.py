@@ -19,7 +19,7 @@ __all__ = ["PolicyProvider", "fingerprint"]
 
 
 class PolicyProvider:
-    """Makes a policy's config out of what an arm or the solver names. Leaving it as a context stops the server.
+    """Makes a policy's config from what an arm or the solver names. As a context manager, it stops the server on exit.
 
     Args:
         config: the evaluation: its variables, and how models are served and asked.
@@ -44,7 +44,7 @@ class PolicyProvider:
 
     @property
     def planned(self) -> PolicyConfig:
-        """What is kept as a run folder's config: it names a served model by its content, not by a port."""
+        """The policy as a run folder's config keeps it: a served model is named by its content, not by a port."""
         if self._model is not None:
             return self._served(f"{self._model} {fingerprint(self._model)}", None)
         assert self._policy is not None
@@ -52,7 +52,7 @@ class PolicyProvider:
 
     @contextmanager
     def ready(self, serving: Callable[[ModelServer], None], *, idle: bool) -> Generator[PolicyConfig]:
-        """The policy to ask: with the address of a server, which runs until `close`; none is started for the `idle`.
+        """The policy to ask, with the address of a server that runs until `close`; if `idle`, no server is started.
 
         Raises ServeError: the model cannot be served, or its server has died for good.
         """
@@ -100,7 +100,7 @@ class PolicyProvider:
 
 
 def fingerprint(folder: Path) -> str:
-    """Twelve hex digits that change when a model folder's files do: contents, of weights both ends and the size."""
+    """Twelve hex digits that change when a model folder's files do: contents; for weights, both ends and the size."""
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.iterdir() if path.is_file()):
         size = file.stat().st_size

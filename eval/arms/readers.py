@@ -27,7 +27,7 @@ def oracle_pack(oracle: Oracle) -> ContextPack:
 def static_pack(workspace: Workspace) -> ContextPack:
     """The functions that the problem statement names, found with grep alone: nothing is run.
 
-    Functions whose name stands in the statement come first, by how often it does; at most five.
+    Functions whose name appears in the statement come first, ordered by how often it does; at most five.
     """
     words = WORD.findall(workspace.task.problem_statement)
     found: list[tuple[int, Location]] = []

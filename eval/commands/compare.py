@@ -95,7 +95,7 @@ def _read(wanted: str) -> dict[str, list[Result]]:
 def _pair_arms(
     before: dict[str, list[Result]], after: dict[str, list[Result]]
 ) -> list[tuple[list[Result], list[Result]]]:
-    """Arms of the same name; where each side has one arm, these two."""
+    """Pairs arms of the same name; if each side has only one arm, pairs those two."""
     if len(before) == len(after) == 1:
         return list(zip(before.values(), after.values(), strict=True))
     return [(results, after[name]) for name, results in before.items() if name in after]

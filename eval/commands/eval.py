@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _hooks(control: Control) -> Callable[[str], Hooks]:
-    """Shows on stderr how an arm is getting on: a line when it begins, and one each ten seconds."""
+    """Shows on stderr how an arm is getting on: a line when it begins, and one every ten seconds."""
     from gumshoe.eval.arms.arm import Hooks
     from gumshoe.eval.commands.progress import ArmProgress
 
@@ -83,7 +83,7 @@ def _say(line: str) -> None:
 
 @contextmanager
 def _quiet_http() -> Generator[None]:
-    """Keeps the SDK's line for each request off the terminal."""
+    """Keeps the line that the SDK logs for each request off the terminal."""
     loggers = [logging.getLogger(name) for name in ("httpx", "httpx2", "openai")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

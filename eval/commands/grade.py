@@ -94,7 +94,7 @@ def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) 
 
 
 def _wanted(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]) -> list[Mapping[str, Any]]:
-    """The rows that there are predictions for: others need not be fit for the harness."""
+    """The rows that have predictions: the others need not be fit for the harness."""
     answered = {prediction.instance_id for prediction in predictions}
     return [row for row in rows if row.get("instance_id") in answered]
 

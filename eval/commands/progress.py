@@ -15,7 +15,7 @@ PLAIN_EVERY_S = 10.0
 
 
 class ArmProgress:
-    """Shows one arm's course.
+    """Shows one arm's progress.
 
     Args:
         title: the arm's name.
@@ -31,7 +31,7 @@ class ArmProgress:
         self._began = self._last = time.monotonic()
 
     def begun(self, planned: int, before: int) -> None:
-        """So many episodes are planned, of which so many are finished."""
+        """Takes in how many episodes are planned, and how many of them were finished before."""
         self._planned, self._done = planned, before
         self._began = self._last = time.monotonic()
         left = "all finished before" if planned == before else f"{planned - before} episodes"
@@ -50,7 +50,7 @@ class ArmProgress:
             self._say(f"{self._title}: {self._line()}")
 
     def tick(self) -> None:
-        """Draws, or says something where that is due."""
+        """Redraws the line on a terminal; elsewhere, prints one when it is due."""
         if self._stream.isatty():
             self._stream.write(f"\r\x1b[2K{self._title}: {self._line()}")
             self._stream.flush()

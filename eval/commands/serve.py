@@ -77,14 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _config(arguments: argparse.Namespace) -> ServeConfig:
-    """The flags and then the overrides. Raises ConfigError."""
+    """The config from the flags, then the overrides. Raises ConfigError."""
     flags = {name: getattr(arguments, name) for name in ("port", "host", "backend", "python", "image")}
     given = {name: value for name, value in flags.items() if value is not None}
     return validate(ServeConfig, apply_overrides(given, arguments.param), origin="options")
 
 
 def _check(arguments: argparse.Namespace, base_url: str, model: str) -> int:
-    """Prints a line an item; 1 where one is wrong."""
+    """Prints one line per item; returns 1 if any is wrong."""
     from gumshoe.eval.serve.check import check_server
     from gumshoe.eval.serve.check.samples import ASK
 

@@ -1,1 +1,1 @@
-"""Runs of the tests that judge: patches, gold patches again and again, findings replayed."""
+"""Test runs that judge: patches are graded, gold patches run repeatedly, findings replayed."""

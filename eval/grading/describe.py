@@ -1,4 +1,4 @@
-"""What the tests said of a patch, in one line."""
+"""What the tests said about a patch, in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gumshoe.records import TestRun
 __all__ = ["describe_run", "describe_verdict"]
 
 SHOWN = 3
-"""Failing tests that are named."""
+"""How many failing tests are named."""
 
 
 def describe_run(run: TestRun) -> str:
@@ -27,7 +27,7 @@ def describe_run(run: TestRun) -> str:
 
 
 def describe_verdict(verdict: Verdict) -> str:
-    """How the tests that count ended, those that are to be fixed in front."""
+    """How the tests that count ended, with those to be fixed first."""
     if verdict.resolved:
         return describe_run(verdict.run) if verdict.run.passed else "the tests that count pass"
     parts = [

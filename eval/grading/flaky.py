@@ -24,9 +24,9 @@ def find_flaky(
     control: Control,
     workers: int,
 ) -> tuple[FlakyTask, ...]:
-    """The tasks that the gold patch does not resolve in each of `runs` runs of the tests.
+    """The tasks that their gold patch does not resolve in every one of `runs` runs of the tests.
 
-    What is known is kept in the file `path`. Raises SandboxError; TaskError where a gold patch does not apply.
+    Results are kept in the file `path`. Raises SandboxError, or TaskError if a gold patch does not apply.
     """
     cache = JsonlCache(path)
 
@@ -43,8 +43,8 @@ def find_flaky(
 
 
 def _gold_runs(task: Task, oracle: Oracle, runs: int, config: SandboxConfig) -> tuple[int, str]:
-    """How many of so many runs of the gold patch resolve the task, each from the same files; and why the others do not,
-    as the first of them says.
+    """How many of `runs` runs of the gold patch, each from the same files, resolve the task; and why the first of the
+    others does not.
     """
     with Verifier(task, oracle, config, trusted=True) as verifier:
         said = [verifier.verify(oracle.gold_patch).explanation for _ in range(runs)]

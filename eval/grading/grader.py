@@ -33,13 +33,13 @@ class Submission:
 
 
 class Grader:
-    """Grades patches, each once; what is known is kept in a file.
+    """Grades patches, each once; grades are kept in a file.
 
     Args:
-        path: the file; read if it is there.
+        path: the file; read if it exists.
         sandbox: where the tests run.
-        trusted: the patches come from a built-in script; without it the `local` sandbox refuses. It takes such patches
-            for built-in tasks only.
+        trusted: the patches come from a built-in script; otherwise the `local` sandbox refuses them. It takes even
+            these for built-in tasks only.
     """
 
     def __init__(self, path: Path, sandbox: SandboxConfig, *, trusted: bool = False) -> None:
@@ -48,12 +48,12 @@ class Grader:
         self._sandbox = sandbox
 
     def grade(self, answers: Iterable[Submission], control: Control, workers: int) -> None:
-        """Grades what is not known yet. Raises SandboxError."""
+        """Grades the patches that have no grade yet. Raises SandboxError."""
         todo = {answer.key: answer for answer in answers if answer.patch and self._cache.get(answer.key) is None}
         run_parallel(todo.values(), self._grade, workers=workers, control=control)
 
     def resolved(self, answer: Submission) -> float | None:
-        """1.0 where the patch resolves the task, 0.0 where not, or where it is empty; None where it was not graded."""
+        """1.0 if the patch resolves the task, 0.0 if it does not or is empty; None if it was not graded."""
         if not answer.patch:
             return 0.0
         facts = self._cache.get(answer.key)

@@ -40,10 +40,10 @@ class Recorded:
 
 
 class Replays:
-    """Replays episodes, each once; what is known is kept in a file.
+    """Replays episodes, each once; results are kept in a file.
 
     Args:
-        path: the file; read if it is there.
+        path: the file; read if it exists.
         sandbox: where the steps run again.
     """
 
@@ -52,7 +52,7 @@ class Replays:
         self._sandbox = sandbox
 
     def run(self, episodes: Iterable[Recorded], control: Control, workers: int) -> None:
-        """Replays those with findings that are not known yet. Raises as `replayed_share`."""
+        """Replays the episodes that have findings and were not replayed before. Raises as `replayed_share`."""
         todo = [one for one in episodes if _findings(one.trajectory) and self._cache.get(one.key) is None]
         run_parallel(todo, self._replay, workers=workers, control=control)
 
@@ -67,9 +67,9 @@ class Replays:
 
 
 def replayed_share(task: Task, tools: Sequence[str], trajectory: Trajectory, sandbox: SandboxConfig) -> float:
-    """The share of an episode's findings whose quote stands in what the step that they cite gives now.
+    """The share of an episode's findings whose quote appears in what the cited step gives now.
 
-    The calls are trusted as far as who made them was. The episode must have findings.
+    The calls are trusted as far as the policy that made them was. The episode must have findings.
 
     Raises:
         ConfigError: the sandbox does not take this policy, or this task.

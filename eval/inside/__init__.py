@@ -1,1 +1,1 @@
-"""What runs in sandboxes: programs of their own, sent there as source."""
+"""What runs in sandboxes: standalone programs, sent there as source."""

@@ -2,9 +2,9 @@
 
     python pack_server.py PACK TEXT
 
-PACK is the report as JSON (`null`: there is none), TEXT the same as it is read. The one tool is `report`. Messages are
-lines of JSON-RPC 2.0, as the stdio transport of the Model Context Protocol has them (modelcontextprotocol.io,
-specification, base protocol). An official SDK is no choice here: images of repositories have their own old Pythons.
+PACK is the report as JSON (`null`: there is none), TEXT the same report as readable text. The one tool is `report`.
+Messages are lines of JSON-RPC 2.0, as in the stdio transport of the Model Context Protocol (modelcontextprotocol.io,
+specification, base protocol). An official SDK is not an option: images of repositories have their own old Pythons.
 
 Standard library only, Python 3.6 and later.
 """
@@ -38,7 +38,7 @@ def main(pack_path, text_path):
 
 
 def _read(line):
-    """The message in a line; None for what is none."""
+    """The message in a line; None if it holds none."""
     try:
         message = json.loads(line.decode("utf-8"))
     except ValueError:

@@ -66,7 +66,7 @@ def make_server(repository: Repository, config: McpConfig) -> Server[ToolSession
     async def list_tools() -> list[types.Tool]:
         return tools
 
-    # The tools check their arguments themselves, and say what the right call is.
+    # The tools check their arguments themselves, and say what the right call would be.
     @server.call_tool(validate_input=False)
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         session = server.request_context.lifespan_context

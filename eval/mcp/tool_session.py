@@ -75,7 +75,7 @@ class ToolSession:
         Raises:
             SandboxError: the sandbox broke; the next call gets a new one.
             TaskError: the folder is gone, or its setup fails.
-            ConfigError: the only sandbox there is does not isolate.
+            ConfigError: the only sandbox available does not isolate.
             Interrupted: `control` was aborted, or the session was closed.
         """
         with self._calling:
@@ -117,12 +117,12 @@ class ToolSession:
 
             return run_cancellable(control, lambda: environment.step(call), give_up).observation
         except (Interrupted, SandboxError):
-            # A tool that was cut off would answer the next call with what belongs to this one.
+            # A tool that was cut off would answer the next call with the results of this one.
             self._discard()
             raise
 
     def _up_to_date(self) -> DebugEnv:
-        """The environment, its files as those in the folder."""
+        """The environment, its files up to date with the folder."""
         if self._env is None or self._mirror is None:
             limits = {"steps": STEPS, "wall_s": None, "command_timeout_s": self._config.command_timeout_s}
             task = self._repository.task()

@@ -35,7 +35,7 @@ def run_stdio(server: Server[Any]) -> None:
 
 
 async def _serve_stdio(server: Server[Any]) -> None:
-    # Whatever else prints must not get between the messages.
+    # Anything else that is printed must not get in between the messages.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     async with anyio.create_task_group() as group:
@@ -53,14 +53,14 @@ async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
 
 
 async def _standard_input() -> asyncio.StreamReader:
-    """Read without a thread: one that waits for a line could not be stopped."""
+    """Standard input, read without a thread: a thread that waits for a line could not be stopped."""
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     return reader
 
 
 class _Lines:
-    """The lines of a stream. A longer one than a message may be ends it."""
+    """The lines of a stream. A line longer than a message may be ends the stream."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader

@@ -20,7 +20,7 @@ REFUSED = (401, 403)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server: an address that is cheap to get, and what says who asks."""
+    """A server: an address that is cheap to request, and the headers that say who is asking."""
 
     owner: str
     url: str
@@ -28,7 +28,7 @@ class Endpoint:
 
 
 def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
-    """The servers that a policy names itself; none where it asks OpenAI or Anthropic. Raises ConfigError: no key."""
+    """The servers that a policy names itself; none if it asks OpenAI or Anthropic. Raises ConfigError without a key."""
     if not isinstance(policy, OpenAIConfig | AnthropicConfig):
         return
     for base in policy.endpoints or (policy.base_url,):
@@ -37,7 +37,7 @@ def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
         if isinstance(policy, AnthropicConfig):
             yield Endpoint(owner, f"{base.rstrip('/')}/v1/models", {"x-api-key": find_key(policy)})
         elif policy.azure_api_version or policy.azure_entra:
-            # Without a key: how a deployment is asked differs, but a server that is there answers anything.
+            # Without a key: deployments differ in how they are asked, but a running server answers any request.
             yield Endpoint(owner, base)
         else:
             yield Endpoint(owner, f"{base.rstrip('/')}/models", {"Authorization": f"Bearer {find_key(policy)}"})
@@ -51,7 +51,7 @@ def endpoint_of_command(owner: str, command: CommandConfig) -> Iterator[Endpoint
 
 
 def check_endpoint(endpoint: Endpoint) -> None:
-    """Raises ConfigError where nobody answers, or the key is refused. Other answers count: not all list models."""
+    """Raises ConfigError if nothing answers, or the key is refused. Any other answer will do: not all list models."""
     import httpx2
 
     shown = _without_password(endpoint.url)

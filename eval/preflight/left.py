@@ -16,7 +16,7 @@ __all__ = ["Left", "what_is_left"]
 
 @dataclass(frozen=True)
 class Left:
-    """The arms with episodes to play, the solver if it has any, and how many episodes these are."""
+    """The arms with episodes to play, the solver if it has any, and how many episodes that makes."""
 
     arms: tuple[ArmConfig, ...]
     solver: SolverConfig | None
@@ -31,9 +31,9 @@ class Left:
 
 
 def what_is_left(config: EvalConfig, arms: Sequence[Arm], planned: int) -> Left:
-    """Compares what the folder of the evaluation holds with the number of episodes that are planned for an arm.
+    """Compares what the folder of the evaluation holds with the number of episodes that are planned for each arm.
 
-    `arms` is empty where they could not be made: then the arms of the config stand for them.
+    `arms` is empty if they could not be made; the arms of the config then stand in for them.
     """
     out = Path(config.out)
     seekers = {

@@ -28,7 +28,7 @@ __all__ = ["Prepared", "prepare"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an evaluation is made of. `rows` are those for the official harness; empty where it is not asked."""
+    """What an evaluation is made of. `rows` are those for the official harness; empty if it is not used."""
 
     arms: tuple[Arm, ...]
     solvers: tuple[Solver, ...]
@@ -70,7 +70,7 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> Prepared:
     for solver in solvers if tasks else ():
         with faults.collect():
             solver.check(tasks)
-    # Where no task can be loaded, the servers are checked all the same.
+    # Even if no task can be loaded, the servers are checked.
     left = what_is_left(config, arms, max(1, len(tasks)) * config.tasks.samples)
     for endpoint in _endpoints(left, faults):
         with faults.collect():

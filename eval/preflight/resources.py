@@ -18,11 +18,11 @@ __all__ = ["check_disk", "check_sandboxes"]
 
 BASE_KB = 100 << 10
 EPISODE_KB = 512
-"""Trajectory, grades and page of an episode; most take less."""
+"""Disk space for the trajectory, grades and page of an episode; most take less."""
 
 
 def check_sandboxes(tasks: Sequence[Pair], config: SandboxConfig, faults: Faults) -> None:
-    """A fault for each image that cannot be had, and for each reason why no sandbox takes the tasks."""
+    """Adds a fault for each image that cannot be obtained, and for each reason why no sandbox takes the tasks."""
     asked: set[tuple[str | None, str | None, bool]] = set()
     for task, _ in tasks:
         kind = (task.workspace.image, task.workspace.environment, is_built_in(task))

@@ -17,7 +17,7 @@ __all__ = ["choose_tasks"]
 def choose_tasks(config: EvalConfig, say: Callable[[str], None] = lambda line: None) -> tuple[Pair, ...]:
     """The tasks of an evaluation. A limit is shared out evenly between the splits.
 
-    An entry of the source that is broken is reported to `say` and left out, of all arms alike.
+    A broken entry of the source is reported to `say` and left out of all arms.
 
     Raises:
         TaskError: the source cannot be read, or no task is left.

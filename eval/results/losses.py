@@ -20,7 +20,7 @@ KINDS = (("loss", "training"), ("eval_loss", "held out"))
 def read_losses(config: EvalConfig) -> tuple[LossCurve, ...]:
     """The training and the held-out loss that the config's training log holds; none without a log.
 
-    Rows without a step or a finite loss, as trainers also write them, are left out. Raises DatasetError.
+    Rows without a step or a finite loss, which trainers also write, are left out. Raises DatasetError.
     """
     if config.training_log is None:
         return ()

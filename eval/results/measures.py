@@ -38,13 +38,13 @@ SUMMARY_METRICS = (
     *("debugged", "first_debugger", "repeats", "looped", "early_report", "late_report"),
     *("steps", "tokens", "cost", "solver_steps", "solver_tokens", "solver_cost"),
 )
-"""What is averaged. Seconds are kept with each result, and in timing.json: they are no property of the policy alone."""
+"""What is averaged. Seconds are kept with each result and in timing.json: they do not depend on the policy alone."""
 
 AMOUNTS = (*LIST_LENGTHS, "first_rank", "first_debugger", "brier", "steps", "tokens", "cost")
-"""What is no share, even where it happens to be 0 or 1 everywhere; nor is what a solver spends."""
+"""Metrics that are not shares, even if every value happens to be 0 or 1; nor is what a solver spends a share."""
 
 OUTCOMES = ("solved", "official")
-"""Whether the bug is repaired in the end: by our grader, by the official harness."""
+"""Whether the bug is repaired in the end: according to our grader, and to the official harness."""
 SPENT = ("tokens", "solver_tokens", "cost", "solver_cost")
 SPENT_TIME = ("seconds", "solver_seconds")
 
@@ -101,8 +101,8 @@ def pass_at_k(results: Sequence[Result], *, seed: int, resamples: int) -> dict[s
 def per_resolved(
     results: Sequence[Result], names: Sequence[str] = SPENT, *, seed: int, resamples: int
 ) -> dict[str, dict[str, Measured]]:
-    """What one resolved task has cost, by group: each of `names`, and for each that the solver also spends the sum of
-    both as `total_...`. Only what was measured is there; what nobody spent is 0.
+    """The cost of one resolved task by group: each of `names`, and, for each that the solver also spends, the sum of
+    both as `total_...`. Only what was measured is included; what nobody spent is 0.
     """
     return {
         group: {

@@ -131,7 +131,7 @@ BUDGET = (
 )
 """How SWE-Explore compares: within a budget of lines."""
 ALL_METRICS = (SOLVED, OFFICIAL, *METRICS, *PRECISION, *CONDUCT, *ACC, *EDITED, *BUDGET, *SOLVER_SPENT)
-"""Everything that a summary averages, but for pass@k."""
+"""Everything that a summary averages, except pass@k."""
 
 
 @dataclass(frozen=True)
@@ -171,17 +171,17 @@ def write_cell(found: Measured, metric: Metric) -> Cell:
 
 
 def measured(arm: ArmSummary, group: str, metric: str) -> Measured:
-    """What an arm has on a metric in a group."""
+    """An arm's measure of a metric in a group."""
     return arm.groups.get(group, {}).get(metric, UNMEASURED)
 
 
 def cell_of(arm: ArmSummary, group: str, metric: Metric) -> Cell:
-    """The same as text."""
+    """An arm's measure of a metric in a group, as text."""
     return write_cell(measured(arm, group, metric.name), metric)
 
 
 def named(group: str) -> str:
-    """What people call a group of tasks."""
+    """The display name of a group of tasks."""
     return GROUP_NAMES.get(group, group)
 
 

@@ -25,7 +25,7 @@ ALL = "all"
 
 
 class Result(Record):
-    """One episode of one arm, scored. A score of None could not be measured."""
+    """One episode of one arm, scored. A score is None if it could not be measured."""
 
     arm: str
     task_id: str

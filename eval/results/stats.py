@@ -32,7 +32,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class McNemar:
-    """The exact test on paired yes/no outcomes: how often only the first, only the second, and the p value."""
+    """The exact test on paired yes/no outcomes: how often only the first or the second was yes, and the p value."""
 
     only_first: int
     only_second: int
@@ -100,7 +100,7 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
 
 
 def pass_at(count: int, successes: int, k: int) -> float:
-    """The chance that at least one of `k` samples succeeds, from `successes` among `count` samples, without bias.
+    """An unbiased estimate of the chance that at least one of `k` samples succeeds, from `successes` among `count`.
 
     Raises ValueError where there are fewer samples than `k`, or the numbers make no sense.
     """
@@ -112,8 +112,8 @@ def pass_at(count: int, successes: int, k: int) -> float:
 def ratio_estimate(
     spent: Sequence[float], gained: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95
 ) -> Estimate:
-    """What one unit gained has cost: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the
-    pairs. The pairs' order makes no difference.
+    """The cost per unit gained: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the pairs.
+    The pairs' order makes no difference.
 
     None where nothing was gained. The upper end is None where so many resamples gain nothing that it has no bound.
     """

@@ -72,7 +72,7 @@ def seeker_tables(summary: Summary, metrics: Sequence[Metric] = METRICS) -> list
 
 
 def peer_tables(summary: Summary) -> list[Table]:
-    """What each arm named, on all tasks, in the measures that other explorers are compared with.
+    """What each arm named, on all tasks, in the measures by which other explorers are compared.
 
     A table is left out where no arm was measured on it.
     """
@@ -85,7 +85,7 @@ def peer_tables(summary: Summary) -> list[Table]:
 
 
 def repair_tables(summary: Summary) -> list[Table]:
-    """What became of the bugs with each arm's pack, and what that has cost; a table a split, none without a solver."""
+    """What became of the bugs with each arm's pack, and at what cost; one table per split, none without a solver."""
     arms = [arm for arm in summary.arms if measured(arm, ALL, "solved").count]
     if not arms:
         return []

@@ -28,9 +28,9 @@ SHOWN = (
 
 
 def print_table(summary: Summary, console: Console) -> None:
-    """What was found and what was fixed, a table for each group of tasks; where it was looked for, on all tasks.
+    """Prints what was found and what was fixed, a table for each group of tasks; and what was named, on all tasks.
 
-    Means, below each its 95% interval.
+    The tables show means, each with its 95% interval below it.
     """
     shown = [metric for metric in METRICS if metric.name in SHOWN]
     for table in seeker_tables(summary, [*shown, *own_metrics(summary)]):

@@ -21,8 +21,8 @@ class LineBudget:
 
     `ndcg` compares the order of the locations with their best order; it says nothing about what was not named.
     `recall` is the share of the relevant lines that are among the first `budget` lines, a line named twice counting
-    twice against the budget. `efficiency` (context efficiency) is the share of those lines that is relevant; None
-    where nothing was named, as a precision is.
+    twice against the budget. `efficiency` (context efficiency) is the share of those lines that is relevant; like any
+    precision, it is None if nothing was named.
     """
 
     def __init__(self, measure: BudgetMeasure, budget: int) -> None:
@@ -31,7 +31,7 @@ class LineBudget:
         self._budget = budget
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
         gold = gold_of(oracle)
         if not gold:
             return Score(name=self.name, value=None, explanation="the gold patch gives nothing to compare with")
@@ -64,7 +64,7 @@ def within(locations: Iterable[Location], budget: int) -> list[Location]:
 
 
 def ndcg_within(locations: Sequence[Location], gold: Gold, budget: int) -> float:
-    """Discounted gain of `locations` in their order, as a share of that in order of relevant lines per line; 0 to 1.
+    """Discounted gain of `locations` in order, as a share of the gain if sorted by relevant lines per line; 0 to 1.
 
     The gain of a location is the number of relevant lines in it. Locations count up to the first that does not fit
     into `budget` lines as a whole; the very first always counts.

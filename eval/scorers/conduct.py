@@ -15,9 +15,9 @@ from gumshoe.records import Oracle, Score, Step, Trajectory
 __all__ = ["LATE_STEPS", "LOOP", "MEASURES", "Conduct", "Timing", "tool_counts"]
 
 LOOP = 3
-"""The same call so often in a row is a loop."""
+"""The same call this many times in a row is a loop."""
 LATE_STEPS = 5
-"""A report is late when the cause has been on screen for more steps than that."""
+"""A report is late when the cause has been on screen for more than this many steps."""
 PROGRAM_TOOLS = ("reproduce", "eval", "pdb", "bash", "suspects", "trace", "whatif", "probe")
 
 
@@ -51,13 +51,13 @@ def _keys(trajectory: Trajectory) -> list[str]:
 
 
 def _repeats(trajectory: Trajectory) -> float | None:
-    """The share of calls that ask for what an earlier one has asked for already."""
+    """The share of calls that ask for what an earlier call has already asked for."""
     keys = _keys(trajectory)
     return 1 - len(set(keys)) / len(keys) if keys else None
 
 
 def _looped(trajectory: Trajectory) -> float:
-    """Whether the same was asked for `LOOP` times in a row."""
+    """Whether the same thing was asked for `LOOP` times in a row."""
     return float(any(len(list(run)) >= LOOP for _, run in groupby(_keys(trajectory))))
 
 
@@ -90,7 +90,7 @@ MEASURES: dict[str, Callable[[Trajectory], float | None]] = {
 
 
 class Conduct:
-    """One number about the episode's course: a name from `MEASURES`."""
+    """One number about how the episode went: a name from `MEASURES`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -104,8 +104,8 @@ class Conduct:
 class Timing:
     """Whether something was handed over too `early` or too `late`.
 
-    `early_report`: handed over before its first place was on screen, or before anything was run. None where nothing
-    was handed over.
+    `early_report`: the report was handed over before its first place was on screen, or before anything was run. None if
+    nothing was handed over.
 
     `late_report`: the cause was on screen for more than `LATE_STEPS` turns before something was handed over, or the
     episode ended without a report though the cause had been seen. None where the cause was never seen.

@@ -59,7 +59,7 @@ def function_of(found: tuple[Span, ...], line: int) -> str | None:
 
 
 class _Code:
-    """What lines of a Python file are."""
+    """Which function each line of a Python file belongs to."""
 
     def __init__(self, found: tuple[Span, ...], imports: set[int]) -> None:
         self._spans = found
@@ -68,7 +68,7 @@ class _Code:
 
     @classmethod
     def parse(cls, text: str) -> _Code | None:
-        """None where it is no Python that can be parsed."""
+        """Parses a file's text; None if it is not valid Python."""
         found = spans(text)
         if found is None:
             return None

@@ -31,12 +31,12 @@ def fetch_sources(
     workers: int,
     repositories: Repositories | None = None,
 ) -> dict[str, Files]:
-    """By task id, the Python files that its gold patch or some pack names, for tasks that come as an image alone.
+    """The Python files that a gold patch or any pack names, by task id, for tasks that come only as an image.
 
     They are read from `repositories` where one of these has the task's base commit, else in a sandbox of the image.
-    None stands for a file that is not there. What is known is kept in the file `path`.
+    None stands for a file that does not exist. What was read is kept in the file `path`.
 
-    Raises SandboxError or TaskError: neither can be read.
+    Raises SandboxError or TaskError if neither can be read.
     """
     wanted = {task.id: set(gold_lines(oracle.gold_patch)) for task, oracle in tasks if task.workspace.path is None}
     for trajectory in trajectories:
@@ -69,7 +69,7 @@ def _from_image(task: Task, sandbox: SandboxConfig, names: Sequence[str]) -> Fil
 
 
 def check_sources(tasks: Iterable[Task], sandbox: SandboxConfig, repositories: Repositories | None) -> None:
-    """Raises TaskError where a task that comes as an image has no repository here, nor an image here or to pull."""
+    """Raises TaskError if a task that comes as an image has neither a repository here nor an image here or to pull."""
     for task in tasks:
         if task.workspace.path is not None or (repositories is not None and repositories.find(task) is not None):
             continue

@@ -9,7 +9,7 @@ __all__ = ["Grounding", "Quoted"]
 
 
 class Grounding:
-    """The share of findings whose probe was confirmed, and tells failing tests from passing ones.
+    """The share of findings whose probe was confirmed and tells failing tests from passing ones.
 
     None where there is no pack, a pack without findings, or one whose findings were never checked.
     """
@@ -26,7 +26,7 @@ class Grounding:
 
 
 class Quoted:
-    """The share of findings whose quote stands in the observation of the step that they cite.
+    """The share of findings whose quote appears in the observation of the step that they cite.
 
     None where there is no pack, or a pack without findings: nothing was claimed.
     """

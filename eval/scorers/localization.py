@@ -48,7 +48,7 @@ class Localization:
         self._sources = sources
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
         gold = gold_of(oracle)
         found = self._overlap(locations_of(trajectory), gold, trajectory.task.id) if gold else None
         if found is None:
@@ -80,7 +80,7 @@ class ReciprocalRank:
     name = "reciprocal_rank"
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
         gold = gold_of(oracle)
         if not gold:
             return Score(name=self.name, value=None, explanation="the gold patch gives nothing to compare with")
@@ -93,18 +93,18 @@ class ReciprocalRank:
 
 
 class FirstRank:
-    """The place, from 1, of the first location that holds a gold line; None where none does."""
+    """The rank, from 1, of the first location that holds a gold line; None where none does."""
 
     name = "first_rank"
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
         rank = first_right_rank(locations_of(trajectory), gold_of(oracle))
         return Score(name=self.name, value=rank)
 
 
 def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
-    """The place, from 1, of the first location that holds a gold line; None where none does."""
+    """The rank, from 1, of the first location that holds a gold line; None where none does."""
     for rank, location in enumerate(locations, start=1):
         if any(line in location.lines for line in gold.get(clean_path(location.path), ())):
             return rank
@@ -112,7 +112,7 @@ def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
 
 
 def gold_of(oracle: Oracle) -> dict[str, set[int]]:
-    """The lines that the gold patch touches, by file. Raises TaskError where it is no patch."""
+    """The lines that the gold patch touches, by file. Raises TaskError if it is not a patch."""
     return {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
 
 

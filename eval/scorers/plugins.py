@@ -21,7 +21,7 @@ def load_scorers(names: Iterable[str]) -> list[Scorer]:
             or of a class that makes one without arguments.
 
     Raises:
-        ConfigError: a name is unknown or cannot be imported, is no scorer, or its metric already exists.
+        ConfigError: a name is unknown or cannot be imported, is not a scorer, or its metric already exists.
     """
     own = {scorer.name for scorer in make_scorers(Sources((), {}))}
     scorers: dict[str, Scorer] = {}

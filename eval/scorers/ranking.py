@@ -1,7 +1,7 @@
 """Acc@k, and precision, recall and F1 by set, over the files, modules and functions that an explorer names.
 
 A module is a class or function at the top of a file, a function is what `edited_functions` counts: both are LocAgent's
-words and LocAgent's rule. A task whose gold patch edits no existing function is unscored, as it is there.
+words and LocAgent's rule. A task whose gold patch edits no existing function is unscored, as with LocAgent.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Rankings:
 
     Args:
         sources: the files before the repair.
-        given: by task id, the rankings of an explorer that ranks each level apart; where there is none, the order is
-            that of the pack's locations, and what their lines run through.
+        given: by task id, the rankings of an explorer that ranks each level separately; without one, the order is that
+            of the pack's locations, and of what their lines run through.
     """
 
     def __init__(self, sources: Sources, given: Mapping[str, Ranked] | None = None) -> None:
@@ -100,7 +100,7 @@ class Acc:
         self._rankings = rankings
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
         gold = self._rankings.gold(trajectory.task.id, oracle)
         if gold is None:
             return Score(name=self.name, value=None, explanation=UNSCORED)
@@ -118,7 +118,7 @@ class Edited:
         self._rankings = rankings
 
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError where that is no patch."""
+        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
         gold = self._rankings.gold(trajectory.task.id, oracle)
         if gold is None:
             return Score(name=self.name, value=None, explanation=UNSCORED)
@@ -155,9 +155,9 @@ def ranked_by_function(functions: Iterable[str]) -> Ranked:
 
 
 def _touched(found: tuple[Span, ...], place: Location) -> list[str]:
-    """The class or function whose lines a location gives exactly; else the functions that it runs through, in order.
+    """The class or function whose exact lines a location gives; else the functions that it runs through, in order.
 
-    Where it runs through no function, the classes.
+    If it runs through no function, the classes that it runs through.
     """
     whole = next((span for span in found if (span.start, span.end) == (place.start, place.end)), None)
     if whole is not None:

@@ -1,4 +1,4 @@
-"""The buggy files of a task, read from where the task keeps them, or fetched from its image before."""
+"""The buggy files of a task, read from where the task keeps them, or fetched from its image beforehand."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Sources:
     """Looks up the functions in a task's files.
 
     Args:
-        tasks: whose files.
-        fetched: by task id, the files of tasks that live in a container image; others of those are not known.
+        tasks: the tasks whose files are looked up.
+        fetched: by task id, the files of tasks that live in a container image; no other files of these are known.
     """
 
     def __init__(self, tasks: Iterable[Task], fetched: Mapping[str, Mapping[str, str | None]] | None = None) -> None:
@@ -26,7 +26,7 @@ class Sources:
         self._spans = lru_cache(maxsize=4096)(self._read_spans)
 
     def spans(self, task_id: str, path: str) -> tuple[Span, ...] | None:
-        """Functions and classes of a file before the repair; None where there is no such Python file to be read."""
+        """Functions and classes of a file before the repair; None if there is no such readable Python file."""
         return self._spans(task_id, path)
 
     def text(self, task_id: str, path: str) -> str | None:

@@ -7,7 +7,7 @@ from gumshoe.records import Oracle, Score, Step, Trajectory
 __all__ = ["INVALID_KINDS", "ValidCalls"]
 
 INVALID_KINDS = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
-"""Failure kinds that say the call itself was wrong, not that what it asked for was not there."""
+"""Failure kinds that say the call itself was wrong, not that what it asked for was missing."""
 
 
 class ValidCalls:

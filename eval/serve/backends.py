@@ -49,7 +49,7 @@ print(json.dumps(found))
 
 @dataclass(frozen=True)
 class Installed:
-    """What an interpreter can serve with: versions, None where it is not there."""
+    """What an interpreter can serve with: the version of each package, None if it is not installed."""
 
     python: str
     vllm: str | None
@@ -70,12 +70,12 @@ def look_for(python: str) -> Installed:
 
 
 def look_in_image(image: str) -> Installed:
-    """What is taken for granted of an image of vLLM's server. Nothing is started to find out."""
+    """What an image of vLLM's server is assumed to have. Nothing is started to find out."""
     return Installed(image, "in the image", None, any(Path(device).exists() for device in _GPU_DEVICES))
 
 
 def choose_backend(wanted: str, installed: Installed) -> Backend:
-    """VLLM where it is installed, else transformers; or the one that was asked for. Raises ServeError."""
+    """The one that was asked for, or else vLLM if it is installed, or else transformers. Raises ServeError."""
     if wanted in {"auto", "vllm"} and installed.vllm:
         return "vllm"
     if wanted in {"auto", "transformers"} and installed.transformers:
@@ -97,12 +97,12 @@ def serve_command(
     if backend == "vllm":
         name = config.name or str(model)
         return [*_vllm(config, device, model, name, port), *config.arguments], name
-    name = config.name or str(model)  # A name is a folder's where the server runs; see ModelServer.
+    name = config.name or str(model)  # The name is that of a folder where the server runs; see ModelServer.
     return [*_transformers(config, device, name, port), *config.arguments], name
 
 
 def container_command(config: ServeConfig, installed: Installed, command: list[str], model: Path) -> list[str]:
-    """`docker run` of what `serve_command` gave: the image's own interpreter, the model read-only at its own path.
+    """`docker run` for what `serve_command` gave: the image's own interpreter, the model read-only at its own path.
 
     The container shares the host's network, so that port and address mean the same inside. It is removed when it
     ends, and stops when `docker run` is stopped.
@@ -146,7 +146,7 @@ def _transformers(config: ServeConfig, device: str, model: str, port: int) -> li
 def environment(
     backend: Backend, config: ServeConfig, installed: Installed, *, model: Path, scratch: Path
 ) -> dict[str, str]:
-    """The variables that are set for the server, beside those it inherits.
+    """The variables that are set for the server, besides those it inherits.
 
     A folder is served, so no hub is ever asked. Both servers list the hub's cache and fail where it is missing.
     """
@@ -163,8 +163,8 @@ def environment(
 
 
 def _on_cpu(config: ServeConfig, model: Path) -> dict[str, str]:
-    """Threads that wait asleep, not spinning: sandboxes want the processor too. One thread for a small model, whose
-    layers take less time than threads need to meet.
+    """Makes waiting threads sleep instead of spin: sandboxes need the processor too. A small model gets one thread, as
+    its layers take less time than threads need to synchronize.
     """
     variables = {"OMP_WAIT_POLICY": "PASSIVE", "VLLM_CPU_KVCACHE_SPACE": str(config.cpu_cache_gb)}
     weights = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in model.glob(pattern))

@@ -78,7 +78,7 @@ def _signal_group(leader: int, signum: int) -> None:
 
 
 def _die_with_us() -> None:
-    """In the program, before it begins: have Linux kill it should we be killed ourselves."""
+    """Runs in the program's process before the program begins: has Linux kill it if we are killed ourselves."""
     if sys.platform == "linux":
         import ctypes
 

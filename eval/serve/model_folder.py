@@ -15,7 +15,7 @@ _TOOLS = re.compile(r"\btools\b")
 
 
 def check_model_folder(folder: Path) -> None:
-    """Raises ServeError unless `folder` holds a model, its tokenizer and a chat template that has tools."""
+    """Raises ServeError unless `folder` holds a model, its tokenizer and a chat template that supports tools."""
     if folder.suffix == ".gguf":
         raise ServeError(
             f"{folder} contains packed weights: run `gumshoe unpack {folder} --out FOLDER`, and use that folder"
@@ -47,12 +47,12 @@ def _chat_template(folder: Path) -> str:
 
 
 def lay_out_for_transformers(model: Path, view: Path) -> Path:
-    """Makes `view`, a folder of links to `model` whose tokenizer hands a model's text through unread.
+    """Makes `view`, a folder of links to `model` whose tokenizer passes a model's text through unread.
 
     `transformers serve` reads the tool calls of known architectures itself, and answers HTTP 500 where a call is
     not valid JSON, or is cut off by the length limit. What an untrained model writes must be data, not a broken
-    server, so the text comes back whole and the client reads the calls. The folder's own path also frees the
-    model's path from what the server cannot take in a name (`@` is read as a revision).
+    server, so the text comes back whole and the client reads the calls. Since the server sees this folder's path, the
+    model's own path may also contain what the server cannot take in a name (`@` is read as a revision).
     """
     view.mkdir(parents=True)
     for entry in model.iterdir():
@@ -74,7 +74,7 @@ def lay_out_for_transformers(model: Path, view: Path) -> Path:
 
 
 def _end_tokens(model: Path, tokenizer: dict[str, Any]) -> list[str]:
-    """The texts of the tokens at which generation stops, which are no part of the answer."""
+    """The texts of the tokens at which generation stops, which are not part of the answer."""
     generation = _read(model / "generation_config.json")
     identifiers = generation.get("eos_token_id", _read(model / "config.json").get("eos_token_id"))
     wanted = set(identifiers) if isinstance(identifiers, list) else {identifiers}

@@ -175,7 +175,7 @@ class ModelServer:
     def _served_path(self, scratch: Path) -> Path:
         """Where the model is laid out for transformers, which serves a folder under the path that it is given.
 
-        A name of one's own is a path relative to the folder in which the server runs.
+        A custom name is a path relative to the folder in which the server runs.
         """
         name = self.config.name
         if name is None:
@@ -303,7 +303,7 @@ def _refuse_unwritable(log: Path) -> None:
 
 
 def _usable_port(host: str, port: int) -> int:
-    """`port`, or a free one for 0. Raises ServeError if nobody can listen there: another server would answer."""
+    """`port`, or a free one for 0. Raises ServeError if we cannot listen there: another server would answer."""
     try:
         with socket.create_server((host, port), family=_family(host)) as probe:
             return int(probe.getsockname()[1])

@@ -2,7 +2,7 @@
 
 Nothing is fetched: the rows are written to a local file, and an image that the daemon has is used as it is. Everything
 that the harness writes goes below one folder. It keeps a result for each run id and instance, so the run id is made
-from the rows and the predictions: the same ones again are not run again, other ones never take an old result.
+from the rows and the predictions: the same ones are not run again, and different ones never get an old result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPORT_VERSION = 2
 
 @dataclass(frozen=True)
 class HarnessReport:
-    """What the harness found. `path` is its own report, `logs` the folder with one folder an instance."""
+    """What the harness found. `path` is its own report, `logs` the folder with one folder per instance."""
 
     path: Path
     logs: Path
@@ -167,7 +167,7 @@ def _run(place: Path, run_id: str, workers: int, timeout_s: int, on_line: Callab
 
 
 def _follow(lines: IO[str], log: IO[str], on_line: Callable[[str], None]) -> str:
-    """Copies what is printed and returns its last line that says something."""
+    """Copies what is printed and returns the last line that is not blank."""
     last = "it printed nothing"
     for line in lines:
         log.write(line)

@@ -40,7 +40,7 @@ def write_all_predictions(
 ) -> dict[str, list[Prediction]]:
     """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the one that counts most.
 
-    The first sample of each task is predicted, also where nothing was changed.
+    The first sample of each task is predicted, even if it changed nothing.
     """
     made = {
         arm: [_prediction(arm, result) for result in results if result.sample == 0 and "solved" in result.scores]
@@ -59,7 +59,7 @@ def _prediction(arm: str, result: Result) -> Prediction:
 
 
 def check_installed() -> None:
-    """Raises ConfigError where the harness is not installed, SandboxError where no daemon of Docker answers."""
+    """Raises ConfigError where the harness is not installed, SandboxError where no Docker daemon answers."""
     try:
         check_tools()
     except ModuleNotFoundError:
@@ -70,7 +70,7 @@ def check_rows(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]
     """The rows of these tasks as the harness wants them.
 
     Raises:
-        ConfigError: the tasks are not of SWE-bench.
+        ConfigError: the tasks are not from SWE-bench.
         TaskError: the rows cannot be read, or, a line for each, some are missing or cannot be completed.
     """
     assert config.harness is not None

@@ -16,7 +16,7 @@ __all__ = ["Prediction", "read_predictions", "write_predictions"]
 
 
 class Prediction(Record):
-    """One answer. An empty patch is one, too: the harness counts it and does not run it."""
+    """One answer. An empty patch is one, too: the harness counts it but does not run it."""
 
     instance_id: str = Field(min_length=1)
     model_name_or_path: str = Field(min_length=1)
@@ -26,7 +26,7 @@ class Prediction(Record):
 def read_predictions(path: Path) -> list[Prediction]:
     """The predictions in a .jsonl file, or in a .json file with a list of them or a mapping of ids to them.
 
-    Fields that the harness does not read are passed over. Raises DatasetError that names the row.
+    Fields that the harness does not read are ignored. Raises a DatasetError that names the row.
     """
     rows = _rows(path)
     predictions = [_prediction(row, f"{path}: prediction {number}") for number, row in enumerate(rows, 1)]

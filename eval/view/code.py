@@ -79,7 +79,7 @@ def _debugged(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_stop(text: str) -> dict[str, Any]:
-    """The last stop that the text reports, where there is only the text, as in a dataset."""
+    """The last stop that the text reports, for when there is only the text, as in a dataset."""
     found: dict[str, Any] = {}
     for line in text.split("\n")[:MOST_LINES]:
         stop = _STOP.match(line)

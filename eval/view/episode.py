@@ -19,7 +19,7 @@ from gumshoe.storage import describe
 __all__ = ["cap", "of_dataset", "of_journal", "of_trajectory"]
 
 MOST_CHARACTERS = 8_000_000
-"""Of all the texts of an episode together, as they are sent to a browser."""
+"""Characters in all the texts of an episode together, as they are sent to a browser."""
 LONGEST_TEXT = 200_000
 SHORTEST_TEXT = 2_000
 
@@ -132,7 +132,7 @@ def of_journal(entries: Sequence[Mapping[str, Any]]) -> Episode:
 
 
 def cap(episode: Episode) -> Episode:
-    """The episode with its longest texts cut, so that a browser can show it. Cut texts say so; the data is whole."""
+    """The episode with its longest texts cut, so that a browser can show it. Cut texts say so; stored data is whole."""
     limit = LONGEST_TEXT
     while (size := _size(episode, limit)) > MOST_CHARACTERS and limit > SHORTEST_TEXT:
         limit = max(SHORTEST_TEXT, min(limit // 2, int(limit * MOST_CHARACTERS / size)))

@@ -103,7 +103,7 @@ def _read_timing(source: Source) -> dict[str, Any]:
 
 
 def read_summary(source: Source) -> dict[str, Any] | None:
-    """Its summary, as JSON; None while there is none. Raises DatasetError."""
+    """An evaluation's summary, as JSON; None while there is none. Raises DatasetError."""
     file = source.path / "summary.json"
     return _summary_in(file, stamp(file)) if inside(file, source.root) else None
 
@@ -122,7 +122,7 @@ def arm_labels(source: Source) -> Mapping[str, str]:
 
 
 def read_results(source: Source) -> Sequence[Result]:
-    """The results that it has. Raises DatasetError."""
+    """The results that an evaluation has. Raises DatasetError."""
     file = source.path / "results.jsonl"
     if not inside(file, source.root):
         return []

@@ -1,7 +1,7 @@
 """An episode in the list: a row of plain values, and the words to search in.
 
-Read from the raw JSON with care rather than as records: a row is shown for what other versions and other programs
-have written, too. Where a value has another type than it should, it counts as missing.
+Read from the raw JSON with care rather than as records: rows are also shown for what other versions and other programs
+have written. A value of the wrong type counts as missing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = [
 LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
 MOST_WORDS = 4_000_000
-"""Characters of an episode that can be searched; what is beyond is not found."""
+"""Characters of an episode that can be searched; text beyond that is not found."""
 LARGEST = 1 << 63
-"""What an integer of the index is below."""
+"""Integers in the index are smaller than this."""
 MOST_STEPS = 2_000
 """Turns that the strip shows."""
 
@@ -36,7 +36,7 @@ MOST_LOCATIONS = 50
 
 LETTERS = {"seek": "s", "edit": "e", "verify": "v", "report": "r", "submit": "u"}
 ROW_MESSAGES = ("prompt", "completion", "chosen", "rejected")
-"""Columns with the messages of a dataset's row that is no whole conversation."""
+"""Columns with the messages of a dataset's row that is not a whole conversation."""
 Value = str | float | int | None
 Lines = tuple[str, int, int]
 """A location of a report: path, first and last line."""
@@ -224,7 +224,7 @@ def _message_texts(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _branch(data: Mapping[str, Any]) -> dict[str, Value]:
-    """Of an episode that began in the middle of another one: which, and at which step, counted from 1."""
+    """For an episode that began in the middle of another one: which one, and at which step, counted from 1."""
     point = _map(data, "branch")
     step = _number(point, "step")
     return {} if step is None else {"branch of": _text(point, "parent"), "branch step": step + 1}
@@ -245,7 +245,7 @@ def _policy_name(kind: str, model: str) -> str:
 
 
 def _outcome(resolved: float | None, stop: str) -> str:
-    """Whether the bug was fixed, where that was tried and is known; else why the episode stopped."""
+    """Whether the bug was fixed, if that was tried and is known; else why the episode stopped."""
     if resolved is None or stop == REPORTED:
         return stop.replace("_", " ")
     return "resolved" if resolved == 1.0 else "not resolved"
@@ -302,7 +302,7 @@ def _cut(text: str) -> str:
 
 
 def _number(data: Mapping[str, Any], name: str) -> float | None:
-    """A number that JSON and the index can hold, a large one as a float; True is none."""
+    """A number that JSON and the index can hold, a large one as a float; True is not a number."""
     value = data.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -84,7 +84,7 @@ class GoldPatches:
 
 @lru_cache(maxsize=512)
 def changed_lines(patch: str | None) -> Mapping[str, Set[int]] | None:
-    """The lines that a patch changes, by path; None where it is not known or no patch."""
+    """The lines that a patch changes, by path; None if it is not known or not a patch."""
     if patch is None:
         return None
     try:

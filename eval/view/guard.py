@@ -42,16 +42,16 @@ COOKIE = "gumshoe_token"
 class Guard:
     """Refuses whoever has no business here.
 
-    - The name under which the browser asks must be one of this server's: a page elsewhere whose name is turned to
-      this address (DNS rebinding) asks under its own name.
-    - With a token, every request must carry it: as `?token=` once, which is turned into a cookie, or as a bearer.
+    - The host name that the browser asks for must be one of this server's: a page elsewhere whose name is made to
+      resolve to this address (DNS rebinding) asks for its own name.
+    - With a token, every request must carry it: once as `?token=`, which is turned into a cookie, or as a bearer token.
     - Only GET and HEAD are answered. Another site's page gets no answer, even where the browser would send the cookie.
 
     Args:
         app: what is guarded.
         loopback: only this machine may ask; else any numeric address may, and the names in `names`.
-        names: further names of this server.
-        token: the token; None asks for none.
+        names: other names of this server.
+        token: the token; None: no token is needed.
     """
 
     def __init__(self, app: ASGIApp, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> None:

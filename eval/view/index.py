@@ -1,7 +1,7 @@
 """The index: an SQLite file in a cache folder, with one row per episode and the words of each.
 
-It can always be made again from what it was made from, so it is thrown away when its form changes. One process
-writes to it; readers have connections of their own and are never in its way.
+It can always be rebuilt from its sources, so it is thrown away when its form changes. One process writes to it; readers
+have connections of their own and are never in its way.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class IndexEntry:
     live: bool = False
 
     def values(self) -> tuple[Any, ...]:
-        """The columns, behind `n`."""
+        """The columns after `n`."""
         row = self.row
         return (
             *(self.key, self.source, self.file, self.place, self.length, int(self.live)),
@@ -94,7 +94,7 @@ class Index:
             raise ConfigError(f"the index cannot be kept in {folder}: {error} (see --cache)") from None
         self.version = 0
         self.era = 0
-        """Grows when the index starts over: what was noted of its state before holds no more."""
+        """Grows when the index starts over; anything noted about its earlier state is then void."""
 
     def __enter__(self) -> Index:
         return self
@@ -121,7 +121,7 @@ class Index:
             connection.close()
 
     def reached(self, slug: str, mark: str) -> tuple[int, int]:
-        """Up to where the source is in the index (bytes or rows), and how many broken lines there were.
+        """How far the source is indexed (bytes or rows), and how many broken lines there were.
 
         `mark` identifies the state of the source that was indexed: if it differs, the source is dropped.
         """
@@ -147,7 +147,7 @@ class Index:
                 self.version += 1
 
     def add(self, slug: str, entries: Iterable[IndexEntry], reached: int, broken: int) -> None:
-        """Puts finished episodes in, and notes up to where the source is in the index."""
+        """Adds finished episodes, and notes how far the source is indexed."""
         with self._guard:
             for entry in entries:
                 self._writer.execute(INSERT, entry.values())
@@ -156,7 +156,7 @@ class Index:
             self.version += 1
 
     def add_words(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Puts the words of finished episodes in, by their number."""
+        """Adds the words of finished episodes, by the episode's number."""
         with self._guard:
             self._writer.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
             self._writer.commit()
@@ -188,7 +188,7 @@ class Index:
         self.version += 1
 
     def _opened(self) -> sqlite3.Connection:
-        """A connection to write with, to a file in the present form."""
+        """A connection for writing, to a file in the current form."""
         try:
             connection = self._connect()
             if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
@@ -213,7 +213,7 @@ class Index:
         return connection
 
     def _start_over(self) -> None:
-        """Empties everything: words of single episodes cannot be taken out."""
+        """Empties everything: the words of a single episode cannot be removed."""
         for table in ("sources", "episodes", "live_words"):
             self._writer.execute(f"DELETE FROM {table}")
         self._writer.execute("INSERT INTO words (words) VALUES ('delete-all')")

@@ -24,7 +24,7 @@ __all__ = ["Library", "NotThere"]
 
 Answer = dict[str, Any]
 ROWS = 2_000
-"""Rows of one answer."""
+"""The most rows in one answer."""
 
 
 class NotThere(DatasetError):
@@ -36,7 +36,7 @@ class Library:
 
     Args:
         watcher: keeps the index.
-        index: is asked.
+        index: the index that is asked.
         gold: knows the gold patches.
         masks: knows which tokens train; None where no model was given.
     """
@@ -49,7 +49,7 @@ class Library:
         self._started = secrets.token_hex(4)
 
     def overview(self) -> Answer:
-        """Every source with how far it is in the index; `version` changes when anything has."""
+        """Every source with how far it is indexed; `version` changes when anything does."""
         version = self._index.version
         with self._index.reading() as connection:
             counts = dict(connection.execute("SELECT source, count(*) FROM episodes GROUP BY 1").fetchall())
@@ -64,8 +64,8 @@ class Library:
         """The next rows of the list, with everything that is known of each.
 
         Args:
-            era: what an earlier answer called its state; with another one it starts over.
-            last: number of the last row that is known.
+            era: the `era` of an earlier answer; if the index has another one by now, the rows start over.
+            last: number of the last row that the caller knows.
             limit: how many at most.
 
         Returns:
@@ -118,7 +118,7 @@ class Library:
         }
 
     def _tree(self, place: Answer, source: Source) -> list[Answer]:
-        """What else was tried at the steps of a finished episode; nothing for one that is in no tree."""
+        """What else was tried at the steps of a finished episode; nothing for one that is not in a tree."""
         if source.kind != "run" or place["live"]:
             return []
         with self._index.reading() as connection:
@@ -202,7 +202,7 @@ class Library:
         }
 
     def _title(self, source: Source) -> str:
-        """An arm's label; anything else by its name."""
+        """The label of an arm; the name of anything else."""
         parent = self.watcher.source(source.parent) if source.parent is not None else None
         return source.name if parent is None else label_of(source, parent)
 
@@ -227,7 +227,7 @@ class Library:
         return entries
 
     def _evaluated(self, source: Source, place: Answer, found: Answer) -> Answer | None:
-        """What the evaluation that a run belongs to says of an episode."""
+        """What the evaluation that a run belongs to says about an episode."""
         parent = self.watcher.source(source.parent) if source.parent is not None else None
         if parent is None or place["live"]:
             return None

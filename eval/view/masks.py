@@ -1,6 +1,6 @@
 """Which tokens of a conversation train: computed by a separate program, the only one that loads a tokenizer.
 
-It is `python -m gumshoe.train.mask_service MODEL`, which reads a conversation a line and answers with a line.
+It is `python -m gumshoe.train.mask_service MODEL`, which reads one conversation per line and answers each with a line.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def shown_rows(rows: Sequence[Mapping[str, Any]], sources: Sequence[Source], gol
     `first hit` is the rank of that location, from 1.
 
     Args:
-        rows: as `query` gives them.
+        rows: as `query` returns them.
         sources: every source that there is.
         gold: knows the gold patches.
     """
@@ -73,7 +73,7 @@ def _origin_of(slug: str, sources: Sequence[Source], gold: GoldPatches) -> _Orig
 
 
 def _scored(source: Source, evaluation: Source) -> Mapping[str, float | None]:
-    """By the id of the trajectory, how the evaluation scored the reports of an arm."""
+    """How the evaluation scored the reports of an arm, by the id of the trajectory."""
     try:
         results = read_results(evaluation)
     except DatasetError:

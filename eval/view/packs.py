@@ -51,7 +51,7 @@ def _marks(finding: Finding, texts: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _reproduction(pack: ContextPack, steps: Sequence[Step]) -> dict[str, Any] | None:
-    """The test that was written from the issue, and where it lay; None where there is none."""
+    """The test that was written from the issue, and where it was placed; None if there is none."""
     if not pack.reproduction:
         return None
     written = (seen.data.get("path") for step in steps for seen in step.observations if seen.tool == "reproduce")

@@ -1,4 +1,4 @@
-"""Questions to the index: rows of the list, search, one episode, the other episodes of a task.
+"""Queries on the index: rows of the list, search, one episode, the other episodes of a task.
 
 Filters, order and histograms are the page's own work: it holds every row.
 """
@@ -21,7 +21,7 @@ SELECT = f"SELECT {', '.join(COLUMNS)} FROM episodes"
 
 
 def rows_after(connection: sqlite3.Connection, last: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
-    """The next finished episodes behind number `last`, in the order of the index, and the number of the last one."""
+    """The next finished episodes after number `last`, in the order of the index, and the number of the last one."""
     found = connection.execute(f"{SELECT} WHERE n > ? AND NOT live ORDER BY n LIMIT ?", (last, limit)).fetchall()
     return (found[-1][0] if found else last), [_as_row(row) for row in found]
 
@@ -76,7 +76,7 @@ def tree_rows(connection: sqlite3.Connection, source: str, task: str) -> dict[st
 
 
 def _terms(text: str) -> str:
-    """The words to be found, all of them, as FTS5 reads them; what is in quotes is a phrase."""
+    """The words to find, all of them required, as FTS5 reads them; what is in quotes is a phrase."""
     found = re.findall(r'"([^"]+)"|(\S+)', text.replace("\0", " "))
     terms = [phrase or word.replace('"', "") for phrase, word in found]
     return " ".join(f'"{term}"*' for term in terms if re.search(r"\w", term))

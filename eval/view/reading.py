@@ -48,7 +48,7 @@ def as_object(data: bytes) -> dict[str, Any] | None:
 
 
 def read_line(path: Path, place: int, length: int) -> bytes:
-    """The bytes of an indexed line. Raises DatasetError where the file is not what it was."""
+    """The bytes of an indexed line. Raises DatasetError if the file has changed."""
     try:
         with path.open("rb") as file:
             file.seek(place)
@@ -100,7 +100,7 @@ def journal_entries(source: Source) -> Iterator[tuple[str, list[dict[str, Any]]]
 
 
 def read_journal(path: Path, root: Path) -> list[dict[str, Any]]:
-    """The whole lines of a journal; none where it is gone meanwhile."""
+    """The whole lines of a journal; none if it has disappeared in the meantime."""
     if ".diverged-" in path.name or not inside(path, root):
         return []
     try:
@@ -111,7 +111,7 @@ def read_journal(path: Path, root: Path) -> list[dict[str, Any]]:
 
 
 def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON columns come as text, alone or in a list."""
+    """Decodes the JSON columns, which come as text, alone or in a list."""
     return {name: _decode(value) if name in _JSON else value for name, value in row.items()}
 
 

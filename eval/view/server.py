@@ -25,7 +25,7 @@ __all__ = ["ViewerServer", "make_app"]
 
 
 def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
-    """The application, guarded. Arguments as those of `Guard`."""
+    """The application, guarded. Takes the arguments of `Guard`."""
     routes = [
         Route("/", _file("index.html")),
         *(Route(f"/{name}", _file(name)) for name in PAGE_FILES if name != "index.html"),
@@ -126,5 +126,5 @@ def _raw(library: Library) -> Callable[..., Any]:
 
 
 def _json(data: Any) -> bytes:
-    """ASCII, so that no lone surrogate gets in the way; NaN is refused, as browsers do."""
+    """Encodes in ASCII, so that lone surrogates do no harm; NaN is refused, as in browsers."""
     return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()

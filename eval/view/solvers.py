@@ -20,7 +20,7 @@ SHOWN = 40
 def evaluated(
     source: Source, arm: str, episode: Mapping[str, Any], keys: Mapping[tuple[str, str], str]
 ) -> dict[str, Any]:
-    """What an evaluation says of an episode of one of its arms, or of its solver.
+    """What an evaluation says about an episode of one of its arms, or of its solver.
 
     Args:
         source: the evaluation.

@@ -1,6 +1,6 @@
-"""What `gumshoe view` was given: run folders, datasets and evaluations, found out from the files in them.
+"""What `gumshoe view` was given: run folders, datasets and evaluations, recognized by the files in them.
 
-Nothing else is ever served. A file that a link leads out of the given folder is refused, as it is not in it.
+Nothing else is ever served. A file that lies outside the given folder because of a link is refused.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ FIGURES = {"summary.json", "results.jsonl"}
 """An evaluation holds at least one of these files, or a folder of arms."""
 ARMS = "arms"
 CARD = "README.md"
-"""Is in the folder of every dataset whose views are folders; without it each of them is a dataset of its own."""
+"""In the folder of every dataset whose views are folders; without it, each of them is a dataset of its own."""
 ORACLES = "oracles.jsonl"
-"""Is in the folder of every set of tasks."""
+"""In the folder of every set of tasks."""
 DEPTH = 3
-"""How many folders below an evaluation the run folders of its arms may lie."""
+"""How many levels below an evaluation the run folders of its arms may lie."""
 DEEPEST = 5
-"""How many folders below a given one sources are looked for."""
+"""How many levels below a given folder sources are looked for."""
 MOST_FOLDERS = 5_000
-"""Folders that are looked into in all, so that a whole disk may be given by mistake."""
+"""The most folders that are looked into overall, in case a whole disk is given by mistake."""
 _SHARD = re.compile(r"^(?P<split>.+)-[0-9a-f]+-\d+$|^(?P<plain>[^-]+)(?:-.*)?$")
 
 
@@ -43,8 +43,8 @@ class Source:
     """One thing to look at.
 
     `slug` stands for it in addresses and stays the same from one start to the next; `name` is what it is called on
-    the screen; `parent` is the slug of the evaluation that a run belongs to; `root` is the folder that was given,
-    which no file of it may lead out of.
+    the screen; `parent` is the slug of the evaluation that a run belongs to; `root` is the given folder, and no file of
+    the source may lie outside it.
     """
 
     slug: str
@@ -58,8 +58,8 @@ class Source:
 def find_sources(paths: Sequence[Path]) -> list[Source]:
     """Every source in the given folders, evaluations in front of their runs.
 
-    A folder that is none itself is searched, so that the folder of all demos can be given: to a depth of 5, without
-    hidden folders, links and sets of tasks. Raises ConfigError where there is nothing to be seen.
+    A folder that is not a source itself is searched, so that the folder of all demos can be given: to a depth of 5,
+    without hidden folders, links and sets of tasks. Raises ConfigError if there is nothing to see.
     """
     found: list[Source] = []
     for path in paths:
@@ -81,7 +81,7 @@ def inside(path: Path, root: Path) -> bool:
 
 
 def stamp(file: Path) -> tuple[int, int, int]:
-    """What changes when a file is written; zeros for one that cannot be looked at."""
+    """A value that changes when a file is written; zeros for a file that cannot be looked at."""
     try:
         facts = file.stat()
     except OSError:
@@ -90,7 +90,7 @@ def stamp(file: Path) -> tuple[int, int, int]:
 
 
 def read_config(folder: Path, root: Path) -> Mapping[str, Any]:
-    """The config.yaml of a folder, read again once it has changed; empty where there is none to be read."""
+    """The config.yaml of a folder, read again once it has changed; empty where there is none to read."""
     file = folder / "config.yaml"
     return _config_in(file, stamp(file)) if inside(file, root) else {}
 
@@ -118,7 +118,7 @@ def _split_of(file: Path) -> str:
 
 
 def _search(root: Path) -> Iterator[Source]:
-    """The sources at and below a folder, in the order of their paths; below a source is nothing but its own."""
+    """The sources at and below a folder, in the order of their paths; a source is searched only for its own runs."""
     waiting = [(root, 0)]
     for _ in range(MOST_FOLDERS):
         if not waiting:
@@ -140,7 +140,7 @@ def _with_runs(kind: Kind, folder: Path, root: Path) -> Iterator[Source]:
 
 
 def _kind_of(folder: Path) -> Kind | None:
-    """What a folder is. Its names are listed once, as very many folders may be looked into."""
+    """What a folder is. Its names are listed only once, since very many folders may be looked into."""
     try:
         names = {one.name for one in folder.iterdir()}
     except OSError:
@@ -197,13 +197,13 @@ def _with_slugs(found: Iterable[Source]) -> list[Source]:
 
 
 def _free(wanted: str, taken: Collection[str]) -> str:
-    """The slug, with a number behind it where another source has it."""
+    """The slug, with a number appended if another source has it."""
     tried = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
     return next(slug for slug in tried if slug not in taken)
 
 
 def _short_names(paths: Sequence[Path]) -> dict[Path, str]:
-    """Each folder by its name, with as many of those above it as tell it from the others."""
+    """The name of each folder, preceded by as many parent folders as it takes to tell it from the others."""
     names: dict[Path, str] = {}
     for length in range(1, max((len(path.parts) for path in paths), default=0) + 1):
         called = Counter(path.parts[-length:] for path in paths)
@@ -214,7 +214,7 @@ def _short_names(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _name_in(run: Path, evaluation: Path) -> str:
-    """An arm by its name alone, what else an evaluation holds by its path: `solver/ARM`."""
+    """The name alone for an arm; the path for anything else in an evaluation: `solver/ARM`."""
     parts = run.relative_to(evaluation).parts
     return "/".join(parts[1:] if parts[0] == ARMS and len(parts) > 1 else parts)
 

@@ -1,6 +1,7 @@
-"""A copy of everything as files, that a web server or a double click can show.
+"""A copy of everything as files that a web server or a double click can show.
 
-A page opened from a disk may load scripts but no data, so the data are scripts: each calls `gumshoePut(name, data)`.
+A page opened from a disk may load scripts but no data, so the data comes as scripts, each calling
+`gumshoePut(name, data)`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAGE_FILES = {
     "app.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-"""What the front end consists of. Nothing else of its folder is served."""
+"""The files of the front end. Nothing else in its folder is served."""
 
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; "
@@ -31,7 +32,7 @@ POLICY = (
 )
 MARK = "gumshoe-view.txt"
 TEXT_CHUNK = 4_000_000
-"""Characters to search in that are loaded at a time."""
+"""Characters of searchable text that are loaded at a time."""
 ROWS = 500
 
 
@@ -41,7 +42,7 @@ def write_static(library: Library, out: Path, on_episode: Callable[[int, int], N
     Args:
         library: what is copied.
         out: the folder; an earlier copy in it is replaced.
-        on_episode: called with how many episodes are done, and with their number.
+        on_episode: called with how many episodes are done, and how many there are.
 
     Raises:
         ConfigError: `out` holds something else, or cannot be written.
@@ -92,7 +93,7 @@ def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None
 
 
 def _write_evaluation(library: Library, folder: Path, slug: str) -> None:
-    """Its figures, and each of its tasks in a file of its own."""
+    """Writes an evaluation's figures, and each of its tasks in a file of its own."""
     found = _or_error(lambda: library.evaluation(slug))
     _put(folder, f"evaluation-{slug}", found)
     for number, name in enumerate(found.get("tasks", ())):
@@ -100,7 +101,7 @@ def _write_evaluation(library: Library, folder: Path, slug: str) -> None:
 
 
 def _write_texts(library: Library, folder: Path, numbers: dict[str, int]) -> int:
-    """The words to search in, in lower case, in several files. Returns how many there are."""
+    """Writes the searchable words, in lower case, to several files. Returns how many files there are."""
     chunk: list[tuple[int, str]] = []
     size = written = 0
     for first in range(0, len(numbers), ROWS):
@@ -124,6 +125,6 @@ def _or_error(ask: Callable[[], Any]) -> Any:
 
 
 def _put(folder: Path, name: str, data: Any) -> None:
-    """ASCII only, and no `<`: nothing in the data can end the script or begin another one."""
+    """Writes ASCII only, and no `<`: nothing in the data can end the script or begin another one."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     (folder / "data" / f"{name}.js").write_text(f"gumshoePut({json.dumps(name)},{text});\n", encoding="ascii")

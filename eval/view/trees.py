@@ -13,17 +13,17 @@ from gumshoe.records import Step, Trajectory
 __all__ = ["MOST_MEMBERS", "tree_ids", "tried_beside"]
 
 MOST_MEMBERS = 256
-"""Trajectories of a tree that are read."""
+"""The most trajectories of a tree that are read."""
 
 Answer = dict[str, Any]
 
 
 def tree_ids(id: str, parents: Mapping[str, str]) -> list[str]:
-    """The ids of an episode's tree, itself among them; only itself where it has none.
+    """The ids of the episodes in an episode's tree, its own included; only its own if it is in none.
 
     Args:
         id: the episode.
-        parents: of each branch, the episode that it branched from.
+        parents: for each branch, the episode that it branched from.
     """
     root = id
     for _ in parents:
@@ -40,7 +40,7 @@ def tree_ids(id: str, parents: Mapping[str, str]) -> list[str]:
 
 
 def tried_beside(id: str, lines: Iterable[bytes], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
-    """By step of an episode: all decisions that were tried there, the best first, its own among them.
+    """All decisions that were tried at each step of an episode, by step: best first, its own included.
 
     Args:
         id: the episode.
@@ -69,7 +69,7 @@ def tried_beside(id: str, lines: Iterable[bytes], rows: Mapping[str, Mapping[str
 
 
 def _owner(trees: Trees, id: str, step: int) -> str:
-    """The trajectory of a tree whose own step it is."""
+    """The trajectory of a tree that a step originally belongs to."""
     node = trees.nodes[id]
     while step < node.start and node.branch is not None and node.branch.parent in trees.nodes:
         node = trees.nodes[node.branch.parent]

@@ -31,8 +31,8 @@ BATCH = 200
 BATCH_BYTES = 8_000_000
 WORDS_BATCH = 100
 REST = 10
-"""Pause between two looks, as a multiple of the time that a search of the folders takes: large trees are not searched
-all the time."""
+"""Pause between two looks, as a multiple of the time that a search of the folders takes, so that large trees are not
+searched all the time."""
 
 
 @dataclass
@@ -49,11 +49,11 @@ class Progress:
 
 
 class Watcher:
-    """Finds the sources in the given folders and keeps an index of them, now and then or in a thread of its own.
+    """Finds the sources in the given folders and keeps an index of them, on request or in a thread of its own.
 
     Args:
         paths: the folders.
-        index: where it is kept.
+        index: the index to keep.
         every_s: pause between two looks.
     """
 
@@ -72,7 +72,7 @@ class Watcher:
         """Whether all words of all episodes have been indexed."""
 
     def start(self) -> None:
-        """Begins to look, in a thread."""
+        """Starts to look, in a thread."""
         self._thread = threading.Thread(target=self._run, name="gumshoe-view-index", daemon=True)
         self._thread.start()
 
@@ -83,7 +83,7 @@ class Watcher:
             self._thread.join()
 
     def source(self, slug: str) -> Source | None:
-        """The source with that name."""
+        """The source with that slug."""
         return next((source for source in self.sources if source.slug == slug), None)
 
     def look(self) -> None:
@@ -103,7 +103,7 @@ class Watcher:
         self.ready = True
 
     def _forget_marks(self) -> None:
-        """The index has started over: every source is to be read again."""
+        """Has every source read again, as the index has started over."""
         self._era = self._index.era
         for progress in self.progress.values():
             progress.mark = None
@@ -122,7 +122,7 @@ class Watcher:
             self._stop.wait(max(self._every_s, REST * self._search_s))
 
     def _find(self) -> None:
-        """Arms of a running evaluation appear while it is open."""
+        """Searches the folders again: arms of a running evaluation appear while the viewer is open."""
         began = time.monotonic()
         try:
             found = find_sources(self._paths)
@@ -152,7 +152,7 @@ class Watcher:
             self._take_evaluation(source, progress)
 
     def _take_evaluation(self, source: Source, progress: Progress) -> None:
-        """Its episodes are in its runs; here it only shows that its figures have changed."""
+        """Only notes that an evaluation's figures have changed; its episodes are in its runs."""
         files = [source.path / name for name in ("summary.json", "results.jsonl")]
         mark = [stamp(file) for file in files if inside(file, source.root)]
         if mark != progress.mark:
@@ -195,7 +195,7 @@ class Watcher:
             self._keep(source, progress, entries, start, broken)
 
     def _take_live(self, source: Source, progress: Progress) -> None:
-        """The episodes in progress, if any has changed, and whether a process works in the folder."""
+        """Takes in the episodes in progress, if any has changed, and whether a process works in the folder."""
         journals = source.path / "journal"
         files = sorted(journals.glob("*.jsonl")) if inside_folder(journals, source.root) else []
         live = inside(source.path / ".lock", source.root) and is_locked(source.path)
@@ -235,7 +235,7 @@ class Watcher:
         self._index.add(source.slug, entries, reached, broken)
 
     def _take_words(self) -> bool:
-        """The words of the next episodes; False where there are none left."""
+        """Takes in the words of the next episodes; returns False if there are none left."""
         rows = self._index.without_words(WORDS_BATCH)
         if not rows:
             return False
@@ -275,7 +275,7 @@ def inside_folder(path: Path, root: Path) -> bool:
 
 
 def _head(file: Path) -> str:
-    """Identifies a run's file: the same while it grows, another one when it is replaced."""
+    """Identifies a run's file: stays the same while the file grows, and changes when it is replaced."""
     with file.open("rb") as opened:
         head = opened.read(4096).partition(b"\n")[0]
     return f"{file} {file.stat().st_ino} {hashlib.sha256(head).hexdigest()}"

@@ -36,7 +36,7 @@ class JsonlCache:
             return self._known.get(key)
 
     def find(self, key: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """The facts of a key, made and kept where there are none."""
+        """The facts of a key, made and kept if there are none yet."""
         known = self.get(key)
         if known is None:
             known = make()

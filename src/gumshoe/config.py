@@ -3,7 +3,7 @@
     config = load_config(CollectConfig, Path("configs/collect/demo.yaml"), ["policy.kind=human", "workers=4"])
 
 An override is `dotted.key=value`; the value is read as YAML, so `3` is a number, `[a, b]` a list and `{x: 1}` a
-mapping; anything behind the first `=` belongs to the value. Unknown keys are refused with the nearest known one,
+mapping; anything after the first `=` belongs to the value. Unknown keys are refused with the nearest known one,
 or with all that are known there.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NEAR = 0.6
-"""How alike a wrong key and a known one must be, from 0 to 1, for the known one to be what was probably meant."""
+"""How similar a wrong key and a known one must be, from 0 to 1, for the known one to be the one probably meant."""
 
 BUNDLED = Path(__file__).parent / "configs"
 """The configs that are part of the package."""
@@ -58,7 +58,7 @@ ConfigT = TypeVar("ConfigT", bound=BaseModel)
 def load_config(model: type[ConfigT], path: Path, overrides: Sequence[str] = ()) -> ConfigT:
     """Reads `path`, applies `overrides` in order and validates. Raises ConfigError.
 
-    Modules beside the config can be imported from then on: it may name tools, sources, policies and metrics in them.
+    From then on, modules beside the config can be imported: it may name tools, sources, policies and metrics in them.
     """
     beside = str(path.resolve().parent)
     if beside not in sys.path:
@@ -160,14 +160,14 @@ def validate(model: type[ConfigT], data: dict[str, Any], *, origin: str) -> Conf
 
 
 def _copy(value: Any) -> Any:
-    """A copy in which what two aliases shared is duplicated, so that an override changes one of them."""
+    """A copy in which what two aliases share is duplicated, so that an override changes only one of them."""
     if isinstance(value, dict):
         return {key: _copy(child) for key, child in value.items()}
     return [_copy(child) for child in value] if isinstance(value, list) else value
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """The values in a node. Raises ValueError where it contains itself."""
+    """The number of values in a node. Raises ValueError if it contains itself."""
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:

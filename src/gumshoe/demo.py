@@ -26,7 +26,7 @@ CONFIGS = Path(__file__).parent / "configs" / "demo"
 
 EXTRAS = "gumshoe[train,serve]"
 NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi", "uvicorn")
-"""What the extras bring that the stages import."""
+"""The packages from the extras that the stages import."""
 
 EXAMPLES = """\
 examples:
@@ -41,7 +41,7 @@ downloads SmolLM2-135M-Instruct and uses it.
 
 @dataclass(frozen=True)
 class Stage:
-    """One command of the loop: what it is for, its words, and its overrides in the short form."""
+    """One command of the loop: what it is for, its arguments, and its overrides in the short form."""
 
     title: str
     argv: tuple[str, ...]
@@ -178,7 +178,7 @@ def _run_stage(number: int, stage: Stage, *, short: bool) -> None:
 
 
 def _call(argv: Sequence[str]) -> int:
-    """Runs a stage; nothing of it may look for the internet."""
+    """Runs a stage; nothing in it may access the internet."""
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     return subprocess.run(argv, env={**os.environ, **offline}, check=False).returncode
 

@@ -21,8 +21,8 @@ PATIENCE_S = 0.5
 def take_lock(folder: Path) -> IO[bytes]:
     """The folder's lock, held until the file that is returned is closed.
 
-    A process killed while it starts a program leaves a child that holds the lock for a moment: that long it waits.
-    Raises ConfigError, with the holder's process id, where another process has the lock.
+    A process killed while it starts a program leaves a child that holds the lock for a moment; this waits that long.
+    Raises ConfigError, with the holder's process id, if another process has the lock.
     """
     deadline = time.monotonic() + PATIENCE_S
     while (file := try_lock(folder / LOCK)) is None:
@@ -61,7 +61,7 @@ def is_locked(folder: Path) -> bool:
 
 @contextmanager
 def in_turn(folder: Path) -> Generator[None]:
-    """One thread of one process at a time: the others wait. OSError: the folder cannot be written."""
+    """Admits one thread of one process at a time; the others wait. Raises OSError if the folder cannot be written."""
     with (folder / LOCK).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

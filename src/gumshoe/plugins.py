@@ -1,7 +1,7 @@
 """What others add: tools, task sources, policies and metrics, found by name or by path.
 
-A package announces `name = "package.module:attribute"` in one of the entry-point groups below. Code of one's own needs
-no package: its dotted path will do, and its module may stand beside the config that names it.
+A package announces `name = "package.module:attribute"` in one of the entry-point groups below. Your own code needs no
+package: its dotted path will do, and its module may be next to the config that names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*")
 
 
 def announced(group: str) -> dict[str, str]:
-    """What installed packages announce in an entry-point group: name to dotted path."""
+    """What installed packages announce in an entry-point group, as a mapping of name to dotted path."""
     return {point.name: point.value for point in entry_points(group=group)}
 
 

@@ -42,13 +42,13 @@ __all__ = [
 class Session(Protocol):
     """An interactive program on a PTY inside a sandbox, with a separate control channel.
 
-    `warm` says whether the program was forked from the test server, `cold` why it was not where it was to be.
+    `warm` says whether the program was forked from the test server, `cold` why it was not when it should have been.
 
-    The control channel is a socket whose file descriptor stands in the program's environment as `GUMSHOE_CONTROL`.
-    It carries one JSON object a line in each direction, so that nothing a program prints can be taken for an answer.
-    Every request carries a `nonce` that cannot be guessed, and only what repeats it is an answer; everything else on
-    the channel is dropped. An answer may be announced by messages with the nonce and `"interim": true`. A message has
-    at most 8 MiB and 40 levels.
+    The control channel is a socket whose file descriptor is in the program's environment as `GUMSHOE_CONTROL`. It
+    carries one JSON object per line in each direction, so that nothing a program prints can be taken for an answer.
+    Every request carries a `nonce` that cannot be guessed, and only a message that repeats it is an answer; everything
+    else on the channel is dropped. An answer may be announced by messages with the nonce and `"interim": true`. A
+    message has at most 8 MiB and 40 levels of nesting.
     """
 
     warm: bool
@@ -127,7 +127,7 @@ class Sandbox(Protocol):
         not exist gives exit code 127.
 
         With `warm`, a Python program is forked from the sandbox's test server, which has loaded the test runner, unless
-        that could change what comes of it: see `cold` of the result. Not for verdicts.
+        that could change the outcome: see `cold` of the result. Not for verdicts.
         """
         ...
 
@@ -144,7 +144,7 @@ class Sandbox(Protocol):
         ...
 
     def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
-        """Writes atomically (beside, then renamed), makes missing folders, keeps the mode of what was there."""
+        """Writes atomically (beside it, then renames), makes missing folders, keeps the mode of an existing file."""
         ...
 
     def remove_file(self, path: str, *, inside: bool = True) -> None:
@@ -197,7 +197,7 @@ class Sandbox(Protocol):
         ...
 
     def restore(self, name: str, *, only: Sequence[tuple[bool, str]] | None = None) -> None:
-        """Puts the workspace's files back to a snapshot, new files removed; with `only`, just the paths that these
+        """Restores the workspace's files to a snapshot and removes new files; with `only`, just the paths that these
         patterns (as in `walk`) match.
         """
         ...
@@ -283,7 +283,7 @@ class Workspace(Protocol):
 
 
 class Tool(Protocol):
-    """Something an agent can do. One file a tool."""
+    """Something an agent can do. One file per tool."""
 
     name: str
     description: str
@@ -291,23 +291,23 @@ class Tool(Protocol):
     decision: Decision
 
     def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
-        """Does it. Raises ToolFailure for what the agent got wrong."""
+        """Carries out a call. Raises ToolFailure for what the agent got wrong."""
         ...
 
     def on_reset(self, workspace: Workspace) -> None:
-        """An episode begins."""
+        """Called when an episode begins."""
         ...
 
     def on_edit(self, edit: Edit, workspace: Workspace) -> None:
-        """A file was changed, by whatever tool."""
+        """Called when a file was changed, by whatever tool."""
         ...
 
     def on_eval(self, run: TestRun, workspace: Workspace) -> None:
-        """The tests were run, by whatever tool."""
+        """Called when the tests were run, by whatever tool."""
         ...
 
     def close(self) -> None:
-        """The episode ends. Idempotent."""
+        """Called when the episode ends. Idempotent."""
         ...
 
 

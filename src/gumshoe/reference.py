@@ -158,5 +158,5 @@ def _type(part: Schema, models: Schema) -> str:
 
 
 def _default(value: Any, parts: list[Schema]) -> str:
-    """A default as YAML has it; none is shown of a section, whose keys follow."""
+    """A default as YAML has it; none is shown for a section, whose keys follow."""
     return "" if isinstance(value, dict) and any("properties" in part for part in parts) else json.dumps(value)

@@ -37,14 +37,14 @@ __all__ = [
 ]
 
 MAX_JSON_BYTES = 256 << 20
-"""Of a file that is read in one piece."""
+"""The largest file that is read in one piece, in bytes."""
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 ValueT = TypeVar("ValueT")
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Replaces a file in one step: a reader sees the old content or the new, also after a crash."""
+    """Replaces a file in one step: a reader sees the old content or the new, even after a crash."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with beside.open("wb") as file:
@@ -85,8 +85,8 @@ def open_append(path: Path) -> IO[bytes]:
 
 
 def append_line(file: IO[bytes], line: str | bytes, *, sync: bool = True) -> None:
-    """Appends a line without its end. It survives this process; with `sync`, also a machine that fails."""
-    # Lone surrogates, as broken names and outputs hold them, have no UTF-8.
+    """Appends a line, given without its line end. It survives this process; with `sync`, also a machine that fails."""
+    # Lone surrogates, which broken names and outputs contain, cannot be encoded as UTF-8.
     file.write((line.encode("utf-8", "replace") if isinstance(line, str) else line) + b"\n")
     file.flush()
     if sync:
@@ -94,7 +94,7 @@ def append_line(file: IO[bytes], line: str | bytes, *, sync: bool = True) -> Non
 
 
 def repair_tail(path: Path) -> bool:
-    """Cuts off a last line without its end, as a killed process leaves it. Returns whether there was one."""
+    """Cuts off a last line without a line end, such as a killed process leaves. Returns whether there was one."""
     if not path.exists():
         return False
     with path.open("r+b") as file:
@@ -114,7 +114,7 @@ def repair_tail(path: Path) -> bool:
 
 
 def ends_whole(path: Path) -> bool:
-    """Whether a file is empty or its last line has an end."""
+    """Whether a file is empty or its last line has a line end."""
     with path.open("rb") as file:
         if not file.seek(0, os.SEEK_END):
             return True
@@ -130,7 +130,7 @@ def read_jsonl(
     Args:
         path: the file.
         error: what is raised when the file is missing, unreadable, or a line is not a JSON object.
-        finished: leave out a last line without its end.
+        finished: leave out a last line without a line end.
     """
     for number, value in _read_lines(path, parse_json, error, finished):
         if not isinstance(value, dict):
@@ -174,7 +174,7 @@ def read_bounded(path: Path, limit: int, *, error: type[GumshoeError] = DatasetE
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The JSON value. Raises ValueError for all that is not one, nesting that is too deep included."""
+    """The JSON value. Raises ValueError for anything that is not JSON, or is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -141,7 +141,7 @@ def _summary(report: Preflight) -> Table:
 
 
 def _drift(drift: Drift) -> Table:
-    """What training on the sampled tokens has kept from changing."""
+    """What training on the sampled tokens keeps from changing."""
     table = Table("", "turns", title=f"{drift.turns:,} turns with the tokens that were sampled")
     table.add_row("rendering gives the same tokens", f"{drift.same:,}")
     table.add_row("rendering gives other tokens of the same text", f"{drift.retokenized:,}")
@@ -152,7 +152,7 @@ def _drift(drift: Drift) -> Table:
 
 
 def _lengths(report: Preflight) -> Table:
-    """How many rows are how long, up to the longest, in ten equal steps."""
+    """How many rows there are of each length, in ten equal steps up to the longest."""
     longest = max(row.tokens for row in report.rows)
     step = max(1, -(-longest // _BARS))
     counts = Counter((row.tokens - 1) // step for row in report.rows)

@@ -199,7 +199,7 @@ def quieten() -> None:
 
     datasets.disable_progress_bars()
     transformers_logging.disable_progress_bar()
-    # What the libraries say to each other about their next versions is nothing that a user could change.
+    # Users can do nothing about what the libraries tell each other about their next versions.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers|trl)\b")
     logging.getLogger("trl").setLevel(logging.ERROR)
     logging.getLogger("transformers").setLevel(logging.ERROR)

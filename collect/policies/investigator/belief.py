@@ -1,10 +1,10 @@
 """Where the bug may be, and how likely: a belief over functions and, where they were viewed, their statements.
 
 The prior comes from what `suspects` and `eval` have shown (see `prior`). Each change that `whatif` tried is evidence
-about the statement it was tried at, by Bayes' rule: that it lets all failing tests pass is far more likely where the
-bug is than elsewhere, and that nothing changes a little less likely. That a few of several failing tests pass says
-next to nothing: any change that keeps a test from the place of its failure can do that. How likely is what can be
-counted in the episodes on the packages on which the prior was fitted.
+about the statement it was tried at, by Bayes' rule: making all failing tests pass is far more likely where the bug is
+than elsewhere, and changing nothing is a little less likely. If only a few of several failing tests pass, that says
+next to nothing: any change that keeps a test from reaching the place of its failure can do that. The likelihoods are
+counted in the episodes on the packages that the prior was fitted on.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from gumshoe.tools.suspects import shown_suspects
 __all__ = ["Belief", "Effect", "SuspectFunction", "TriedChange", "form_belief", "trials"]
 
 RAISED_THERE = 2.0
-"""How much more likely a statement is that the exception went through."""
+"""How many times likelier a statement is if the exception went through it."""
 UNREMARKABLE, HEADER, UNREACHED = 0.25, 0.1, 0.05
-"""How likely a statement is compared to one of the most suspicious of its function; the line with its `def`; one that
-no failing test reaches.
+"""How likely a statement is compared to one of the most suspicious of its function: an unremarkable one; the line
+with the `def`; one that no failing test reaches.
 """
 IDLE = 5.0
-"""How much likelier a function becomes by a statement that does nothing, and then it is that: a value that nobody takes
-is often one that was to be returned. Fitted as the weights of the prior were.
+"""How much likelier a statement that does nothing makes its function, all of it due to that statement: a value that
+nobody uses is often one that should have been returned. Fitted as the weights of the prior were.
 """
 FALSE_REPAIR = 0.0005
-"""How often a change at an innocent statement lets all failing tests pass: 6 of 11,280 in the episodes on 206 made bugs
-of 18 packages, no matter how many tests fail.
+"""How often a change at an innocent statement makes all failing tests pass: 6 of 11,280 in the episodes on 206
+synthetic bugs in 18 packages, no matter how many tests fail.
 """
 RARE = 0.05
-"""How likely a change of an unknown kind repairs a wrong statement."""
+"""How likely a change of an unknown kind is to repair a wrong statement."""
 REPAIRABLE = 0.6
-"""How many bugs all changes at their statement together would repair."""
+"""The share of bugs that all changes at their statement together would repair."""
 HELPS_SOME, HELPS_MOST = 1.2, 5.0
-"""How many times as likely it is where the bug is than elsewhere that a change lets some failing tests pass and harms
-none: for very few of them, and how much more for all, with the third power of their share.
+"""How many times likelier it is where the bug is than elsewhere that a change makes some failing tests pass and breaks
+none: for very few of them, and how much is added for all of them, growing with the cube of their share.
 """
 HARMS_TOO, HELPS_ALL = 0.4, 6.0
-"""The same for a change that breaks other tests, which any change does that keeps tests from the code; how much more
-where all failing tests pass, less the more tests break.
+"""The same for a change that also breaks other tests, as any change does that keeps tests from the code; and how much
+is added if all failing tests pass, the less the more tests break.
 """
 TRACED = 20
-"""Calls that `trace` shows at most: where it shows fewer, it shows all."""
+"""The most calls that `trace` shows: if it shows fewer, it shows all."""
 SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 1.5
-"""How many times as likely a function is whose calls in failing tests are all as in passing ones; that is not called
-there; that comes to something else from equal arguments.
+"""How many times as likely a function is if all its calls in failing tests are as in passing ones; if it is not called
+there; if equal arguments lead to a different outcome there.
 """
 
 Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
@@ -207,7 +207,7 @@ def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[TriedChange]) -> s
 
 
 def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried: Sequence[TriedChange]) -> None:
-    """Bayes' rule: each statement's weight times the likelihood of what was seen at it, over that elsewhere."""
+    """Applies Bayes' rule: multiplies each statement's weight by how much likelier a bug there makes what was seen."""
     for function, statement in list(weights):
         if statement is None:
             continue
@@ -220,7 +220,7 @@ def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried
 
 
 def _likelier(trial: TriedChange, power: float) -> float:
-    """How many times likelier what a change did is where the bug is than elsewhere."""
+    """How many times likelier the effect of a change is where the bug is than elsewhere."""
     if trial.effect == "repairs":
         return max(1.0, power / FALSE_REPAIR)
     if trial.effect == "cures":
@@ -230,7 +230,7 @@ def _likelier(trial: TriedChange, power: float) -> float:
 
 
 def _calls(outputs: Iterable[ToolOutput]) -> dict[tuple[str, int], float]:
-    """What `trace` has shown of functions: how many times as likely each is, by path and first line."""
+    """What `trace` has shown about functions: how many times as likely each one is, by path and first line."""
     return {
         (output.data["function"]["path"], output.data["function"]["start"]): _of_calls(output.data)
         for output in outputs

@@ -1,9 +1,9 @@
 """What `whatif` may try at a statement: small changes, each with the probability that it repairs a wrong one.
 
-Force a branch, turn a condition round, move a bound by one, take another operator or another name, leave something
-out. (Y. Jia, M. Harman: An Analysis and Survey of the Development of Mutation Testing, TSE 2011, has the usual ones.)
-That a change at one place turns failing tests into passing ones says that the place matters: S. Moon et al., Ask the
-Mutants, ICST 2014.
+Force a branch, negate a condition, move a bound by one, use another operator or another name, leave something out.
+(Y. Jia, M. Harman: An Analysis and Survey of the Development of Mutation Testing, TSE 2011, lists the usual ones.) If
+a change at one place turns failing tests into passing ones, the place matters: S. Moon et al., Ask the Mutants,
+ICST 2014.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.BitOr: (ast.BitAnd,),
 }
 OPPOSED = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
-"""Operators whose other one says the opposite."""
+"""Operators whose counterpart means the opposite."""
 PAIRS = [
     ("min", "max"),
     ("any", "all"),
@@ -69,15 +69,15 @@ PAIRS = [
 ]
 OTHER_NAMES = {**{second: first for first, second in reversed(PAIRS)}, **dict(PAIRS)}
 OPERATOR, NUMBER, PART, FORCED, LEFT_OUT, NAME, COPY = 0.25, 0.15, 0.2, 0.08, 0.05, 0.04, 0.05
-"""How likely a change of the kind repairs a statement that is wrong."""
+"""How likely a change of each kind is to repair a statement that is wrong."""
 MOST_NAMES = 3
 LONGEST_LIST = 4
-"""Arguments or elements of which two are changed round."""
+"""The most arguments or elements of which two are swapped."""
 
 
 @dataclass(frozen=True)
 class WhatifChange:
-    """What `whatif` does at a statement. `power`: how likely it repairs the statement if that is wrong, 0 to 1."""
+    """What `whatif` does at a statement. `power`: how likely that is to repair the statement if it is wrong, 0 to 1."""
 
     path: str
     line: int
@@ -105,7 +105,7 @@ def changes_at(statement: Statement) -> list[WhatifChange]:
 
 
 def _of_line(do: str, node: ast.stmt, line: ast.Module) -> str | None:
-    """The change of one of the statements on a line as a change of the line, which is what `whatif` changes.
+    """The change of one of the statements on a line as a change of the whole line, which is what `whatif` changes.
 
     None where the line does not hold all of its statements, such as an `if` with an `else` below.
     """
@@ -147,7 +147,7 @@ def _proposed(statement: Statement, node: ast.stmt) -> Iterator[tuple[str, float
 
 
 def _is_turned_round(condition: ast.expr) -> bool:
-    """Whether another change, an operator swapped or a `not` left out, comes to the opposite of a condition."""
+    """Whether another change, a swapped operator or an omitted `not`, already negates a condition."""
     if isinstance(condition, ast.Compare):
         return len(condition.ops) == 1 and isinstance(condition.ops[0], OPPOSED)
     return isinstance(condition, ast.UnaryOp) and isinstance(condition.op, ast.Not)
@@ -244,7 +244,7 @@ def _alternatives(node: ast.AST, parent: ast.AST, names: Sequence[str]) -> Itera
 
 
 def _swapped(values: Sequence[ast.expr]) -> Iterator[tuple[list[ast.expr], float]]:
-    """The values with two neighbors changed round; of long lists, whose order seldom matters, none."""
+    """The values with two neighbors swapped; none for long lists, whose order seldom matters."""
     if len(values) > LONGEST_LIST or any(isinstance(value, ast.Starred) for value in values):
         return
     for index in range(len(values) - 1):
@@ -271,7 +271,7 @@ def _other_names(node: ast.Name, parent: ast.AST, names: Sequence[str]) -> Itera
 
 
 def _is_bound(node: ast.AST, parent: ast.AST) -> TypeGuard[ast.expr]:
-    """Whether a node, no number itself, is where a range or a slice ends, or an index."""
+    """Whether a node that is not itself a number is an argument of `range` or a bound of a slice."""
     if not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.BinOp)):
         return False
     if isinstance(parent, ast.Call):

@@ -19,7 +19,7 @@ from gumshoe.tools.tracebacks import describe_frame
 __all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]
 
 NARROW = 0.5
-"""A statement stands for its function once it has so much of the function's probability."""
+"""A statement stands for its function once it has this share of the function's probability."""
 WORTH_NAMING = 0.15
 MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 1
 MOST_VALUES = 2
@@ -38,7 +38,7 @@ class Conclusion:
 
 
 def conclusion(belief: Belief) -> Conclusion:
-    """Where the bug is, as far as one can tell: a statement where that stands out, else a function."""
+    """Where the bug is, as far as one can tell: a statement if one stands out, else a function."""
     ranked = belief.ranked()
     return _place(belief, ranked[0]) if ranked else Conclusion(None, None, 0.0)
 
@@ -52,7 +52,7 @@ def _place(belief: Belief, function: SuspectFunction) -> Conclusion:
 
 
 def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words, *, values: bool = True) -> ContextPack | None:
-    """The report; None where nothing points anywhere. Without `values`, it quotes none of the debugger's."""
+    """The report; None if nothing points anywhere. Without `values`, it quotes no values from the debugger."""
     ranked = belief.ranked()
     if not ranked:
         return _pack_of_traceback(outputs, words)
@@ -76,7 +76,7 @@ def _hypothesis(belief: Belief, place: Conclusion, words: Words) -> str:
 
 
 def best_trial(belief: Belief, place: Conclusion) -> TriedChange | None:
-    """The change at a place that did most for the failing tests."""
+    """The change at a place that did the most for the failing tests."""
     return next(iter(_useful(belief, place)), None)
 
 
@@ -132,7 +132,7 @@ def _seen_in(function: SuspectFunction, output: ToolOutput, words: Words) -> lis
 
 
 def _suspected(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:
-    """That a function was a suspect: nothing that could be run again, so it counts only where there is nothing else."""
+    """That a function was a suspect: this cannot be run again, so it counts only if there is nothing else."""
     return [
         Finding(claim=words.suspicious(function), step=output.step, quote=describe_suspect(suspect))
         for suspect in shown_suspects(output.data)
@@ -158,7 +158,7 @@ def _failing_frame(outputs: Sequence[ToolOutput]) -> DebugFrame | None:
 
 
 def _frames(outputs: Sequence[ToolOutput]) -> list[tuple[int, DebugFrame]]:
-    """The frames of failing tests that the text of `eval` shows, with the step: that names some tests only."""
+    """The frames of failing tests that the text of `eval` shows, with the step: the text names only some tests."""
     return [(output.step, frame) for output in outputs if output.tool == "eval" for frame in _frames_in(output)]
 
 

@@ -1,4 +1,4 @@
-"""What the investigator says of what it has just seen."""
+"""What the investigator says about what it has just seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gumshoe.collect.tool_output import ToolOutput
 __all__ = ["CODE", "LatestFindings", "changed_code", "in_words"]
 
 CODE = 70
-"""Characters of code that a sentence quotes."""
+"""The most characters of code that a sentence quotes."""
 
 
 class LatestFindings:
@@ -52,7 +52,7 @@ class LatestFindings:
         return ""
 
     def dropped(self, following: SuspectFunction | None) -> str:
-        """Why the function that was read last is left for another."""
+        """Why the function that was read last is dropped for another."""
         last = self.outputs[-1] if self.outputs else None
         if last is None or last.tool != "view" or "path" not in last.data or following is None:
             return ""
@@ -172,20 +172,20 @@ class LatestFindings:
 
 
 def changed_code(do: str) -> str:
-    """What `whatif` puts in the place of a line or a condition, in a sentence: code, or what it does."""
+    """What `whatif` puts in place of a line or a condition, in a sentence: code, or what it does."""
     kind, _, code = do.partition(" ")
     return in_words(code) if kind in ("replace", "condition") and code else in_words(do)
 
 
 def in_words(text: str) -> str:
-    """Code in a sentence; of long code the beginning, word for word as it was shown."""
+    """Code in a sentence; for long code, its beginning, word for word as it was shown."""
     line = " ".join(text.split())
     beginning = _beginning(line)
     return f"`{beginning}`" if beginning == line else f"`{beginning}` (and so on)"
 
 
 def _beginning(line: str) -> str:
-    """At most CODE characters of a line, its last word whole: half a name is the name of nothing."""
+    """At most CODE characters of a line, the last word whole: half a name is the name of nothing."""
     if len(line) <= CODE:
         return line
     whole = re.sub(r"\w+$", "", line[:CODE]) if re.match(r"\w\w", line[CODE - 1 : CODE + 1]) else line[:CODE]

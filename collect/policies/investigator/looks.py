@@ -1,6 +1,6 @@
-"""What may be looked at next, and which look is expected to tell most for what it costs.
+"""What may be looked at next, and which look is expected to tell the most for what it costs.
 
-What a look tells is the mutual information, in bits, between its answer and the question where the bug is: with
+What a look tells is the mutual information, in bits, between its answer and the question of where the bug is: with
 probability p that the bug is at a place, an answer that comes with probability d if it is there and e if it is not
 tells H(p d + (1 - p) e) - p H(d) - (1 - p) H(e).
 """
@@ -33,11 +33,11 @@ LONGEST_VIEW = 200
 USEFUL_CODE = 0.15
 """How often the code of the function with the bug leads to it."""
 MOST_REFUSALS = 2
-"""A tool that gave no answer so often is left alone."""
+"""A tool that failed to answer this often is left alone."""
 OPENING = 5.0
 """Bits that the first run of the tests and the first suspects are worth: nothing can be told without them."""
 DIFFERS_IF_THERE, DIFFERS_ELSEWHERE = 0.6, 0.35
-"""How often calls with equal arguments come to something else in failing tests: where the bug is, and elsewhere."""
+"""How often calls with equal arguments end differently in failing tests: where the bug is, and elsewhere."""
 SHOWS_IF_THERE, SHOWS_ELSEWHERE = 0.45, 0.3
 """How often the values at a place look wrong where the bug is, and where it is not."""
 
@@ -115,9 +115,9 @@ def _entropy(p: float) -> float:
 
 
 def _views(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
-    """Reading a function that was not read: it is worth what can then be tried in it.
+    """Reading a function that has not been read: it is worth what can then be tried in it.
 
-    Of one that was read in part, as long ones are, the rest is read where that holds its most suspicious lines.
+    If a function was read in part, as long ones are, the rest is read if it holds the most suspicious lines.
     """
     code = seen_code(outputs)
     found: list[Look] = []
@@ -133,7 +133,7 @@ def _views(belief: Belief, outputs: Sequence[ToolOutput]) -> list[Look]:
 
 
 def window_of(function: SuspectFunction, *lines: int) -> tuple[int, int]:
-    """All of a function; of a long one what is around some lines, by default its most suspicious ones."""
+    """All of a function; for a long one, what is around some lines, by default its most suspicious ones."""
     if function.end - function.start < LONGEST_VIEW:
         return function.start, function.end
     remarkable = sorted(lines or _remarkable(function))
@@ -147,9 +147,9 @@ def _remarkable(function: SuspectFunction) -> frozenset[int]:
 
 
 def _experiments(belief: Belief) -> list[Look]:
-    """The best changes that were not tried yet: at all places, and at those of the likeliest function alone.
+    """The best changes that have not been tried yet: at all places, and at those of the likeliest function alone.
 
-    Where one has repaired it, another would tell nothing more: then rivals are what is left to be tested.
+    Where one has repaired the statement, another would tell nothing more: only its rivals are left to be tested.
     """
     tried = {(trial.path, trial.line, trial.do) for trial in belief.trials}
     repaired = {(trial.path, trial.line) for trial in belief.trials if trial.effect == "repairs"}

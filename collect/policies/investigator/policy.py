@@ -1,4 +1,4 @@
-"""The investigator: it looks where it expects to learn most, and reports when it is sure enough.
+"""The investigator: it looks where it expects to learn the most, and reports when it is sure enough.
 
 It keeps a belief about where the bug is, which is worked out anew from all that was observed, so that a replayed
 episode comes to the same one. It knows no answer and asks no language model. Spectrum-based localization gives the
@@ -34,7 +34,7 @@ class InvestigatorPolicy:
     """One episode of the investigator.
 
     Args:
-        seed: of the small choices: wording, which of several good looks comes first.
+        seed: decides the small choices: wording, which of several good looks comes first.
         sure: the probability of the first location at which it reports.
         patience: the worth, in bits for each run of the tests, below which another look is not taken.
         turns: maximum number of looks.
@@ -73,7 +73,7 @@ class InvestigatorPolicy:
         return _turn(turn, text, "report", pack_arguments(pack))
 
     def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:
-        """The look to take; None where it is time to report. It is never sure enough without an experiment."""
+        """The look to take; None if it is time to report. It is never sure enough without an experiment."""
         tested = bool(belief.trials) or all(look.kind not in ("view", "whatif") for look in found)
         if turn >= self._turns or (tested and conclusion(belief).probability >= self._sure):
             return None

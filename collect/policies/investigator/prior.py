@@ -1,9 +1,9 @@
 """How likely each suspect is before anything was tried: a few facts about it, weighed.
 
 The weights are those of a conditional logit model (D. McFadden, 1974: the culprit is one of the suspects), fitted by
-maximum likelihood with an L2 penalty of 1 on 192 made bugs of toolz, itsdangerous, h11, boltons, blinker and
-markupsafe, and rounded. No figure should be measured on these packages. A score alone says too much: a function of
-which only the failing tests run a line is often where the failure shows, not where it comes from.
+maximum likelihood with an L2 penalty of 1 on 192 synthetic bugs in toolz, itsdangerous, h11, boltons, blinker and
+markupsafe, and rounded. No figure should be measured on these packages. A score alone says too much: a function with
+a line that only the failing tests run is often where the failure shows, not where it comes from.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from gumshoe.tools.inside.gumshoe_project import holds_tests
 __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
 
 RANK = -1.0
-"""Power to which the place in the list of suspects is taken, which knows of scores and distances."""
+"""Exponent of the rank in the list of suspects, which takes scores and distances into account."""
 SCORE = 0.8
-"""Power to which the score is taken."""
+"""Exponent of the score."""
 LINES = 0.5
-"""Power to which the number of the most suspicious lines is taken."""
+"""Exponent of the number of the most suspicious lines."""
 CRASHES = 1.0
-"""Logarithm of how much more likely a function is in which all failing tests end, seen from the project's code; not by
-a `raise` or an `assert`, for to find something wrong is no sign of being wrong.
+"""Logarithm of how many times likelier a function is if all failing tests end in it, as far as the project's code
+goes; not with a `raise` or an `assert`, because finding something wrong is no sign of being wrong.
 """
 CALLED = 0.75
-"""... whose name, for a special method that of its class, is in the code at which all failing tests end."""
+"""... if its name (for a special method, that of its class) is in the code at which all failing tests end."""
 ELSEWHERE = 0.36
-"""How likely it is that the bug is in none of those shown, compared to one that is first, has a score of 1, one line,
-and nothing else to be said of it.
+"""How likely it is that the bug is in none of the functions shown, compared to one that is first, with a score of 1,
+one line, and nothing else to be said about it.
 """
 IN_TESTS = -3.0
-"""... that is part of the tests: a guess."""
+"""Logarithm of how many times likelier a function is if it is part of the tests: a guess."""
 
 
 def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[Mapping[str, Any]]) -> float:
-    """How likely a suspect is compared to others.
+    """How likely a suspect is, compared to others.
 
     Args:
         suspect: as `suspects` shows it.
@@ -77,7 +77,7 @@ def _own_frames(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _crashes_in(suspect: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
-    """Whether the innermost frame of a failing test in the project is in a function that does not complain itself."""
+    """Whether a failing test's innermost frame in the project is in the suspect and not at a `raise` or an `assert`."""
     last = next(reversed(_own_frames(outcome)), None)
     if last is None or (last.get("code") or "").startswith(("raise", "assert")):
         return False
@@ -85,7 +85,7 @@ def _crashes_in(suspect: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
 
 
 def _mentions(outcome: Mapping[str, Any], function: str) -> bool:
-    """Whether the code of a failing test's frames has the name of a function, or for a special method that of its
+    """Whether the code of a failing test's frames has the name of a function or, for a special method, that of its
     class.
     """
     *owners, name = function.split(".")

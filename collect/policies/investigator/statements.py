@@ -17,12 +17,12 @@ ACTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, of a compound one its header: where it is, both ends included, and what it is made of.
+    """A statement, or the header of a compound one: where it is, both ends included, and what it is made of.
 
     `node` is None where the code around it could not be parsed. `names` are the variables that have a value there.
     `on_line` are the outermost statements that begin on its line, without a `def` or `class` around it: itself, unless
-    it shares the line with others. It is empty where it follows a header on its line and an `else` may come behind the
-    lines that were seen.
+    it shares the line with others. `on_line` is empty if the statement follows a header on its line and an `else` may
+    come after the lines that were seen.
     """
 
     path: str
@@ -46,7 +46,7 @@ class Statement:
 
 
 def statements_in(path: str, lines: Mapping[int, str], start: int, end: int) -> list[Statement]:
-    """The statements on lines `start` to `end`, as far as they were seen; docstrings are none."""
+    """The statements on lines `start` to `end`, as far as they were seen; docstrings do not count."""
     shown = [number for number in range(start, end + 1) if number in lines]
     runs = [number for number in shown if number - 1 not in shown]
     lasts = [number for number in shown if number + 1 not in shown]
@@ -58,7 +58,7 @@ def statements_in(path: str, lines: Mapping[int, str], start: int, end: int) -> 
 
 
 def _of_run(path: str, lines: Mapping[int, str], first: int, last: int, *, is_end: bool) -> list[Statement]:
-    """The statements of lines that follow each other. `is_end`: nothing that belongs to them follows."""
+    """The statements of consecutive lines. `is_end`: nothing that belongs to them follows."""
     texts = [lines[number] for number in range(first, last + 1)]
     parsed = _parse(texts)
     if parsed is None:
@@ -81,8 +81,8 @@ def _of_run(path: str, lines: Mapping[int, str], first: int, last: int, *, is_en
 def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int, int] | None:
     """The lines as a tree, how many lines were put before them, and how many were left out at the end.
 
-    Before them comes a line that opens a block for each smaller indentation that follows, so that a part of a function
-    can be read. Lines at the end that open something are left out.
+    For each smaller indentation that follows, a line that opens a block is put before them, so that part of a function
+    can be parsed. Lines at the end that open something are left out.
     """
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     first = indents[0] if indents else 0
@@ -102,7 +102,7 @@ def _below(
 ) -> Iterator[Statement]:
     """The statements of a block, outer before inner, without path and code.
 
-    `header` is of the statement around it, of which `is_whole` says that all was seen, with its `else`.
+    `header` is that of the statement around it; `is_whole` says that all of that statement was seen, with its `else`.
     """
     lines = [node.lineno for node in body]
     for index, node in enumerate(body):

@@ -105,7 +105,7 @@ class Words(LatestFindings):
         return "the exception was raised there"
 
     def _left(self, following: SuspectFunction | None) -> str:
-        """The hypotheses that are left, and how the function that comes next stands among them."""
+        """The hypotheses that are left, and how the function that comes next ranks among them."""
         ranked = self.belief.ranked()
         if not ranked:
             return ""

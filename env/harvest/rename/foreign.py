@@ -30,7 +30,7 @@ ALWAYS = (
     " inspect itertools logging os pathlib re string sys threading traceback types typing unittest unittest.mock"
     " warnings weakref"
 ).split()
-# Importing them does something.
+# Importing these has side effects.
 NOT_IMPORTED = frozenset({"antigravity", "this", "idlelib", "turtle", "turtledemo", "tkinter", "lib2to3", "__main__"})
 PYTEST = ("pytest", "_pytest")
 MAX_BYTES = 2 << 20
@@ -83,7 +83,7 @@ def foreign_names(imported: Iterable[str], site: Path) -> ForeignNames:
 
 
 def _read(found: ForeignNames, file: Path, names: bool) -> None:
-    """Adds what one installed file defines; of a compiled one, every word that it holds."""
+    """Adds what one installed file defines; for a compiled one, every word that it holds."""
     if file.suffix not in (".py", ".pyi", ".so") or not file.is_file() or file.stat().st_size > MAX_BYTES:
         return
     data = file.read_bytes()

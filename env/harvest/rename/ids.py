@@ -14,7 +14,7 @@ OPTIONS = ("--deselect=", "--ignore=")
 
 
 def new_id(test: str, tree: Tree, names: Names) -> str:
-    """What a test is called now, as far as names tell: what stands in brackets may have changed too."""
+    """What a test is called now, as far as names tell: the part in brackets may have changed too."""
     path, colons, rest = test.partition("::")
     rest, bracket, parameters = rest.partition("[")
     new = new_path(path, tree, names)
@@ -29,7 +29,7 @@ def new_id(test: str, tree: Tree, names: Names) -> str:
 
 
 def new_argument(argument: str, tree: Tree, names: Names) -> str:
-    """An argument of pytest that leaves something out."""
+    """A pytest argument that leaves something out, under its new name."""
     for option in OPTIONS:
         if argument.startswith(option):
             return option + new_id(argument.removeprefix(option), tree, names)
@@ -39,7 +39,7 @@ def new_argument(argument: str, tree: Tree, names: Names) -> str:
 def matched(tests: Iterable[str], seen: Collection[str], tree: Tree, names: Names) -> dict[str, str]:
     """Each test's id among those of a run of the renamed project; tests that are not there are left out.
 
-    Where values are named after code, the tests of a function keep their order.
+    Where parameter values are named after code, a function's tests are matched by their order.
     """
     found: dict[str, str] = {}
     open_: list[str] = []

@@ -56,7 +56,7 @@ def renamed_lock(lock: Lock, names: Names, distribution: str) -> Lock:
 
 
 def _exchanged(text: str, words: Iterable[str], names: Names) -> str:
-    """Exchanges names that may be parts of longer ones, as in `__editable___NAME_1_0_finder`."""
+    """Replaces names that may be parts of longer ones, as in `__editable___NAME_1_0_finder`."""
     for word in words:
         new = names.anything(word)
         for old, made in {(word, new), (word.replace("_", "-"), new.replace("_", "-"))}:

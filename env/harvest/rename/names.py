@@ -22,15 +22,15 @@ SPECIAL_BEGINNINGS = ("pytest_", "setup_", "teardown_", "setUp", "tearDown", "_r
 
 @dataclass(frozen=True)
 class Names:
-    """The exchanged names. The same name is exchanged for the same one in all of its roles.
+    """The names that are replaced. A name gets the same new name in all of its roles.
 
     Attributes:
         new: old name to new one.
-        variables: those that may be exchanged where they stand alone, or name what is in a module.
-        attributes: those that may be exchanged behind a dot, whatever stands before it.
+        variables: those that may be replaced where they stand alone, or name what is in a module.
+        attributes: those that may be replaced after a dot, whatever comes before it.
         modules: names of modules and packages of the project.
         tops: those that installed code is imported by.
-        theirs: attributes of others that are none of the project's.
+        theirs: attributes of others that are not the project's.
         survey: what the names stand for.
     """
 
@@ -43,24 +43,24 @@ class Names:
     survey: Survey
 
     def variable(self, name: str) -> str:
-        """What stands for a name that stands alone."""
+        """What replaces a name that stands alone."""
         return self.new.get(name, name) if name in self.variables else name
 
     def attribute(self, name: str) -> str:
-        """What stands for the name of an attribute of an unknown object."""
+        """What replaces the name of an attribute of an unknown object."""
         return self.new.get(name, name) if name in self.attributes else name
 
     def part(self, name: str) -> str:
-        """What stands for a part of a path that leads through modules to an attribute."""
+        """What replaces a part of a path that leads through modules to an attribute."""
         in_module = name in self.modules or name in self.survey.at_module
         return self.variable(name) if in_module else self.attribute(name)
 
     def anything(self, name: str) -> str:
-        """What stands for a name in a text that is code."""
+        """What replaces a name in a text that is code."""
         return self.new.get(name, name)
 
     def without(self, names: Iterable[str]) -> Names:
-        """The same with some names put back."""
+        """The same names with some put back."""
         back = frozenset(names)
         return replace(self, new={name: new for name, new in self.new.items() if name not in back})
 
@@ -68,7 +68,7 @@ class Names:
 def choose_names(
     survey: Survey, foreign: ForeignNames, modules: frozenset[str], tops: frozenset[str], fixed: set[str], seed: int
 ) -> Names:
-    """The names that can be exchanged with good prospects; only a run of the tests shows whether all of them can.
+    """The names that can probably be replaced; only a run of the tests shows whether all of them can.
 
     Args:
         survey: what the names of the project stand for.

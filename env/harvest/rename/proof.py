@@ -13,7 +13,7 @@ __all__ = ["DOCUMENTS", "Proof", "RenamedRun", "prove"]
 # Stands for the documents that are left out, among the names that can be put back.
 DOCUMENTS = "documents of the project"
 QUOTED = re.compile(r"""['"`]([A-Za-z_][\w.]*)(?:['"`]|\()""")
-# What Python and pytest say when a name is missing: the name itself.
+# The messages in which Python and pytest give the name that is missing.
 TELLING = re.compile(
     r"(?:has no attribute|cannot import name|No module named|[Nn]ame|unexpected keyword argument|KeyError:|fixture"
     r"|arguments?:) '([A-Za-z_][\w.]*)'|'([A-Za-z_]\w*)' is an invalid keyword"
@@ -24,7 +24,7 @@ MAX_RUNS, MESSAGE_ROUNDS = 60, 12
 
 @dataclass(frozen=True)
 class RenamedRun:
-    """What a run of the renamed project has shown: of each test that should pass and does not, what it said."""
+    """What a run of the renamed project has shown: for each test that should pass and does not, what it said."""
 
     failed: Mapping[str, str]
     output: str = ""
@@ -32,7 +32,7 @@ class RenamedRun:
 
 @dataclass(frozen=True)
 class Proof:
-    """Names with which the tests pass but for those in `lost`; `put_back` tells why a name stayed what it was."""
+    """Names with which the tests pass, except those in `lost`; `put_back` tells why a name was kept."""
 
     names: Names
     lost: tuple[str, ...]
@@ -82,7 +82,7 @@ class _Search:
         return trial
 
     def _told(self, trial: RenamedRun, pattern: re.Pattern[str]) -> dict[str, str]:
-        """The exchanged names that the lines of messages name, each with its line."""
+        """The replaced names that messages mention, each with the line that does."""
         names = self.names
         old_of = {new: old for old, new in names.new.items()}
         found = dict[str, str]()
@@ -98,7 +98,7 @@ class _Search:
         return found
 
     def by_halves(self, test: str, order: Sequence[str]) -> bool:
-        """Puts back the one name without which a test passes; False where there is none, or no run is left."""
+        """Puts back the one name whose replacement makes a test fail; False where there is none, or no run is left."""
         names = [name for name in order if name not in self.back]
         if self.try_(names, [test]).failed or self.runs >= MAX_RUNS:
             return False
@@ -120,11 +120,11 @@ def prove(
     doubtful: Sequence[str],
     note: Callable[[str], None],
 ) -> Proof:
-    """The most names that can be found with which the tests pass.
+    """The largest set of names that can be found with which the tests pass.
 
     Args:
-        names: all that should be exchanged.
-        run: tries names; gets those that are put back, and the tests to run, all where none are given.
+        names: all that should be replaced.
+        run: tries names; gets those that are put back, and the tests to run, all if none are given.
         doubtful: names that are more likely than others to be needed.
         note: receives progress messages.
     """

@@ -16,36 +16,36 @@ DOTTED = re.compile(r"(?<![\w.\\])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 EXAMPLE = re.compile(r"^\s*(?:>>>|\.\.\.) ")
 QUOTED = re.compile(r"(`+)([^`\n]+)\1")
 ARGUMENT = re.compile(r"^(\s*(?::param |:type |@param )?)(\w+)(?=\s*(?::|\())")
-# A shorter name may well be a word of the language.
+# A shorter name may well be an ordinary word.
 PLAIN = 4
 
 Exchange = Callable[[str], str]
-"""What stands for a name."""
+"""What replaces a name."""
 
 
 def in_code(text: str, exchange: Exchange) -> str:
-    """Exchanges every name."""
+    """Replaces every name."""
     return WORD.sub(lambda found: exchange(found[0]), text)
 
 
 def in_data(text: str, names: Names) -> str:
-    """Exchanges what can only be a name: paths of modules, and names of several words."""
+    """Replaces what can only be a name: paths of modules, and names of several words."""
     text = DOTTED.sub(lambda found: _dotted(found[0], names), text)
     return WORD.sub(lambda found: names.anything(found[0]) if is_compound(found[0]) else found[0], text)
 
 
 def in_prose(text: str, names: Names) -> str:
-    """Exchanges the names in a comment or a docstring, and those in its examples."""
+    """Replaces the names in a comment or a docstring, and those in its examples."""
     return "".join(_line(line, names) for line in text.splitlines(keepends=True))
 
 
 def in_config(text: str, names: Names) -> str:
-    """Exchanges the names in a configuration file: those of packages wherever they are."""
+    """Replaces the names in a configuration file: those of packages wherever they are."""
     return in_distribution(in_data(text, names), names)
 
 
 def in_distribution(text: str, names: Names) -> str:
-    """Exchanges the names of packages, also as the index spells them: with hyphens."""
+    """Replaces the names of packages, including the way the index spells them: with hyphens."""
     for word in sorted(names.tops, key=len, reverse=True):
         made = names.anything(word)
         for old, new in {(word, made), (word.replace("_", "-"), made.replace("_", "-"))}:
@@ -78,7 +78,7 @@ def _telling(word: str, names: Names) -> bool:
 
 
 def is_compound(word: str) -> bool:
-    """Whether a word is spelled as only a name is."""
+    """Whether a word is spelled as only a name would be."""
     return len(words_of(word)) > 1
 
 

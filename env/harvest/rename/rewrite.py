@@ -26,13 +26,13 @@ __all__ = ["rewrite"]
 
 VARIABLE, ATTRIBUTE, OWN, KEEP = "variable", "attribute", "own", "keep"
 PARAMETER, ANYTHING = "parameter", "anything"
-# They pass on the arguments that they are given by keyword.
+# These pass on the keyword arguments that they are given.
 PASSING_ON = frozenset({"partial", "partialmethod", "replace", "_replace", "__init__", "__new__", "__call__", "cls"})
 LITERALS = (cst.BaseString, cst.BaseNumber, cst.List, cst.Tuple, cst.Dict, cst.Set)
 
 
 def rewrite(text: str, names: Names, own: frozenset[str]) -> str:
-    """The file with its names exchanged. `own` are the names that the project's modules can be imported by.
+    """The file with its names replaced. `own` are the names that the project's modules can be imported by.
 
     Raises libcst.ParserSyntaxError or SyntaxError when `text` is not Python.
     """
@@ -52,7 +52,7 @@ class _Rewriter(cst.CSTTransformer):
         self._calls: list[cst.Call | None] = []
         self._prose = 0
         self._annotated = 0
-        # The class whose body is being read, or None inside of a function.
+        # The class whose body is being read, or None inside a function.
         self._scopes: list[str | None] = []
         self._keywords: list[str] = []
 
@@ -193,14 +193,14 @@ class _Rewriter(cst.CSTTransformer):
         name, called, survey = node.keyword.value, _last(call.func), self._names.survey
         root = _root(call.func)
         if root == called == "dict":
-            # As strings are.
+            # Treated as strings are.
             return ANYTHING if is_compound(name) else KEEP
         theirs = root in self._foreign or (root in BUILTINS and root not in ("super", "type"))
         if theirs and not called.startswith(("partial", "replace")):
             return KEEP
         if called in survey.takes or called in survey.fields:
             taken = survey.taken_by(called)
-            # What is taken as `**` may be asked for by a string, and only strings of several words are exchanged.
+            # What is taken as `**` may be looked up by a string, and only strings of several words are replaced.
             spoken = name in survey.spoken or name not in survey.parameters
             if name in taken or ("**" in taken and (is_compound(name) or not spoken)):
                 return PARAMETER
@@ -217,7 +217,7 @@ class _Rewriter(cst.CSTTransformer):
         )
 
     def _is_keywords(self, value: cst.BaseExpression) -> bool:
-        """Whether an expression is what a function takes further arguments in."""
+        """Whether an expression is the name in which a function takes further keyword arguments."""
         return isinstance(value, cst.Name) and bool(self._keywords) and value.value == self._keywords[-1]
 
     # Texts
@@ -270,7 +270,7 @@ class _Rewriter(cst.CSTTransformer):
         return self._listed([original_node.target], updated_node)
 
     def _listed(self, targets: Sequence[cst.BaseExpression], node: Any) -> Any:
-        """An assignment, with the strings in it exchanged if they are names, as in `__all__`."""
+        """An assignment, with the strings in it replaced if they are names, as in `__all__`."""
         listing = any(isinstance(target, cst.Name) and target.value in LISTS_OF_NAMES for target in targets)
         if not listing or node.value is None:
             return node
@@ -280,7 +280,7 @@ class _Rewriter(cst.CSTTransformer):
 
 
 def _root(value: cst.BaseExpression) -> str:
-    """The name that a chain of attributes begins with; empty where something else stands there."""
+    """The name that a chain of attributes begins with; empty where it begins with something else."""
     while isinstance(value, cst.Attribute):
         value = value.value
     return value.value if isinstance(value, cst.Name) else ""
@@ -290,7 +290,7 @@ _first = _root
 
 
 def _last(value: cst.BaseExpression) -> str:
-    """The last name of a chain of attributes; empty where something else stands there."""
+    """The last name of a chain of attributes; empty where it ends in something else."""
     if isinstance(value, cst.Attribute):
         return value.attr.value
     return value.value if isinstance(value, cst.Name) else ""

@@ -37,11 +37,11 @@ from gumshoe.records import TestRun
 
 __all__ = ["Renamed", "rename_project"]
 
-# Changed whenever the stage gives something else for the same input.
+# Changed whenever the stage gives a different result for the same input.
 VERSION = 1
 GOOD = ("passed", "xfailed")
 SETTLING_ROUNDS = 3
-# More tests may not be lost, as a share of all.
+# The largest share of the tests that may be lost.
 MAX_LOST = 0.25
 
 Note = Callable[[str], None]
@@ -57,7 +57,7 @@ class Renamed:
         baseline: its tests.
         exclude: patterns of the files that get no bugs because they got none under their old names.
         summary: how many names were `found`, `renamed` and `put_back`; tests `before`, and `lost`.
-        record: everything that is needed to read the old names again.
+        record: everything that is needed to recover the old names.
     """
 
     project: Path
@@ -71,7 +71,7 @@ class Renamed:
 def rename_project(
     name: str, project: Path, lock: Lock, baseline: Baseline, config: HarvestConfig, say: Note
 ) -> Renamed:
-    """Exchanges the names of a project whose tests are known to pass.
+    """Replaces the names of a project whose tests are known to pass.
 
     Raises TaskError when too many of its tests need the old names.
     """
@@ -223,7 +223,7 @@ class _Stage:
         raise TaskError("its tests do not stabilize under other names")
 
     def _doubtful(self) -> list[str]:
-        """The names that stand in strings, or that others have too."""
+        """The names that occur in strings, or that others use too."""
         shared = self._names.survey.spoken | self._others.attributes | self._others.parameters
         return [name for name in self._names.new if name in shared]
 

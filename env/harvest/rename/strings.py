@@ -50,13 +50,13 @@ CODE_STRINGS = {
     "find_spec": 1,
     "getLogger": 1,
 }
-# They name variables, the others attributes or what a path leads to.
+# These name variables; the others name attributes or what a path leads to.
 OF_VARIABLES = frozenset({"parametrize", "usefixtures", "getfixturevalue", "fixture"})
 OF_NAMES = frozenset({"argnames", "name", "indirect", "target"})
 
 
 def in_string(node: cst.SimpleString, exchange: Exchange) -> cst.SimpleString:
-    """A string with every name in it exchanged."""
+    """A string with every name in it replaced."""
     begin = len(node.prefix) + len(node.quote)
     text = node.value[begin : -len(node.quote)]
     if "b" in node.prefix.lower():
@@ -65,7 +65,7 @@ def in_string(node: cst.SimpleString, exchange: Exchange) -> cst.SimpleString:
 
 
 def in_literals(node: Any, exchange: Exchange) -> Any:
-    """A piece of syntax with the names in all of its strings exchanged."""
+    """A piece of syntax with the names in all of its strings replaced."""
     return node.visit(_Strings(exchange))
 
 
@@ -84,7 +84,7 @@ def in_arguments(called: str, arguments: Sequence[cst.Arg], names: Names) -> lis
 
 
 def in_module_option(elements: Sequence[cst.BaseElement], names: Names) -> list[cst.BaseElement]:
-    """The words of a command line: the one behind `-m` names a module."""
+    """The words of a command line: the one after `-m` names a module."""
     found: list[cst.BaseElement] = []
     option = False
     for element in elements:

@@ -26,9 +26,9 @@ class Survey:
         attributes: bound in classes or set on objects.
         fields: class to the names that its body binds, its methods among them.
         callables: functions, methods and classes.
-        takes: function, or class, to its parameters, `**` among them where it takes any.
+        takes: function, or class, to its parameters, including `**` where it takes any keyword.
         bases: class to the names of its bases.
-        borrowed: bound by an import of what belongs to others.
+        borrowed: bound by importing what belongs to others.
         hooks: parameters of pytest's hooks.
         imported: modules of others, as imports name them.
         spoken: strings that could be names.
@@ -60,7 +60,7 @@ class Survey:
         return set[str]().union(*(self.takes.get(item, ()) for item in self._line(called)))
 
     def _line(self, name: str) -> set[str]:
-        """A class with the bases of its bases; a function alone."""
+        """A class with its bases and theirs; a function alone."""
         found, queue = {name}, [name]
         while queue:
             new = self.bases.get(queue.pop(), set[str]()) - found

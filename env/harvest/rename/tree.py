@@ -1,4 +1,4 @@
-"""The files of a project: what they hold, where their new places are, and writing them there."""
+"""The files of a project: what they hold, where they move to, and writing them there."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gumshoe.env.harvest.rename.rewrite import rewrite
 
 __all__ = ["RewrittenFiles", "Tree", "is_document", "new_path", "read_tree", "write_tree"]
 
-# Python that is run or read under its own name.
+# Python files that are run or read by name.
 KEPT = frozenset({"conftest", "setup", "noxfile", "tasks", "__init__", "__main__", "versioneer", "conf"})
 CONFIGS = re.compile(
     r"^(?:pyproject\.toml|setup\.cfg|tox\.ini|\.?pytest\.(?:ini|toml)|\.coveragerc|MANIFEST\.in|Makefile)$"
 )
-# Sources in other languages, and what they are built to: their words have to stay.
+# Sources in other languages, and what they are built into: their words have to stay.
 OTHER_CODE = frozenset({".c", ".h", ".cc", ".cpp", ".pyx", ".pxd", ".pxi", ".so", ".rs"})
 TELLING = re.compile(
     r"^(?:(?:readme|changes|changelog|history|news|authors|contributors|contributing|licen[cs]e|copying|notice|citation"
@@ -70,7 +70,7 @@ class Tree:
 
 
 def read_tree(folder: Path) -> Tree:
-    """Reads a project; documents about it are no part of it."""
+    """Reads a project; documents about it are not part of it."""
     tree = Tree(folder)
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -103,7 +103,7 @@ def _read(tree: Tree, name: str, path: Path) -> None:
 
 
 def is_document(path: str) -> bool:
-    """Whether a file tells about a project and is no part of its code."""
+    """Whether a file describes a project and is not part of its code."""
     first, *others = path.split("/")
     return TELLING.match(first) is not None or any(part.endswith(".egg-info") for part in others)
 
@@ -126,7 +126,7 @@ def new_path(path: str, tree: Tree, names: Names) -> str:
 def write_tree(
     tree: Tree, names: Names, target: Path, own: frozenset[str], kept: Iterable[str], cache: RewrittenFiles
 ) -> None:
-    """Writes the renamed project to `target`; documents are left out but for those in `kept`."""
+    """Writes the renamed project to `target`; documents are left out, except those in `kept`."""
     shutil.rmtree(target, ignore_errors=True)
     keeping = set(kept)
     for path in sorted(tree.folder.rglob("*")):
@@ -154,13 +154,13 @@ def _without_description(text: str) -> str:
 
 
 class RewrittenFiles:
-    """What files have become: a name that is put back changes few of them."""
+    """The rewritten files, kept: putting back a name changes few of them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, frozenset[str]], str] = {}
 
     def rewritten(self, path: str, text: str, names: Names, own: frozenset[str]) -> str:
-        """The text of a file with its names exchanged."""
+        """The text of a file with its names replaced."""
         used = frozenset(word for word in set(IDENTIFIER.findall(text)) if word in names.new)
         key = (path, used)
         if key not in self._known:

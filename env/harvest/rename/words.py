@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 __all__ = ["Namer", "words_of"]
 
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
-# Words that carry the grammar of names, or that pytest goes by: they say nothing of a particular project.
+# Words that carry the grammar of names, or that pytest goes by: they say nothing about a particular project.
 KEPT = frozenset(
     "a all and any as at by case do error exception for from get has if in init into is main new no not of off on or"
     " set suite test testing tests the to warning with".split()
 )
-# Names this short tell nothing either.
+# Names this short say nothing either.
 SHORT = 2
 STARTS = "b bl br c cl cr d dr f fl fr g gl gr h j k l m n p pl pr qu r s sc sk sl sp st t tr v w".split()
 VOWELS = "a e i o u a e i o ai ea oo ou".split()
@@ -24,12 +24,12 @@ ENDS = "d k l m n p r t ck ft ld lt mp nd ng nk nt rd rk rm rn sk st th".split()
 
 
 def words_of(name: str) -> list[str]:
-    """The words that a name consists of, in small letters."""
+    """The words that a name consists of, in lowercase."""
     return [word.lower() for word in WORD.findall(name)]
 
 
 class Namer:
-    """Makes new names, the same ones for the same seed. No word of theirs is among `taken`, and no two are equal.
+    """Makes new names, the same ones for the same seed. None of their words is among `taken`, and no two are equal.
 
     Args:
         seed: changes every word.

@@ -34,7 +34,7 @@ def _dropped(node: cst.BooleanOperation | cst.CompFor | cst.UnaryOperation, sour
 
 
 def _is_test(node: cst.UnaryOperation, source: ParsedFile) -> bool:
-    """Whether the whole condition is this: inverting it is the operator above."""
+    """Whether this is the whole condition: inverting that is the operator above."""
     return isinstance(source.parent(node), cst.If | cst.IfExp | cst.CompIf)
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in several places at once, whose cause and symptom stand in different functions."""
+"""Mistakes in several places at once, whose cause and symptom are in different functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _crossed_attributes(function: cst.FunctionDef, source: ParsedFile) -> Iterat
 
 
 def _renamed_key(function: cst.FunctionDef, source: ParsedFile) -> Iterator[Mutation]:
-    """All of a function's uses of a key are misspelt alike; the functions that share the mapping disagree."""
+    """All of a function's uses of a key are misspelled alike; the functions that share the mapping disagree."""
     here = _keys(function, source)
     for key, nodes in here.items():
         elsewhere = sum(len(found.get(key, ())) for found in _other_keys(function, source))
@@ -48,7 +48,7 @@ def _other_keys(function: cst.FunctionDef, source: ParsedFile) -> Iterator[dict[
 
 
 def _keys(function: cst.FunctionDef, source: ParsedFile) -> dict[str, list[cst.SimpleString]]:
-    """The plain texts that a function uses as keys: in a subscript, a dict display or as first argument of get."""
+    """The plain texts that a function uses as keys: in a subscript, a dict display or as the first argument of get."""
     keys: dict[str, list[cst.SimpleString]] = defaultdict(list)
     for node in source.inside(function, cst.SimpleString):
         parent = source.parent(node)

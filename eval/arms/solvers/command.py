@@ -1,4 +1,4 @@
-"""Any command-line agent as solver: it works on the repository in a sandbox; what it leaves there is its patch."""
+"""Any command-line agent as a solver: it works on the repository in a sandbox; what it leaves there is its patch."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ FILES = {
 
 
 class CommandSolver:
-    """Runs a program on each attempt. What came of it is kept, so that a stopped evaluation resumes.
+    """Runs a program on each attempt. The outcomes are kept, so that a stopped evaluation can be resumed.
 
-    The program gets the problem, with the pack below it, as text and as files, the pack from an MCP server as well, and
-    one way out of the sandbox: the endpoint. Its own record of what it did is read where its format is known.
+    The program gets the problem, with the pack below it, as text and as files; it can also get the pack from an MCP
+    server. The endpoint is its only way out of the sandbox. Its record of what it did is read if its format is known.
 
     Args:
         title: the arm's title.
@@ -63,7 +63,7 @@ class CommandSolver:
         """Works on all tasks."""
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
-        """What came of each attempt; those that were not reached are missing.
+        """The outcome of each attempt; attempts that were not reached are missing.
 
         Raises:
             SandboxError: a sandbox broke.
@@ -101,7 +101,7 @@ class CommandSolver:
         """Nothing stays open."""
 
     def _attempt(self, attempt: Attempt, run: EvalRun, hooks: Hooks) -> dict[str, Any]:
-        """Runs the program once; what it came to."""
+        """Runs the program once and returns the outcome."""
         config = self._config
         packages = tuple(dict.fromkeys((*run.config.sandbox.packages, *config.packages)))
         settings = run.config.sandbox.model_copy(update={"packages": packages})
@@ -135,7 +135,7 @@ class CommandSolver:
         }
 
     def _check(self, ran: Ran, endpoint: RelayTarget) -> None:
-        """Raises PolicyError for what says nothing about the task: a program or a server that does not work."""
+        """Raises PolicyError for a program or server that does not work, which says nothing about the task."""
         if endpoint.failure and not endpoint.answered:
             raise PolicyError(f"{self.name}: its endpoint did not respond: {endpoint.failure}")
         if ran.exit_code not in (0, None) and not endpoint.answered:
@@ -145,7 +145,7 @@ class CommandSolver:
             )
 
     def _trajectory(self, sandbox: WardenSandbox, path: str, attempt: Attempt, patch: str) -> Trajectory | None:
-        """The program's own record, as a trajectory of the task; None where it has left none that can be read."""
+        """The program's own record, as a trajectory of the task; None if it left no readable one."""
         if self._config.trajectory is None:
             return None
         kept = self._folder / "records" / f"{self._key(attempt)}{FORMATS[self._config.trajectory].endings[0]}"
@@ -170,7 +170,7 @@ class CommandSolver:
 
 
 def _dumped(pack: ContextPack) -> dict[str, Any]:
-    """The pack for a digest, which stays the same for packs from before there were reproductions."""
+    """The pack in the form that is digested, unchanged for packs from before reproductions existed."""
     return pack.model_dump(mode="json", exclude=None if pack.reproduction else {"reproduction"})
 
 
@@ -196,7 +196,7 @@ def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with its placeholders filled in, once: what is filled in is not looked through."""
+    """The text with its placeholders filled in once: the inserted text is not searched for more."""
     for name, value in values.items():
         if text == f"{{{name}}}":
             return value

@@ -22,7 +22,7 @@ MOST_PLACES = 8
 
 
 def looks(pack: ContextPack | None) -> tuple[ToolCall, ...]:
-    """The calls that show the places of a pack, the best ones, each file's lines once."""
+    """The calls that show the best places of a pack, none of them twice."""
     found: dict[tuple[str, int, int], None] = {}
     for place in (pack.locations if pack is not None else ())[:MOST_PLACES]:
         start = max(1, place.start - MARGIN)

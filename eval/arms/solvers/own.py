@@ -29,7 +29,7 @@ class OwnPatches:
 
 
 def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> dict[AttemptKey, Solution]:
-    """What episodes that end with a patch came to; each patch is graded that its episode could not judge itself."""
+    """The outcomes of episodes that end with a patch; patches that the episode itself could not judge are graded."""
     grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
     pairs = run.pairs
     answers = {key: Submission(*pairs[one.task.id], one.patch) for key, one in episodes.items() if one.resolved is None}
@@ -43,7 +43,7 @@ def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> d
 
 
 def solution_of(trajectory: Trajectory, solved: float | None, tests: str = "") -> Solution:
-    """What an episode came to; whether it is solved is for a grader to say."""
+    """The outcome of an episode; the caller says whether the task is solved."""
     usage, last = trajectory.usage, trajectory.steps[-1] if trajectory.steps else None
     return Solution(
         solved,
@@ -58,7 +58,7 @@ def solution_of(trajectory: Trajectory, solved: float | None, tests: str = "") -
 
 
 def _describe_end(trajectory: Trajectory) -> str:
-    """How the tests of the episode itself ended, which its score was made of."""
+    """How the episode's own tests ended, which its score is based on."""
     passed = "every test passes" if trajectory.resolved else "not every test passes" if trajectory.patch else "no patch"
     explanation = next((score.explanation for score in trajectory.scores if score.name == "resolved"), "")
     return f"{passed} ({explanation})" if explanation else passed

@@ -1,4 +1,4 @@
-"""A policy as solver: its episodes with the packs of an arm are a run folder, run and resumed as any other."""
+"""A policy as a solver: its episodes with an arm's packs form a run folder, run and resumed like any other."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PolicySolver:
 
 
 class OneShotSolver(PolicySolver):
-    """A policy that answers once: it sees the places of its pack, and edits. Arguments as `PolicySolver`."""
+    """A policy that answers once: it sees the places of its pack, and edits. Takes the arguments of `PolicySolver`."""
 
     def __init__(
         self, title: str, name: str, folder: Path, provider: PolicyProvider, agent: AgentConfig, limits: LimitsConfig

@@ -1,7 +1,7 @@
 """The scripted solver's search: it tries small changes on the lines it was pointed to, and runs the tests.
 
-What it can repair depends on where it looks and on nothing else, so that the difference between two packs is the
-difference in what they say. It repairs nothing that takes more than one of the changes that it knows.
+What it can repair depends only on where it looks, so any difference in the outcome of two packs is due to what they
+say. It cannot repair a bug that takes more than one of the changes that it knows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Repair", "repair", "repair_each"]
 
 @dataclass(frozen=True)
 class Repair:
-    """How a repair ended: whether the tests pass, after how many changes, with which, and what they said then."""
+    """How a repair ended: whether the tests pass, after how many changes, with which one, and what the tests said."""
 
     solved: bool
     tries: int
@@ -70,7 +70,7 @@ def _said_of_failure(tries: int) -> str:
 
 
 class _Changes:
-    """The changes of a workspace's files, each file looked at once."""
+    """The possible changes to a workspace's files; each file is read once."""
 
     def __init__(self, workspace: Workspace, seed: int) -> None:
         self._workspace = workspace
@@ -78,7 +78,7 @@ class _Changes:
         self._of_file = lru_cache(maxsize=None)(self._read_file)
 
     def proposed(self, pack: ContextPack | None) -> Iterator[Candidate]:
-        """The changes to try, in order; none twice."""
+        """The changes to try, in order, each only once."""
         seen: set[str] = set()
         places = self._everywhere() if pack is None else pack.locations
         for turn in _turns([self._of_place(place) for place in places]):
@@ -87,7 +87,7 @@ class _Changes:
                 yield turn
 
     def _everywhere(self) -> list[Location]:
-        """Each file that may be repaired, whole."""
+        """Every file that may be repaired, as a whole."""
         paths = [entry.path for entry in self._workspace.list() if entry.kind == "file" and entry.path.endswith(".py")]
         return [Location(path=path, start=1, end=10**9) for path in paths if not self._workspace.is_readonly(path)]
 
@@ -97,7 +97,7 @@ class _Changes:
                 yield candidate
 
     def _read_file(self, path: str) -> Iterable[Candidate]:
-        """The changes of one file; none where it is no Python file that may be written."""
+        """The possible changes to one file; none unless it is a Python file that may be written."""
         try:
             text = "" if self._workspace.is_readonly(path) else self._workspace.read_text(path)
             return _Shared(candidates(text, self._seed, path=path))
@@ -106,7 +106,7 @@ class _Changes:
 
 
 class _Shared:
-    """What an iterator gives, for as many readers as there are; made no sooner than one of them wants it."""
+    """Shares the items of an iterator among any number of readers; an item is made only when a reader wants it."""
 
     def __init__(self, source: Iterator[Candidate]) -> None:
         self._source = source
@@ -123,7 +123,7 @@ class _Shared:
 
 
 def _turns(iterators: list[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """One from each in turn: a wrong first place costs a try, not all of them."""
+    """Takes one from each in turn: a wrong first place costs one try, not all of them."""
     while iterators:
         alive: list[Iterator[Candidate]] = []
         for iterator in iterators:

@@ -27,7 +27,7 @@ TAIL = 4000
 
 
 class RelayTarget:
-    """The server that requests from a sandbox are sent to, and to nothing else. It adds the key.
+    """Sends requests from a sandbox to one server and nowhere else, and adds the key.
 
     Args:
         base_url: the server, such as http://127.0.0.1:8000/v1; None: every request is refused.
@@ -36,8 +36,8 @@ class RelayTarget:
 
     Attributes:
         usage: what the answers say was used.
-        answered: how many requests were answered with success.
-        failure: the last answer that was none.
+        answered: how many requests succeeded.
+        failure: why the last failed request failed.
     """
 
     def __init__(self, base_url: str | None, key: str, timeout_s: float) -> None:
@@ -49,7 +49,7 @@ class RelayTarget:
         self.failure = ""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What the server says to a request of a program in a sandbox, whose fields may be anything."""
+        """The server's answer to a request from a program in a sandbox; the request's fields may hold anything."""
         path, method = request.get("path"), request.get("method")
         if self._base_url is None or not isinstance(path, str) or method not in ("GET", "POST"):
             return self._refusal(403, "there is no endpoint")
@@ -79,7 +79,7 @@ class RelayTarget:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended. `exit_code` is None where it was killed at its time limit; `output` is the end of it."""
+    """How a program ended. `exit_code` is None if it was killed at its time limit; `output` holds its last output."""
 
     exit_code: int | None
     output: str
@@ -95,7 +95,7 @@ def run_with_endpoint(
     timeout_s: float,
     control: Control,
 ) -> Ran:
-    """Runs a program in a sandbox to its end; `{base_url}` in its words and variables is the endpoint's address there.
+    """Runs a program to its end in a sandbox, where `{base_url}` in arguments and variables is the endpoint's address.
 
     Raises:
         SandboxError: the sandbox broke.

@@ -1,4 +1,4 @@
-"""The scripted solver in front of every attempt; what it found is kept, so that nothing is computed twice."""
+"""Runs the scripted solver on every attempt; what it finds is kept, so that nothing is computed twice."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["ScriptedSolver"]
 class ScriptedSolver:
     """Tries small changes by rule on the lines that a pack points to.
 
-    Equal packs give equal repairs: they are computed once, whichever arms they come from. The attempts on a task share
-    a sandbox, and what was tried for one of them.
+    Equal packs give equal repairs, which are computed once, whichever arms the packs come from. The attempts on a task
+    share a sandbox and the results of what was tried for any of them.
 
     Args:
         config: the solver.
-        path: file of what is known; read if it is there, appended to.
+        path: file of known results; read if it exists, and appended to.
         sandbox: where programs run.
-        seed: of the order of the changes that are tried; with the sample it makes the seed of an attempt.
+        seed: for the order in which changes are tried; together with the sample, it gives the seed of an attempt.
     """
 
     title = "solver"
@@ -52,7 +52,7 @@ class ScriptedSolver:
             )
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
-        """What came of each attempt; those that were not reached are missing. Raises SandboxError."""
+        """The outcome of each attempt; attempts that were not reached are missing. Raises SandboxError."""
         cache = JsonlCache(self._path)
         groups: dict[tuple[str, int], dict[str, Attempt]] = {}
         for one in attempts:

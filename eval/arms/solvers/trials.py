@@ -1,4 +1,4 @@
-"""Which changes make the tests pass: quickly where the tests are pytest's, one run of the entrypoint each elsewhere."""
+"""Finds the changes that make the tests pass: quickly with pytest, otherwise with a run of the entrypoint for each."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Passing:
 
 
 def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Passing | None]:
-    """For each order the first of its changes that makes the tests pass; None where none does.
+    """For each order, the first of its changes that makes the tests pass; None if none does.
 
-    Changes are told apart by their digest: one that stands in several orders is tried once. The workspace is left as
+    Changes are told apart by their digest: one that appears in several orders is tried once. The workspace is left as
     it was. What the quick way finds is confirmed by a run of the entrypoint. Raises SandboxError.
     """
     arguments = _pytest_arguments(workspace.task.entrypoint)
@@ -52,7 +52,7 @@ def _passing(candidate: Candidate, runs: Mapping[str, TestRun]) -> Passing | Non
 
 
 def _pytest_arguments(entrypoint: Sequence[str]) -> tuple[str, ...] | None:
-    """What pytest is given; None where the tests are not run as `PYTHON -m pytest`."""
+    """The arguments that pytest gets; None if the tests are not run as `PYTHON -m pytest`."""
     return tuple(entrypoint[3:]) if tuple(entrypoint[1:3]) == ("-m", "pytest") else None
 
 

@@ -14,7 +14,7 @@ LIMIT = 5
 
 
 def streaming(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckItem:
-    """The pieces of a stream put together are the answer that comes in one piece."""
+    """The pieces of a stream, put together, equal the answer that comes in one piece."""
     item = "streaming"
     fields = {"tools": [tool.as_openai() for tool in tools], "max_tokens": 64}
     messages = [{"role": "user", "content": ask}]
@@ -86,7 +86,7 @@ def token_counts(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckIt
 
 
 def sampled_tokens(wire: Wire, ask: str) -> CheckItem:
-    """The ids of the tokens that were sampled and their log probabilities: what training as sampled needs."""
+    """The ids of the sampled tokens and their log probabilities, which training as sampled needs."""
     item = "sampled tokens"
     fields = {"return_token_ids": True, "logprobs": True, "max_tokens": LIMIT}
     answer = wire.chat([{"role": "user", "content": ask}], **fields)

@@ -35,7 +35,7 @@ def native_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckIte
 
 
 def text_call(wire: Wire, ask: str, tools: tuple[ToolSchema, ...]) -> CheckItem:
-    """A call reaches us as the model wrote it, where the server leaves calls alone or has read them itself."""
+    """A call reaches us as the model wrote it, whether the server leaves calls alone or reads them itself."""
     item = "text calls"
     answer = wire.chat(_asked(ask), tools=_sent(tools), max_tokens=MAX_TOKENS)
     if answer.status != 200:

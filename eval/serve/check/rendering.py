@@ -27,10 +27,10 @@ def same_rendering(
     tools: Sequence[ToolSchema],
     trained: TrainedRow,
 ) -> CheckItem:
-    """At each point where the model is asked, the server's prompt is what stands there in the training row.
+    """At each point where the model is asked, the server's prompt equals what precedes it in the training row.
 
-    A server that renders a native history otherwise does not support that syntax; calls sent as the text they were
-    must be rendered right by any server.
+    A server that renders a native history differently does not support that syntax; calls sent as their original text
+    must be rendered correctly by any server.
     """
     turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
     if len(trained.starts) != len(turns):

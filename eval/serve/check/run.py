@@ -26,13 +26,13 @@ _CONVERSATIONS: dict[str, tuple[Message, ...]] = {
 def check_server(
     base_url: str, model: str, folder: Path, *, ask: str = ASK, tools: tuple[ToolSchema, ...] = TOOLS
 ) -> Iterator[CheckItem]:
-    """Asks a running server and yields a verdict an item.
+    """Asks a running server and yields one verdict per item.
 
-    What depends on the model's ability (that it calls a tool at all) is `not judged` where the model does not.
+    What depends on the model's ability (to call a tool at all) is `not judged` if the model lacks it.
 
     Args:
-        base_url: of the server, with its version.
-        model: name of the model there.
+        base_url: the server's, with the API version.
+        model: the model's name there.
         folder: the model folder, which the training path renders with.
         ask: what makes this model call a tool.
         tools: the tools it is offered.

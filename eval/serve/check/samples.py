@@ -57,4 +57,4 @@ REASONED = (
     Message(role="user", content="Sure?"),
     Message(role="assistant", content="[report 0.9] Yes."),
 )
-"""Reasoning in turns before and behind a user's message: templates treat the two differently."""
+"""Reasoning in turns before and after a user's message: templates treat the two differently."""

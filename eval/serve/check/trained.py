@@ -21,7 +21,7 @@ class Unrendered(Exception):
 
 @dataclass(frozen=True)
 class TrainedRow:
-    """A conversation as it trains: its tokens, and where each assistant turn begins."""
+    """A conversation as training sees it: its tokens, and where each assistant turn begins."""
 
     ids: tuple[int, ...]
     starts: tuple[int, ...]

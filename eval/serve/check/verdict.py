@@ -1,4 +1,4 @@
-"""What came of one item of the check."""
+"""The outcome of one item of the check."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 __all__ = ["CheckItem", "Status"]
 
 Status = Literal["ok", "not supported", "wrong", "not judged"]
-"""`not supported`: the server refuses or ignores it, and says so by its answer. `wrong`: it answers, but not with what
-was asked for. `not judged`: the model gave no occasion, or what it takes to judge is not installed.
+"""`not supported`: the server refuses or ignores it, as its answer shows. `wrong`: it answers, but not with what was
+asked for. `not judged`: the model gave no occasion, or what it takes to judge is not installed.
 """
 
 

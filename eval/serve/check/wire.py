@@ -18,7 +18,7 @@ REFUSALS = frozenset({400, 404, 405, 415, 422, 501})
 
 @dataclass(frozen=True)
 class ServerReply:
-    """A server's answer to a chat request. `body` is empty where it refused; `said` is then why."""
+    """A server's answer to a chat request. `body` is empty if it refused; `said` then tells why."""
 
     status: int
     body: dict[str, Any]
@@ -67,7 +67,7 @@ class ServerReply:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the server made of a conversation: how many tokens, and which, where it says."""
+    """What the server made of a conversation: how many tokens, and which, if it says."""
 
     count: int
     ids: tuple[int, ...] | None
@@ -118,7 +118,7 @@ class Wire:
         return response.status_code, pieces, done
 
     def prompt(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Prompt | ServerReply:
-        """What the server renders before it asks the model; its refusal where it gives none."""
+        """What the server renders before it asks the model; its refusal if it does not tell."""
         fields = {"tools": list(tools), "max_tokens": 1}
         answer = self.chat(messages, **fields, **({"return_token_ids": True} if self._says_tokens else {}))
         if answer.refused and self._says_tokens:

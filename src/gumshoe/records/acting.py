@@ -34,7 +34,7 @@ class StopReason(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     NO_TOOL_CALL = "no_tool_call"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # of a trajectory from elsewhere, whose format does not say
+    UNKNOWN = "unknown"  # for a trajectory from elsewhere whose format does not say
 
 
 class ToolSchema(Record):

@@ -22,7 +22,7 @@ class ExecResult(TimedRecord):
 
 
 class DebugFrame(Record):
-    """One stack frame of a stopped program, innermost last. `path` is relative to the workspace where it is in it."""
+    """One stack frame of a stopped program, innermost last. `path` is relative to the workspace if it is inside it."""
 
     path: str
     line: LineNumber = Field(lt=1 << 31)
@@ -51,7 +51,7 @@ class TestOutcome(Record):
 
 
 class Edit(Record):
-    """One change of a file in the workspace. None stands for a file that was not there, or is no longer."""
+    """One change of a file in the workspace. None stands for a file that was not there, or no longer is."""
 
     path: str
     before: str | None
@@ -62,7 +62,7 @@ class SessionReply(Record):
     """What an interactive program did during one exchange.
 
     `output` is what it printed on its terminal; `message` is its framed answer on the control channel, None if it
-    gave none, and `interim` what announced that answer. With `timed_out` the program is still there. `exit_code` is
+    gave none, and `interim` what announced that answer. With `timed_out` the program is still running. `exit_code` is
     set once it has ended.
     """
 

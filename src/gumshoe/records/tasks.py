@@ -17,7 +17,7 @@ class WorkspaceSpec(Record):
 
     `overlay` maps relative paths to file contents that replace those of the folder or image; None deletes the path, in
     a folder on this machine also a folder with all that it holds. A task made by changing one line of a known project
-    is its path plus one overlay entry.
+    is the project's path plus one overlay entry.
     """
 
     path: str | None = Field(default=None, description="folder on this machine that is copied into the sandbox")
@@ -57,7 +57,7 @@ class Limits(Record):
 
 
 class Task(Record):
-    """What the agent may know about a task, and nothing else. The answer is in `Oracle`, which travels apart."""
+    """What the agent may know about a task, and nothing else. The answer is in `Oracle`, which is kept apart."""
 
     id: str = Field(min_length=1)
     source: str = Field(min_length=1, description="task source that made it, such as casebook or synth")
@@ -76,8 +76,8 @@ class Task(Record):
 
     @property
     def hash(self) -> str:
-        """SHA-256 (hex) of the canonical JSON of the task, without `tags`; where a digest of the folder's files is
-        known, also without the folder's place.
+        """SHA-256 (hex) of the canonical JSON of the task, without `tags`; if a digest of the folder's files is
+        known, also without the folder's path.
         """
         placed = self if self.workspace.content is None else self._without_place()
         return hashlib.sha256(placed.model_dump_json(exclude={"tags"}).encode()).hexdigest()
