@@ -1,4 +1,4 @@
-"""The bug that the benchmarks of the environment play, and the edit that repairs it."""
+"""The bug that the environment benchmarks play, and the edit that fixes it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Bug", "add_bug_options", "as_bug", "find_bug", "gold_edit", "with_co
 
 @dataclass(frozen=True)
 class Bug:
-    """A bug whose repair changes one place of one file.
+    """A bug whose fix changes one place in one file.
 
     Args:
         task: the task.
         oracle: its oracle.
         line: the first wrong line of the file.
-        edit: the repair, as arguments of `rewrite`.
+        edit: the fix, as arguments of `rewrite`.
     """
 
     task: Task
@@ -39,7 +39,7 @@ class Bug:
         return str(self.edit["path"])
 
     def sandbox(self, kind: str) -> SandboxConfig:
-        """The sandbox; without an environment of the task's own, pytest loads no plugins that happen to be there."""
+        """The sandbox; if the task has no environment of its own, pytest loads no plugins it happens to find."""
         plain = {} if self.task.workspace.environment else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         return SandboxConfig.model_validate({"kind": kind, "env": plain})
 
@@ -85,7 +85,7 @@ def as_bug(task: Task, oracle: Oracle) -> Bug:
 
 
 def gold_edit(oracle: Oracle) -> dict[str, Any] | None:
-    """The gold patch as arguments of `rewrite`; None where it is not one hunk that has lines of the buggy file."""
+    """The gold patch as arguments of `rewrite`; None unless it is a single hunk with lines of the buggy file."""
     files = parse_patch(oracle.gold_patch)
     if len(files) != 1 or len(files[0].hunks) != 1 or files[0].source is None:
         return None
@@ -97,7 +97,7 @@ def gold_edit(oracle: Oracle) -> dict[str, Any] | None:
 
 
 def with_copy(task: Task, folder: Path) -> Task:
-    """The task with its repository copied into the folder: a task set refers to nothing outside of it."""
+    """The task with its repository copied into the folder: a task set refers to nothing outside its folder."""
     source = Path(str(task.workspace.path))
     copy = folder / "projects" / f"{source.parent.name}-{source.name}"
     if not copy.exists():

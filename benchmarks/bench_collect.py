@@ -4,12 +4,12 @@
     python benchmarks/bench_collect.py --only overhead steps --json bench-collect.json
     python benchmarks/bench_collect.py --rows 10000 --only export
 
-The policies answer at once, so that everything measured is ours or the sandbox's.
+The policies answer instantly, so that all measured time is ours or the sandbox's.
 
-    collect    the scripted teacher on whole tasks, over numbers of workers
+    collect    the scripted teacher on whole tasks, by number of workers
     overhead   the share of an episode's wall time that is spent waiting for the sandbox to carry out a command
     steps      what 50 and 100 turns cost: host CPU time and bytes on disk
-    export     rows a second and peak memory, in a process of its own
+    export     rows per second and peak memory, in a process of its own
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def over_workers(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
-    """Episodes a minute, CPU time and bytes, over numbers of workers."""
+    """Episodes per minute, CPU time and bytes, by number of workers."""
     return [_measure(options, home / f"workers{count}", count) for count in options.workers]
 
 
@@ -89,7 +89,7 @@ def _measure(options: argparse.Namespace, out: Path, workers: int) -> dict[str, 
 
 
 def overhead(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
-    """The share of the wall time in the sandbox's own commands, one worker, with and without a warm sandbox."""
+    """The share of wall time spent in the sandbox's own commands, one worker, with and without a warm sandbox."""
     rows: list[dict[str, Any]] = []
     for pool in (0, 1):
         config = teacher(options, home / f"overhead{pool}", 1, pool=pool)
@@ -116,7 +116,7 @@ def overhead(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
 
 
 def over_steps(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
-    """What 50 and 100 turns cost. The last row is how many times as much the longer episodes take."""
+    """What 50 and 100 turns cost. The last row says how many times as much the longer episodes take."""
     rows = [_long(options, home, steps) for steps in (50, 100)]
     ratio: dict[str, Any] = {"steps": "ratio", "episodes": ""}
     for name in list(rows[0])[2:]:
@@ -148,7 +148,7 @@ def _long(options: argparse.Namespace, home: Path, steps: int, episodes: int = 6
 
 
 def exports(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
-    """The export of many copies of a few trajectories."""
+    """Exports many copies of a few trajectories."""
     config = teacher(options, home / "origin", 2)
     collect(config)
     close_pools()
@@ -156,7 +156,7 @@ def exports(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
 
 
 def _export(home: Path, run: Path, rows: int) -> dict[str, Any]:
-    """Exports so many trajectories in a process of its own, whose memory is measured."""
+    """Exports that many trajectories in a process of its own, whose memory is measured."""
     many = home / f"many{rows}"
     many.mkdir()
     lines = (run / "trajectories.jsonl").read_text(encoding="utf-8").splitlines()
@@ -186,7 +186,7 @@ def _export(home: Path, run: Path, rows: int) -> dict[str, Any]:
 
 @contextmanager
 def waiting() -> Generator[list[float]]:
-    """The seconds of every exchange with a sandbox while it is open: what a command takes there and on the way."""
+    """Collects the seconds of each sandbox exchange in this context: what a command takes there and on the way."""
     asked = Channel.exchange
     waited: list[float] = []
 

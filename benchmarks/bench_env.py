@@ -1,12 +1,12 @@
 """How fast the environment is, on this machine, in one run: `make bench-env`.
 
-Every figure of a backend is compared with two baselines of the same run: a `docker exec` round trip, which is what one
-call costs where each is an exec of its own, and a bare shell that stays open on an exec socket. What is compared is
-measured in turns, so that whatever else the machine does weighs on both sides alike. The goals are printed with what
-was reached; `--strict` makes a missed one the exit code 1.
+Every figure of a backend is compared with two baselines of the same run: a `docker exec` round trip, which is what a
+call costs if each is an exec of its own, and a bare shell that stays open on an exec socket. What is compared is
+measured in alternation, so that whatever else the machine does affects both sides alike. The goals are printed with
+what was reached; with `--strict`, a missed goal gives exit code 1.
 
     python benchmarks/bench_env.py --repeats 50 --json bench-env.json
-    python benchmarks/bench_env.py --set tasks/packages --bug synth/schema/condition-0123abcd    of a harvested set
+    python benchmarks/bench_env.py --set tasks/packages --bug synth/schema/condition-0123abcd    from a harvested set
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOOLS = ("listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "bash",
 
 
 def in_turns(repeats: int, **works: Callable[[], object]) -> dict[str, Times]:
-    """Seconds of `repeats` calls of each, one after the other, after a round that is not counted."""
+    """Seconds of `repeats` calls of each, one after the other, after one uncounted round."""
     rounds = [{name: timed(work) for name, work in works.items()} for _ in range(repeats + 1)]
     return {name: [each[name] for each in rounds[1:]] for name in works}
 
@@ -91,7 +91,7 @@ def call(env: DebugEnv, name: str, **arguments: Any) -> None:
 
 @contextmanager
 def episode_env(task: Task, config: SandboxConfig) -> Generator[DebugEnv]:
-    """An environment with every tool and without a limit of steps."""
+    """An environment with every tool and no step limit."""
     unlimited = task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 10**6})})
     env = DebugEnv(unlimited, tools=TOOLS, sandbox=config, trusted=True)
     try:
@@ -110,7 +110,7 @@ def paused_env(bug: Bug, config: SandboxConfig) -> Generator[DebugEnv]:
 
 
 def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
-    """Seconds of the calls that run no tests, in turns with the baselines."""
+    """Seconds of the calls that run no tests, alternating with the baselines."""
     numbers: Iterator[int] = iter(range(10**9))
     with paused_env(bug, config) as env:
         quick = {
@@ -132,7 +132,7 @@ def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[s
 
 
 def test_times(bug: Bug, config: SandboxConfig, repeats: int, leave_out: Collection[str]) -> dict[str, Times]:
-    """Seconds of what runs the tests, in turns with the bare test command in the same sandbox."""
+    """Seconds of the calls that run the tests, alternating with the bare test command in the same sandbox."""
     with episode_env(bug.task, config) as env:
         env.reset(seed=0)
         failing = [
@@ -154,7 +154,7 @@ def test_times(bug: Bug, config: SandboxConfig, repeats: int, leave_out: Collect
 
 
 def _check_variants(env: DebugEnv, variants: list[dict[str, Any]]) -> None:
-    """Raises SandboxError where a variant cannot be made: what takes no time would look quick."""
+    """Raises SandboxError if a variant cannot be made: work that was not done would look fast."""
     arguments: dict[str, Any] = {"variants": variants, "quick": True}
     info = env.step(ToolCall(id="1", name="whatif", arguments=arguments))[4]
     errors = [each["error"] for each in info["observation"].data.get("variants", ()) if each.get("error")]
@@ -175,7 +175,7 @@ def ending_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Tim
 
 
 def verdict_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
-    """Seconds of a verdict in a warm sandbox, in turns with the bare test command in another warm one.
+    """Seconds of a verdict in a warm sandbox, alternating with the bare test command in another warm one.
 
     One verdict is prepared while the agent would work, as in an episode; the other has nothing prepared.
     """
@@ -231,7 +231,7 @@ def episode(bug: Bug, config: SandboxConfig) -> None:
 
 
 def episodes_per_minute(bug: Bug, config: SandboxConfig, workers: int) -> float:
-    """Scripted episodes a minute with `workers` threads, in warm sandboxes where there are any."""
+    """Scripted episodes per minute with `workers` threads, in warm sandboxes if there are any."""
     pooled = config.model_copy(update={"pool": workers})
     count = max(4, workers)
     with ThreadPoolExecutor(workers) as threads:

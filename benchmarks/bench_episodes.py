@@ -1,12 +1,12 @@
-"""Episodes a minute of several checkouts of this repository, compared in one run, in turns.
+"""Episodes per minute of several checkouts of this repository, compared in one run, in turns.
 
     git worktree add ../before COMMIT
     python benchmarks/bench_episodes.py ../before . --backends docker bubblewrap --repeats 3
     python benchmarks/bench_episodes.py ../before . --set tasks/packages --bug synth/schema/condition-0123abcd
 
 Each turn is a process of its own that plays the same scripted episode with one worker and one warm sandbox; two
-episodes before the clock starts. The table shows each turn and the medians. A task of a harvested set is played without
-its environment, which old checkouts do not know: it must need no more than pytest.
+episodes run before the clock starts. The table shows each turn and the medians. A task from a harvested set is played
+without its environment, which old checkouts do not know: it must need nothing but pytest.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def without_environment(bug: Bug) -> Bug:
 
 
 def one_turn(checkout: Path, source: str, bug: Bug, backend: str, episodes: int) -> float:
-    """Episodes a minute of one process."""
+    """Episodes per minute of one process."""
     config = bug.sandbox(backend).model_copy(update={"pool": 1}).model_dump_json(exclude_unset=True)
     argv = [sys.executable, "-c", TURN, str(checkout), source, json.dumps(bug.episode()), config, str(episodes)]
     return float(json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[-1]))

@@ -1,12 +1,12 @@
-"""Tokens a second and model FLOPs utilization of training on a GPU, for Qwen3 architectures with random weights.
+"""Tokens per second and model FLOPs utilization of training on a GPU, for Qwen3 architectures with random weights.
 
     python benchmarks/bench_gpu.py --sizes 0.6B 1.7B --lengths 8192 32768 [--steps 8] [--peak 989] [--out FILE.json]
 
-A step is forward, backward and AdamW on one full row, in bfloat16 over float32 weights, with checkpointed activations
+A step is forward, backward and AdamW on one full row, in bfloat16 over float32 weights, with activation checkpointing
 and the attention that torch chooses, through TRL's trainer as `gumshoe train` sets it up. The first two steps are not
-counted. Utilization is (6 x parameters + 6 x layers x heads x head width x length) x tokens a second / peak: what the
-model needs, not what checkpointing computes again. The seconds for 10,000 seeker samples are computed from the tokens
-a second at 8,192, packed, at `--sample-tokens` tokens each.
+counted. Utilization is (6 x parameters + 6 x layers x heads x head width x length) x tokens per second / peak: what the
+model needs, not what checkpointing recomputes. The seconds for 10,000 seeker samples are computed from the tokens per
+second at 8,192, packed, at `--sample-tokens` tokens each.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ def tokens_a_second(shape: Shape, length: int, steps: int) -> float:
 
 
 class Clock:
-    """Times the steps behind the warm-up."""
+    """Times the steps after the warm-up."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def callback(self) -> Any:
-        """What the trainer tells of its steps."""
+        """The callback that the trainer notifies of its steps."""
         import time
 
         import torch
@@ -127,7 +127,7 @@ class Clock:
 
 
 def random_model(shape: Shape, length: int) -> Any:
-    """A Qwen3 of these sizes, on the GPU, weights as they fall."""
+    """A Qwen3 model of this shape, on the GPU, with random weights."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -148,7 +148,7 @@ def random_model(shape: Shape, length: int) -> Any:
 
 
 def blank_tokenizer() -> Any:
-    """A tokenizer that the trainer can be made with; the rows are tokens already."""
+    """A tokenizer to create the trainer with; the rows are tokens already."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 

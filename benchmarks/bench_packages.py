@@ -1,12 +1,12 @@
-"""How fast several checkouts of this repository make bugs in real packages, compared in one run, in turns.
+"""How fast several checkouts of this repository synthesize bugs in real packages, compared in one run, in turns.
 
     git worktree add ../before COMMIT
     python benchmarks/bench_packages.py ../before . --projects tasks/packages/packages/*/projects/* --bugs 40
 
 A project is a folder with pytest tests, whose package is next to them or in `src`; a set made by `gumshoe harvest` has
-such folders. What its tests need besides pytest has to be installed here and be named by `--packages`. Each turn is a
-process of its own that makes so many verified bugs with the checkout's own `make_bugs`, one worker, bubblewrap. The run
-of the clean tests is part of it.
+such folders. What its tests need besides pytest has to be installed here and named by `--packages`. Each turn is a
+process of its own that makes that many verified bugs with the checkout's own `make_bugs`, one worker, bubblewrap. The
+run of the tests on the clean code is included.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ print(json.dumps({"seconds": time.perf_counter() - began, "counts": counts}))
 
 
 def main() -> None:
-    """Measures in turns, prints a line for each turn and each project's factors."""
+    """Measures in turns, prints a line for each turn and the factors for each project."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "checkouts", type=Path, nargs="+", help="folders with a checkout each; the first is compared with"
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def one_turn(checkout: Path, project: Path, bugs: int, packages: list[str]) -> dict[str, Any]:
-    """What one process did: seconds, and the number of candidates by what became of them."""
+    """What one process did: seconds, and the number of candidates by outcome."""
     argv = [sys.executable, "-c", TURN, str(checkout), str(project), str(bugs), *packages]
     return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
 

@@ -1,9 +1,9 @@
-"""Processor seconds of one training row, forward and backward, by precision: what fine-tuning on a processor costs.
+"""CPU seconds of one training row, forward and backward, by precision: what fine-tuning on a CPU costs.
 
     python benchmarks/bench_row.py MODEL [--tokens 2290] [--trained 400] [--threads 1]
 
-All weights train; the loss reads the trained tokens alone, as TRL computes it. Processor time counts, not wall time, so
-that the figures hold on a shared machine. The second of two rows counts: the first one warms up.
+All weights train; the loss covers only the trained tokens, as TRL computes it. CPU time counts, not wall time, so that
+the figures hold on a shared machine. The second of two rows counts: the first one is a warm-up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PRECISIONS = {
     "bf16: true": (torch.float32, True),
     "bfloat16": (torch.bfloat16, False),
 }
-"""Name to type of the weights, and whether it is computed in bfloat16 from them."""
+"""By name: the type of the weights, and whether computation on them is in bfloat16."""
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def measure(model: Any, tokens: int, trained: int, autocast: bool) -> float:
-    """Processor seconds of one row of random tokens, the optimizer left out."""
+    """CPU seconds of one row of random tokens, without the optimizer."""
     ids = torch.randint(0, model.config.vocab_size, (1, tokens))
     places = torch.randperm(tokens - 1)[:trained]
     began = time.process_time()

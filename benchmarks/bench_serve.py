@@ -1,12 +1,12 @@
-"""Tokens a second of a served model on the turns of recorded episodes, with and without a prefix cache.
+"""Tokens per second of a served model on the turns of recorded episodes, with and without a prefix cache.
 
     python benchmarks/bench_serve.py MODEL RUN [--episodes 4] [--workers 2] [--dtype bfloat16] [--max-tokens 320]
         [--vllm PYTHON]
 
-MODEL is a model folder whose template has tools, RUN a run folder, whose episodes are asked again turn by turn: every
-prompt is the recorded one, every answer the model's own. `transformers serve` is measured as it is and with
-`prefix_cache: true`; vLLM where the interpreter of its environment is named.
-Processor seconds are those of the server and hold on a shared machine; wall time does not. Loading is left out.
+MODEL is a model folder whose chat template supports tools, RUN a run folder, whose episodes are replayed turn by turn:
+every prompt is the recorded one, every answer the model's own. `transformers serve` is measured as it is and with
+`prefix_cache: true`; vLLM if the interpreter of its environment is given.
+CPU seconds are those of the server and hold on a shared machine; wall time does not. Loading is left out.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 def measure(
     model: Path, config: ServeConfig, episodes: list[Trajectory], workers: int, max_tokens: int
 ) -> dict[str, float]:
-    """Tokens, wall seconds and the server's processor seconds of all turns of the episodes."""
+    """Tokens, wall seconds and the server's CPU seconds for all turns of the episodes."""
     with ModelServer(model, config) as server, ThreadPoolExecutor(workers) as pool:
         asked = OpenAIConfig(
             model=server.model,
@@ -69,7 +69,7 @@ def measure(
             timeout_s=1800,
         )
         assert server.pid is not None
-        ask_again(asked, episodes[:1], turns=1)  # The first request finds everything cold.
+        ask_again(asked, episodes[:1], turns=1)  # On the first request, everything is cold.
         spent, began = processor_seconds(server.pid), time.monotonic()
         usage = sum(pool.map(lambda episode: ask_again(asked, [episode]), episodes), Usage())
         wall, spent = time.monotonic() - began, processor_seconds(server.pid) - spent
@@ -85,7 +85,7 @@ def measure(
 
 
 def ask_again(config: OpenAIConfig, episodes: list[Trajectory], turns: int | None = None) -> Usage:
-    """What asking each turn of the episodes uses, in order."""
+    """Requests each turn of the episodes, in order. Returns the usage."""
     usage = Usage()
     for episode in episodes:
         policy = OpenAIPolicy(config)
@@ -97,7 +97,7 @@ def ask_again(config: OpenAIConfig, episodes: list[Trajectory], turns: int | Non
 
 
 def processor_seconds(pid: int) -> float:
-    """Of a process and all that it started and that still runs."""
+    """CPU seconds of a process and of everything it started that is still running."""
     process = psutil.Process(pid)
     times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
     return sum(one.user + one.system for one in times)

@@ -1,8 +1,8 @@
 """How fast bugs are made and verified, on this machine, in one run: `make bench-synth`.
 
-Candidates are judged by `gumshoe synth`'s verifier, with each number of workers, and, as many as are asked for, the
-plain way, which runs the whole suite for each candidate in a fresh container. Candidates and verified bugs a minute;
-the goal is printed with what was reached, and `--strict` makes a missed one the exit code 1.
+Candidates are judged by `gumshoe synth`'s verifier, with each number of workers; as many of them as requested are also
+judged the plain way, which runs the whole suite for each candidate in a fresh container. Prints candidates and verified
+bugs per minute, and the goal with what was reached; with `--strict`, a missed goal gives exit code 1.
 
     python benchmarks/bench_synth.py --workers 1 2 --json bench-synth.json
 """
@@ -70,14 +70,14 @@ def jobs(config: SynthConfig, count: int) -> list[Job]:
 
 
 def spread(candidates: list[Candidate], count: int) -> list[Candidate]:
-    """So many of them, at even distances: the first ones are not of the kind of all."""
+    """That many of them, evenly spaced: the first ones are not representative."""
     return (
         [candidates[len(candidates) * (2 * number + 1) // (2 * count)] for number in range(count)] if candidates else []
     )
 
 
 def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) -> list[Figure]:
-    """Both ways with so many workers, in turns of a few projects: whatever else the machine does weighs on both."""
+    """Both ways with that many workers, alternating every few projects, so that machine load affects both alike."""
     plain, forked = Figure("plain", workers), Figure("forked", workers)
     with VerifierPool(config) as pool:
         for first in range(0, len(work), TURN):
@@ -90,14 +90,14 @@ def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) 
 
 
 def judge_forked(project: Project, candidates: list[Candidate], pool: VerifierPool) -> int:
-    """How many are bugs, as the verifier of `gumshoe synth` says, its sandbox and first test runs included."""
+    """How many are bugs according to the verifier of `gumshoe synth`, including its sandbox and first test runs."""
     verified = sum(verdict.status == "killed" for verdict in pool.verify(project, list(map(bug_of, candidates))))
     pool.release(project)
     return verified
 
 
 def judge_plain(project: Project, candidate: Candidate, config: SynthConfig) -> int:
-    """The same of one candidate, with a fresh sandbox and one run of the whole suite."""
+    """The same for one candidate, with a fresh sandbox and one run of the whole suite."""
     task = Task(
         id=f"bench/{candidate.digest}",
         source="bench",
@@ -113,7 +113,7 @@ def judge_plain(project: Project, candidate: Candidate, config: SynthConfig) -> 
 
 
 def _timed(figure: Figure, workers: int, judge: Callable[[ItemT], int], items: list[ItemT], count: int) -> Figure:
-    """The figure with what judging these items took added."""
+    """The figure plus what judging these items took."""
     began = time.perf_counter()
     with ThreadPoolExecutor(workers) as threads:
         verified = sum(threads.map(judge, items))
@@ -122,13 +122,13 @@ def _timed(figure: Figure, workers: int, judge: Callable[[ItemT], int], items: l
 
 
 def factor_of(figure: Figure, figures: list[Figure]) -> float | None:
-    """How many times as many candidates a minute as the plain way with as many workers."""
+    """How many times as many candidates per minute as the plain way with the same number of workers."""
     beside = next((item for item in figures if item.way == "plain" and item.workers == figure.workers), None)
     return None if beside is None else figure.candidates_a_minute / beside.candidates_a_minute
 
 
 def show(figures: list[Figure]) -> None:
-    """The figures as a table, each compared with the plain way with as many workers."""
+    """The figures as a table, each compared with the plain way with the same number of workers."""
     table = Table("way", "workers", "candidates", "verified", "s", "candidates/min", "verified/min", "times as fast")
     for figure in figures:
         factor = factor_of(figure, figures)

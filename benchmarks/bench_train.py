@@ -1,4 +1,4 @@
-"""Tokens a second of `gumshoe train` compared with a bare TRL script, on the same rows and the same model, in one run.
+"""Tokens per second of `gumshoe train` and of a bare TRL script, on the same rows and the same model, in one run.
 
     python benchmarks/bench_train.py MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
 
@@ -6,11 +6,11 @@ Each is run in a process of its own, in turn, `--repeat` times; the best of each
 does only ever makes a run slower. Both compute in the same precision: float32, or with `--bf16` bfloat16, which TRL
 takes by default.
 
-Preparation (rendering and masking) is measured apart, in rows a second; with `--prepare` also in processes of their own
-on so many rows each, whose largest memory is compared: what is prepared goes to disk, so it must hardly grow with the
-rows.
+Preparation (rendering and masking) is measured separately, in rows per second; with `--prepare` also in processes of
+their own on that many rows each, whose peak memory is compared: prepared rows go to disk, so memory must hardly grow
+with their number.
 
-MODEL is a model folder whose template has tools: `gumshoe unpack FILE.gguf --chat-template hermes --out MODEL`.
+MODEL is a model folder whose template supports tools: `gumshoe unpack FILE.gguf --chat-template hermes --out MODEL`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def show(figures: dict[str, float]) -> None:
-    """Prints them as soon as they are known."""
+    """Prints the figures as soon as they are known."""
     for name, value in figures.items():
         print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}", flush=True)
 
@@ -130,7 +130,7 @@ print("\\n" + json.dumps([len(rows) / seconds, before, after, report.tokens]))
 
 
 def measure_preparation(folder: Path, start: Path, rows: int, lines: int) -> dict[str, float]:
-    """Rows a second, and the most memory (MB) before and after, of preparing `rows` rows."""
+    """Rows per second, and peak memory (MB) before and after, for preparing `rows` rows."""
     write_dataset(folder, rows, lines)
     command = [sys.executable, "-c", PREPARE, str(folder), str(start)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -144,7 +144,7 @@ def measure_preparation(folder: Path, start: Path, rows: int, lines: int) -> dic
 
 
 def run_bare(data: Path, start: Path, out: Path, bf16: bool, rows: int) -> float:
-    """Seconds of training by the bare script."""
+    """Seconds of training with the bare script."""
     command = [sys.executable, "-c", BARE, str(data), str(start), str(out)]
     command += ["bf16" if bf16 else "float32", str(rows)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -152,7 +152,7 @@ def run_bare(data: Path, start: Path, out: Path, bf16: bool, rows: int) -> float
 
 
 def run_ours(data: Path, start: Path, out: Path, bf16: bool) -> float:
-    """Seconds of training by `gumshoe train`."""
+    """Seconds of training with `gumshoe train`."""
     config = {"out": str(out), "dataset": str(data), "model": str(start), "batch": 4, "learning_rate": 1e-3}
     path = out.with_suffix(".yaml")
     path.write_text(json.dumps({**config, "device": "cpu", "warmup": 0, "bf16": bf16}), encoding="utf-8")

@@ -1,12 +1,12 @@
-"""How soon `gumshoe view` shows something useful, and what it holds in memory, at several sizes of a run.
+"""How soon `gumshoe view` shows something useful, and how much memory it uses, for runs of several sizes.
 
-The command itself is started on a run folder that is made for the purpose, once with an empty cache and once with the
+The command itself is started on a run folder generated for the purpose, once with an empty cache and once with the
 index that it left, and headless Chromium opens its page. Printed for each size:
 
 - first: seconds from the start of the command to the first rows on the screen, without and with an index;
-- page: seconds from the opening of the page to the first rows, as the browser's clock has it, with an index;
+- page: seconds from the opening of the page to the first rows, by the browser's clock, with an index;
 - all rows, all words: seconds until every episode is in the list, and until every word can be searched;
-- search, sort, end: milliseconds until a search, another order and a jump to the last row are on the screen;
+- search, sort, end: milliseconds until a search, a new sort order and a jump to the last row are on the screen;
 - memory of the server, and of the page's JavaScript.
 """
 
@@ -101,7 +101,7 @@ def episode(number: int, steps: int) -> dict[str, Any]:
 
 @contextmanager
 def viewer(run: Path, cache: Path) -> Generator[tuple[str, int]]:
-    """The command, from its start on: its address and process id."""
+    """The running command: its address and process id."""
     argv = [sys.executable, "-m", "gumshoe", "view", str(run), "--port", "0", "--cache", str(cache)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -163,7 +163,7 @@ def _until(address: str, began: float, done: Any) -> float:
 
 
 def _memory(process: int) -> float:
-    """What the process holds in memory, in MB."""
+    """How much memory the process uses, in MB."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
 

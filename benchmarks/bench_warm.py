@@ -1,4 +1,4 @@
-"""What the test server saves on real packages: one bug of each package of a harvested set, in a table.
+"""What the test server saves on real packages: one bug from each package of a harvested set, in a table.
 
     python benchmarks/bench_warm.py tasks/packages --json bench-warm.json
 
@@ -44,7 +44,7 @@ def figures(bug: Bug, backend: str, repeats: int) -> dict[str, float]:
 
 
 def chosen(path: str, suite_s: float) -> dict[str, Bug]:
-    """The first bug of each package whose repair is one hunk."""
+    """The first bug of each package whose fix is one hunk."""
     bugs: dict[str, Bug] = {}
     for task, oracle in draw(path, suite_s=suite_s):
         if gold_edit(oracle) is not None:

@@ -1,11 +1,10 @@
-"""A task source: some bugs of each package of a harvested set, most of them hard, for `tasks.source` of a config.
+"""A task source: some bugs from each package of a harvested set, most of them hard, for `tasks.source` of a config.
 
     gumshoe eval configs/eval/investigator.yaml -p tasks.options.path=tasks/packages     from the folder above this one
     python benchmarks/drawn_bugs.py tasks/packages                       how many bugs of each package that would be
 
-A bug is hard where the changed function is not alone in the first place among the suspects: its tag `suspect` is
-`tied`, `below` or `none`. Which bugs are drawn depends on their ids alone, so more packages change nothing for those
-that are there.
+A bug is hard if the changed function is not the sole top suspect: its tag `suspect` is `tied`, `below` or `none`. Which
+bugs are drawn depends on their ids alone, so adding packages changes nothing for the existing ones.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def draw(path: str, leave_out: Sequence[str] = (), per_package: int = 12, suite_
     Args:
         path: a set that `gumshoe harvest` made.
         leave_out: packages that were looked at before.
-        per_package: bugs of one package at most, three in four of them hard; where it has fewer hard ones, fewer.
-        suite_s: packages whose tests take longer, in seconds, are left out.
+        per_package: at most this many bugs per package, three in four of them hard; fewer if it has fewer hard ones.
+        suite_s: packages whose tests take longer than this, in seconds, are left out.
     """
     return [
         pair
@@ -63,7 +62,7 @@ def _drawn(pairs: Pairs, suspect: Collection[str], most: int) -> Pairs:
 
 
 def main() -> None:
-    """Prints the packages with their bugs, hard and all."""
+    """Prints the packages with the number of their bugs, hard ones and all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path")
     parser.add_argument("--leave-out", nargs="*", default=[], metavar="PACKAGE")

@@ -33,7 +33,7 @@ class Goal:
 
 
 def goals(backends: Mapping[str, Any]) -> list[Goal]:
-    """The goals, as far as what they are about was measured."""
+    """The goals whose figures were measured."""
     found: list[Goal] = []
     for name, part in backends.items():
         median = {row: figures["median_ms"] for row, figures in part["operations"].items()}

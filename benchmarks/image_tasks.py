@@ -1,4 +1,4 @@
-"""What `bench_env.py` measures of a task that comes as an image: resets, restores, memory."""
+"""What `bench_env.py` measures for a task that comes as an image: resets, restores, memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gumshoe.records import Task, ToolCall, WorkspaceSpec
 __all__ = ["image_figures", "timed"]
 
 WITHOUT = {"workdir": "/testbed", "environment": None}
-"""How the workspace of the image differs: resets and restores need nothing of what the tests import."""
+"""How the image's workspace differs: resets and restores need nothing that the tests import."""
 PREPARING_S = 4.0
-"""How long an episode lasts besides what is measured: in that time the next sandbox is prepared."""
+"""How long an episode lasts apart from what is measured: the next sandbox is prepared in that time."""
 
 
 def image_figures(task: Task, config: SandboxConfig, repeats: int) -> tuple[dict[str, list[float]], float]:
-    """Seconds of cold and pooled resets and of a restore, and MB of memory that the sandbox of an episode uses."""
+    """Seconds of cold and pooled resets and of a restore, and MB of memory that an episode's sandbox uses."""
     times: dict[str, list[float]] = {"cold reset, image": [], "pooled reset, image": [], "restore, image": []}
     memory = 0.0
     with _as_image(task, config.image) as packed:
@@ -71,7 +71,7 @@ def _as_image(task: Task, base: str) -> Generator[Task]:
 
 
 def _memory_mb() -> float:
-    """What the youngest container uses."""
+    """Memory that the newest container uses, in MB."""
     client: Any = docker.from_env()
     try:
         youngest = client.containers.list(limit=1)[0]

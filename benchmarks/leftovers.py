@@ -15,7 +15,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """What loses its parent becomes this process's child, so that nothing can hide from `descendants`."""
+    """Makes every orphan a child of this process, so that nothing can hide from `descendants`."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -47,14 +47,14 @@ def command(pid: int) -> str:
 
 
 def reap() -> None:
-    """Takes note of adopted children that have ended."""
+    """Reaps adopted children that have ended."""
     with suppress(ChildProcessError):
         while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             os.waitpid(-1, os.WNOHANG)
 
 
 def containers_of(pids: list[int]) -> list[str]:
-    """Containers that processes of this soak made and nobody has removed."""
+    """Containers that this soak's processes created and nobody has removed."""
     if shutil.which("docker") is None:
         return []
     from gumshoe.env.sandboxes.engine import PROCESS_LABEL

@@ -1,4 +1,4 @@
-"""Whether forks of the test server come to the same outcomes as fresh interpreters, on the packages of a harvest.
+"""Whether forks of the test server get the same outcomes as fresh interpreters, on the packages of a harvest.
 
     python benchmarks/parity.py tasks/packages [--tasks 2] [--forks 3] [--fresh 2]
 
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def compare(task: Task, config: SandboxConfig, forks: int, fresh: int) -> tuple[list[str], bool]:
-    """The cells of one task, and whether all runs came to the same."""
+    """The table cells of one task, and whether all runs agreed."""
     with open_sandbox(task, config, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
         cold = [workspace.run_tests() for _ in range(fresh)]

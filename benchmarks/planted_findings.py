@@ -2,9 +2,9 @@
 
     python benchmarks/planted_findings.py runs/eval/investigator/arms/teacher --count 100
 
-In reports of the run, drawn by the seed, each finding with a probe gets another value: a number is one more, True is
-False, a word ends in another letter; of a change, another number of tests passes. Each report is then run again in a
-fresh sandbox. Ends with 1 when a planted value is not contradicted.
+In reports of the run, drawn by the seed, each finding with a probe gets a different value: a number goes up by one,
+True becomes False, a word ends in a different letter; for a change, a different number of tests passes. Each report is
+then checked again in a fresh sandbox. Exits with 1 if a planted value is not contradicted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def plant(run: Path, folder: Path, count: int, seed: int) -> dict[str, list[int]]:
-    """Writes a run with wrong values; the numbers of the findings that have one, by episode."""
+    """Writes a run with wrong values. Returns the numbers of the findings that have one, by episode."""
     shutil.copy(run / "config.yaml", folder)
     planted: dict[str, list[int]] = {}
     left = count
@@ -77,7 +77,7 @@ def plant(run: Path, folder: Path, count: int, seed: int) -> dict[str, list[int]
 
 
 def changed(finding: Finding) -> Finding | None:
-    """The finding with another value; None where it claims none."""
+    """The finding with a different value; None if it claims no value."""
     probe = finding.probe
     if probe is None:
         return None

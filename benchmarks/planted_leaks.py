@@ -4,9 +4,9 @@
 
 Several run folders count as one.
 
-Each trace, drawn by the seed, tells at one step what no message before it has shown, but a later one does: the reported
-place or function, a name, a number or a string. In every other trace it stands in the report instead, which then comes
-at that step. Ends with 1 when fewer than 95% are found.
+Each trace, drawn by the seed, states at one step something that no earlier message has shown, but a later one does: the
+reported place or function, a name, a number or a string. In every second trace the leak is in the report instead, which
+then comes at that step. Exits with 1 if fewer than 95% are found.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def in_rationale(episode: Trajectory, at: int, sentence: str) -> Trajectory:
 
 
 def in_report(episode: Trajectory, at: int, sentence: str) -> Trajectory:
-    """The trajectory that ends before a step, with a report that says nothing but a sentence."""
+    """The trajectory cut off before a step, with a report that says nothing but a sentence."""
     assert episode.context_pack is not None
     told = {"hypothesis": sentence, "locations": (), "findings": (), "ruled_out": (), "failing_frame": None}
     pack = episode.context_pack.model_copy(update=told)
@@ -95,12 +95,12 @@ def later(episode: Trajectory, at: int, draw: random.Random) -> Iterator[tuple[s
 
 
 def is_new(leak: str, known: str) -> bool:
-    """Whether the last word of a leak, such as the line of a place, does not occur."""
+    """Whether the last word of a leak, such as a place's line number, does not occur in the known text."""
     return re.search(rf"\b{re.escape(WORD.findall(leak)[-1])}\b", known) is None
 
 
 def places(episode: Trajectory) -> Iterator[tuple[str, str]]:
-    """Where the report says that the cause is."""
+    """Where the report says the cause is."""
     assert episode.context_pack is not None
     for place in episode.context_pack.locations[:1]:
         yield "place", f"{place.path}:{place.start}"
@@ -109,7 +109,7 @@ def places(episode: Trajectory) -> Iterator[tuple[str, str]]:
 
 
 def texts(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
-    """One of each kind of texts."""
+    """One text of each kind."""
     for what, pattern in KINDS.items():
         matches = pattern.findall(text)
         if matches:

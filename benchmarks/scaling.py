@@ -6,9 +6,9 @@ r"""How the seeker's line recall grows with the number of training traces: train
     gumshoe export runs/scaling/traces --out runs/scaling/dataset --view seeker --test-share 0
     python benchmarks/scaling.py configs/train/smollm2.yaml configs/eval/scaling.yaml
 
-For each count, `gumshoe train` runs with `limit: COUNT` and `gumshoe eval` on what came of it. A count whose summary is
-there already is not run again. The curve (scaling.svg, scaling.png) shows line recall by split, with the intervals that
-the evaluation gives, and the other arms of the evaluation, such as the heuristics, as level lines; these arms are
+For each count, `gumshoe train` runs with `limit: COUNT` and `gumshoe eval` on the result. A count whose summary already
+exists is not run again. The curve (scaling.svg, scaling.png) shows line recall by split, with the intervals that the
+evaluation gives, and the other arms of the evaluation, such as the heuristics, as horizontal lines; these arms are
 played with the largest count only.
 """
 
@@ -54,13 +54,13 @@ def main() -> None:
 
 
 def run(command: str, config: Path, *params: str) -> None:
-    """One `gumshoe` command; ends the whole when it fails."""
+    """Runs one `gumshoe` command; ends everything if it fails."""
     flags = [word for param in params for word in ("-p", param)]
     subprocess.run([sys.executable, "-m", "gumshoe", command, str(config), *flags], check=True)
 
 
 def only(config: Path, name: str) -> str:
-    """The override that leaves one arm of an evaluation."""
+    """The override that keeps only one arm of an evaluation."""
     arms = yaml.safe_load(config.read_text(encoding="utf-8"))["arms"]
     return f"arms={json.dumps([arm for arm in arms if arm['name'] == name])}"
 
@@ -76,7 +76,7 @@ def values(summary: dict[str, Any]) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def draw(summaries: dict[int, dict[str, Any]], arm: str, out: Path) -> list[Path]:
-    """A panel for each split: the curve of the model, and the other arms at the level that the largest run saw."""
+    """A panel for each split: the model's curve, and the other arms at their level in the largest run."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

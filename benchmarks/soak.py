@@ -1,15 +1,15 @@
 """A soak: many scripted episodes, killed at random moments and resumed, and nothing lost, doubled or left behind.
 
-    python benchmarks/soak.py                      1,000 episodes, 16 workers, 20 times SIGKILL, then resumed to the end
+    python benchmarks/soak.py                      1,000 episodes, 16 workers, 20 SIGKILLs, then resumed to the end
     python benchmarks/soak.py --ray                the same over a Ray cluster of two nodes here, one of which is killed
     python benchmarks/soak.py --early 2 --kills 100    each kill up to 2 s after the start, done or not
-    python benchmarks/soak.py --seconds 600        at most so long; the same command goes on where this one stopped
+    python benchmarks/soak.py --seconds 600        at most that long; the same command goes on where this one stopped
     python benchmarks/soak.py --episodes 60 --workers 4 --kills 3 --fresh        a small one
 
 One in twenty of the model's answers is junk and one in twenty episodes is hostile: `--junk 0 --hostile 0` for none.
 
-The figures go to FOLDER/soak.json. It ends with 0 when everything held, 1 when something did not, 3 when there is more
-to do.
+The figures go to FOLDER/soak.json. It exits with 0 if everything held, 1 if something did not, 3 if there is more to
+do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.storage import write_atomic
 
 GONE_S = 60.0
-"""What a killed run started must be gone after so long. A daemon on a busy machine is not quick."""
+"""Seconds after which everything that a killed run started must be gone. A daemon on a busy machine is not quick."""
 TOOLS = ("view", "grep", "eval", "rewrite", "bash", "submit")
 
 
@@ -102,7 +102,7 @@ class Soak:
         self.nodes = nodes
         self.folder: Path = options.folder
         self.run_folder = self.folder / "run"
-        # Short: Ray puts sockets below it. Its own, so that what is left there was left by this soak.
+        # A short path, since Ray puts sockets below it. Not shared, so that anything left there is from this soak.
         self.temporary = (
             Path(tempfile.gettempdir()) / f"soak-{os.getuid()}-{zlib.crc32(str(self.folder).encode()) % 10**6}"
         )
@@ -114,13 +114,13 @@ class Soak:
 
     @contextmanager
     def serving(self) -> Generator[Soak]:
-        """The soak with its model served; on the same port again when it is resumed, as the run's config names it."""
+        """Serves the soak's model; on the same port again when resumed, since the run's config names the port."""
         with serve_model(self.model, self.account.port) as self.account.port:
             self._write_config()
             yield self
 
     def run(self, deadline: float) -> bool:
-        """Kills and resumes until all is done, or until the deadline; whether all is done."""
+        """Kills and resumes until everything is done, or until the deadline. Returns whether everything is done."""
         began = time.monotonic()
         moments = random.Random(self.options.seed + self.account.kills)
         while self.account.kills < self.options.kills and time.monotonic() < deadline:
@@ -151,7 +151,7 @@ class Soak:
         resolved = {one.task.id for one in read_trajectories(self.run_folder) if one.resolved is True}
         failed = list(read_failures(self.run_folder))
         failures = Counter(entry["kind"] for entry in failed)
-        # What a hostile program does is not the same each time; its episode begins anew, its journal is kept.
+        # What a hostile program does is not the same each time; its episode starts over, and its journal is kept.
         diverged = {entry["id"].partition("#")[0] for entry in failed if entry["kind"] == "diverged"}
         journals = Counter(".diverged-" in path.name for path in (self.run_folder / "journal").iterdir())
         account = self.account
@@ -191,7 +191,7 @@ class Soak:
             and not facts["journals left"]
             and journals[True] == failures["diverged"]
             and not diverged - hostile
-            # What was on the dead node must have been noticed, and tried again elsewhere.
+            # The loss of episodes on the dead node must have been noticed, and they must have been retried elsewhere.
             and (not self.nodes or failures["SandboxError"] > 0)
             and not (account.left_processes or account.left_containers or account.left_files)
         )
@@ -204,7 +204,7 @@ class Soak:
         return self.finished() + max(1, left // (self.options.kills - self.account.kills + 1))
 
     def _until(self, goal: int, more_s: float) -> None:
-        """Starts the run, kills it a moment after the goal is reached."""
+        """Starts the run, and kills it a moment after the goal is reached."""
         process = self._start()
         self._wait(process, lambda: self.finished() >= goal or process.poll() is not None)
         if self.nodes and not self.account.node_killed and self.account.kills >= self.options.kills // 2:
@@ -254,9 +254,9 @@ class Soak:
             raise SystemExit(f"the run ended by itself with {process.returncode}: see {self.folder / 'output.txt'}")
 
     def _count_leftovers(self) -> None:
-        """Waits for what a killed run had started to go, and notes what does not."""
+        """Waits for whatever a killed run had started to go away, and notes what does not."""
         deadline = time.monotonic() + GONE_S
-        # A file that no process is left to remove stays: there is nothing to wait for.
+        # A file stays if no process is left to remove it: there is no point in waiting for files.
         while left := [pid for pid in descendants(os.getpid()) if not self._of_cluster(pid)]:
             reap()
             if time.monotonic() > deadline:
@@ -291,7 +291,7 @@ class Soak:
         return Account(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Account()
 
     def _write_config(self) -> None:
-        """The tasks and the config of the run."""
+        """Writes the tasks and the config of the run."""
         tasks = make_tasks(self.folder / "tasks", self.options.episodes)
         config: dict[str, Any] = {
             "out": str(self.run_folder),

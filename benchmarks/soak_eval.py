@@ -1,5 +1,5 @@
 """Evaluates many tasks with many workers, kills the process over and over, and compares the summary with that of a run
-that nobody killed.
+that was never killed.
 
     python benchmarks/soak_eval.py --tasks 300 --workers 16 --kills 4
 """
@@ -27,7 +27,7 @@ CHECK = "from shop import price\n\n\ndef test_members():\n    assert price(50, T
 
 
 def main() -> int:
-    """Runs both evaluations; 0 where their summaries are equal."""
+    """Runs both evaluations; returns 0 if their summaries are equal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=300)
     parser.add_argument("--workers", type=int, default=16)
@@ -90,7 +90,7 @@ def write_config(folder: Path, arguments: argparse.Namespace) -> Path:
 
 
 def write_tasks(folder: Path, count: int) -> None:
-    """So many bugs in one small project."""
+    """Writes that many bugs in one small project."""
     repo = folder / "repo"
     repo.mkdir(parents=True)
     (repo / "shop.py").write_text(CLEAN, encoding="utf-8")
@@ -118,7 +118,7 @@ def command(config: Path, out: Path) -> list[str]:
 
 
 def kill_once(config: Path, out: Path, number: int, arguments: argparse.Namespace) -> int:
-    """Kills the command after a share of the episodes; says how many were finished then."""
+    """Kills the command after a share of the episodes. Returns how many had finished by then."""
     wanted = number * 2 * arguments.tasks // (arguments.kills + 1)
     with subprocess.Popen(
         command(config, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -140,7 +140,7 @@ def finished(out: Path) -> int:
 
 
 def summary(out: Path) -> dict[str, Any]:
-    """What is compared: all but the config's hash, which the folder's name is in."""
+    """What is compared: everything except the config's hash, which depends on the folder's name."""
     known = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     known.pop("config_hash")
     return known

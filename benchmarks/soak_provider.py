@@ -1,6 +1,6 @@
 """The model of the soak: a provider on loopback that plays scripts, some hostile, and now and then answers junk.
 
-What it answers follows from the conversation alone, so that a run that is killed and resumed is answered alike.
+Its answers depend on the conversation alone, so that a run that is killed and resumed gets the same answers.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class TotalTest(unittest.TestCase):
 
 
 def make_tasks(folder: Path, count: int) -> Path:
-    """A set of so many small tasks, each with a bug of its own."""
+    """A set of that many small tasks, each with a bug of its own."""
     repo = folder / "repo"
     repo.mkdir(parents=True, exist_ok=True)
     (repo / "shop.py").write_text(CLEAN, encoding="utf-8")

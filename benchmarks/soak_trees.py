@@ -1,11 +1,11 @@
 """Trees over many tasks, collected by a process that is killed again and again, then trained on by a bare TRL script.
 
-    python benchmarks/soak_trees.py --set FOLDER       16 casebook tasks and 4 of the set, width 4, five times SIGKILL
-    python benchmarks/soak_trees.py --model MODEL      train this model and not one with random weights
+    python benchmarks/soak_trees.py --set FOLDER       16 casebook tasks and 4 from the set, width 4, five SIGKILLs
+    python benchmarks/soak_trees.py --model MODEL      train this model instead of one with random weights
 
-The same trees are collected once more without a kill. Both must be equal: each tree whole, nothing twice, the same
-calls, answers and patches, the values and advantages those of the verdicts. The figures go to FOLDER/trees.json; it
-ends with 1 when something did not hold.
+The same trees are collected once more without a kill. Both must be equal: each tree complete, nothing duplicated, the
+same calls, answers and patches, values and advantages that follow from the verdicts. The figures go to
+FOLDER/trees.json; it exits with 1 if something did not hold.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def main() -> int:
 
 
 def chosen_tasks(extra: Path | None, count: int) -> list[tuple[Task, Oracle]]:
-    """Casebook tasks whose repair is one hunk, then those of the set, one a project in turns."""
+    """Casebook tasks whose fix is one hunk, then those from the set, taking one per project in turn."""
     usable = [pair for pair in load_tasks("casebook") if edits_of(pair[1]) is not None]
     if extra is not None:
         by_project: dict[str, list[tuple[Task, Oracle]]] = {}
@@ -128,7 +128,7 @@ def start(folder: Path, out: Path) -> subprocess.Popen[bytes]:
 
 
 def collect_and_kill(folder: Path, out: Path, kills: int, total: int, moments: random.Random) -> list[list[int]]:
-    """Collects, killed so many times at moments spread over the run; what there was after each kill."""
+    """Collects, killed that many times at moments spread over the run. Returns what there was after each kill."""
     seen: list[list[int]] = []
     for number in range(1, kills + 1):
         process = start(folder, out)
@@ -152,7 +152,7 @@ def finished(out: Path) -> int:
 
 
 def findings(killed: Path, smooth: Path, tasks: int) -> dict[str, Any]:
-    """What the killed run holds, and what of it is not as it must be."""
+    """What the killed run holds, and what in it is not as it must be."""
     kept = list(read_trajectories(killed))
     status = summarize(killed)
     problems = [
@@ -178,7 +178,7 @@ def findings(killed: Path, smooth: Path, tasks: int) -> dict[str, Any]:
 
 
 def story(one: Trajectory) -> Any:
-    """All of an episode but its times."""
+    """Everything in an episode except its times."""
     turns = [
         (step.completion.text, step.tool_calls, [comparable(s.text) for s in step.observations]) for step in one.steps
     ]
@@ -194,12 +194,12 @@ def by_task(kept: list[Trajectory]) -> dict[str, list[Trajectory]]:
 
 
 def mixed(kept: list[Trajectory]) -> int:
-    """How many trees hold a repair and a failed one."""
+    """How many trees hold both a successful and a failed fix."""
     return sum(len({one.resolved for one in episodes}) == 2 for episodes in by_task(kept).values())
 
 
 def wrong_values(kept: list[Trajectory], tasks: int) -> list[str]:
-    """Trees of another shape, and decisions whose value or advantage is not what the verdicts say."""
+    """Trees of the wrong shape, and decisions whose value or advantage is not what the verdicts say."""
     found = by_task(kept)
     problems = [f"{len(found)} of {tasks} tasks have episodes"] if len(found) != tasks else []
     trees = Trees(map(node_of, kept))
@@ -236,7 +236,7 @@ def train(folder: Path, run: Path, model: str | None, steps: int) -> dict[str, A
 
         model = str(make_tiny_model(folder / "model"))
     began = time.monotonic()
-    # Isolated: nothing of this repository can be imported by it.
+    # Isolated: it cannot import anything from this repository.
     argv = [sys.executable, "-I", "-c", BARE, str(dataset), model, str(folder / "trained"), str(steps)]
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
     (folder / "training.txt").write_text(result.stdout + result.stderr, encoding="utf-8")

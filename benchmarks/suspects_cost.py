@@ -3,8 +3,8 @@
     python benchmarks/suspects_cost.py --source swebench path=rows.jsonl regime=debug [--only ID ...]
     python benchmarks/suspects_cost.py --source quixbugs path=QuixBugs --sandbox bubblewrap
 
-For each task: `eval` and `suspects` once so that the test server runs, then each `--repeats` times in turns. The table
-has the best times in seconds and their ratio.
+For each task: `eval` and `suspects` once, so that the test server is running, then each `--repeats` times, alternating.
+The table has the best times in seconds and their ratio.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/swebench_images.py rows.jsonl --repositories mirrors [--only ID ...] [--out runs/images]
 
-For each row: `tasks check` in both regimes; our grader and the official harness on the gold patch, none, a broken one
-and a part of the gold patch, with the tests that fail under each; and a session in which each tool is called on the
-code that the gold patch changes. Exit code 1: something is wrong.
+For each row: `tasks check` in both regimes; our grader and the official harness on the gold patch, no patch, a broken
+patch and a part of the gold patch, with the tests that fail under each; and a session in which each tool is called on
+the code that the gold patch changes. Exit code 1: something is wrong.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def check(task: Task, oracle: Oracle) -> list[str]:
 
 
 def graders(row: Mapping[str, Any], task: Task, oracle: Oracle, repositories: Repositories, out: Path) -> list[str]:
-    """Where the graders differ, and what neither grades as it should."""
+    """Where the graders differ, and what neither of them grades correctly."""
     patches = made_patches(task, oracle, repositories)
     image = task.workspace.image
     several = [{**row, "image": image, "instance_id": f"{task.id}--{kind}"} for kind in patches]
@@ -116,7 +116,7 @@ def graders(row: Mapping[str, Any], task: Task, oracle: Oracle, repositories: Re
 
 
 def made_patches(task: Task, oracle: Oracle, repositories: Repositories) -> dict[str, str]:
-    """The gold patch, none, one that leaves no Python, and the first half of what the gold patch changes."""
+    """The gold patch, no patch, one that leaves invalid Python, and the first half of the gold patch's changes."""
     texts = _sources(task, oracle, repositories)
     after = {path: text or "" for path, text in apply_patch(texts, oracle.gold_patch).items()}
     path = next(path for path in texts if path.endswith(".py"))
@@ -131,9 +131,9 @@ def made_patches(task: Task, oracle: Oracle, repositories: Repositories) -> dict
 
 
 def _half(before: str, after: str) -> str:
-    """`before` with the first half of the changed places changed; with half of the lines where there is one place.
+    """`before` with the first half of the changed places changed, or with half of the lines if there is one place.
 
-    A single line has no half: a comment stands for it.
+    A single line has no half: a comment is used instead.
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()

@@ -33,7 +33,7 @@ class Editor:
 
     Args:
         task: one of those in the file.
-        seed: chooses the edit; about every second one is right.
+        seed: chooses the edit; about half of the edits chosen are right.
         edits: a JSON file with the edits of each task, by its id.
     """
 

@@ -1,9 +1,9 @@
-"""What pytest does at its start that hangs on nothing of a repository, done ahead. PYTEST_DONT_REWRITE
+"""Does ahead of time what pytest does at startup that depends on no repository. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. A run of a few tests spends most of its time before the
 first one: pytest registers its own plugins, looks for fixtures in them, and asks the installed distributions for each
 plugin that it is told to load. A process that has loaded pytest and waits for its order can do that while it waits.
-Where pytest is not as we know it, or a run differs from what was prepared for, pytest does all of it itself.
+Where this pytest is not one we know, or a run differs from what was prepared for, pytest does all of it itself.
 """
 
 import argparse
@@ -23,31 +23,31 @@ _KNOWN_NAMES = {
     *("Config", "InvocationParams", "Path", "PytestPluginManager", "args", "consider_preparse", "cwd"),
     *("default_plugins", "import_plugin", "invocation_params", "pathlib", "resolve"),
 }
-"""All that pytest's `get_config` of any version that we know refers to."""
+"""Everything that `get_config` refers to in any pytest version we know."""
 _PARSER_NAMES = {
     *("FILE_OR_DIR", "MyOptionParser", "_anonymous", "_groups", "_pytest._argcomplete", "add_argument"),
     *("add_argument_group", "attrs", "completer", "description", "extra_info", "filescompleter", "name", "names"),
     *("options", "prog"),
 }
-"""All that `Parser._getparser` of any version before pytest 9 refers to; later ones keep their parser."""
+"""Everything that `Parser._getparser` refers to in any version before pytest 9; later ones keep their parser."""
 _FIXTURE_SIGNS = ("_pytestfixturefunction", "__pytest_wrapped__", "__wrapped__")
 _PLAIN = {
     *(str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset, types.ModuleType),
     *(type(object.__init__), type(str.join), type(dict.fromkeys), types.BuiltinFunctionType),
 }
-# Held from here on, whatever stands in their places later.
+# Kept from now on, whatever replaces them later.
 _dir, _vars = dir, vars
 
 
 def prepare(arguments, command):
-    """Does it. `arguments` are those that pytest will get, `command` is how it calls itself in its usage."""
+    """Prepares pytest. `arguments` are those it will get, `command` is what it calls itself in its usage message."""
     _keep_parser()
     _keep_config(arguments, command)
     _pass_over_names()
 
 
 def _keep_config(arguments, command):
-    """Makes the next `get_config` return a configuration that is made now, if it is asked for the same."""
+    """Makes the next `get_config` return a configuration made now, if it is asked for the same one."""
     config = sys.modules.get("_pytest.config")
     original = getattr(config, "get_config", None)
     code = getattr(original, "__code__", None)
@@ -67,8 +67,8 @@ def _keep_config(arguments, command):
         warnings.simplefilter("always")
         try:
             kept = [original(list(arguments), None, **options)]
-            kept[0]._parser.parse_known_args([])  # makes the parser of options
-        except BaseException:  # whatever is wrong with it, the run says so
+            kept[0]._parser.parse_known_args([])  # builds the option parser
+        except BaseException:  # whatever is wrong, the run will report it
             return
     if caught:
         return
@@ -87,7 +87,7 @@ def _keep_config(arguments, command):
 
 
 def _keep_parser():
-    """Has pytest make a parser of its options only where these have changed, instead of seven times in a run."""
+    """Has pytest build its option parser only when the options have changed, instead of seven times in a run."""
     kind = getattr(sys.modules.get(OWNER), "Parser", None)
     original = getattr(kind, "_getparser", None)
     code = getattr(original, "__code__", None)
@@ -96,21 +96,21 @@ def _keep_parser():
     kept = {}
 
     def _getparser(self):
-        if sys._getframe(1).f_globals.get("__name__") != OWNER:  # it may want to change it
+        if sys._getframe(1).f_globals.get("__name__") != OWNER:  # this caller may want to change it
             return original(self)
         if kept.get("of") is not self or not _is_equal(kept["options"], _options_of(self)):
             made = original(self)
             kept.update(of=self, options=_options_of(self), made=made)
         made = kept["made"]
         made.extra_info = self.extra_info
-        made.prog = argparse.ArgumentParser(prog=self.prog, add_help=False).prog  # the program that runs now
+        made.prog = argparse.ArgumentParser(prog=self.prog, add_help=False).prog  # the program running now
         return made
 
     kind._getparser = _getparser
 
 
 def _options_of(parser):
-    """All that a parser of options is made of."""
+    """Everything that an option parser is built from."""
     groups = [
         (group.name, group.description, [(dict(vars(each)), dict(each._attrs)) for each in group.options])
         for group in [*parser._groups, parser._anonymous]
@@ -121,7 +121,7 @@ def _options_of(parser):
 def _is_equal(one, other):
     try:
         return bool(one == other)
-    except Exception:  # attributes of options may be anything
+    except Exception:  # option attributes may be anything
         return False
 
 
@@ -141,7 +141,7 @@ def _environment():
 
 
 def _pass_over_names():
-    """Has pytest look for fixtures, in its own modules and objects, only among the attributes that may be some."""
+    """Has pytest look for fixtures in its own modules and objects only among attributes that may be fixtures."""
     fixtures = sys.modules.get("_pytest.fixtures")
     if fixtures is None or "dir" in vars(fixtures):
         return
@@ -164,7 +164,7 @@ def _pass_over_names():
 
 
 def _may_be_fixture(value):
-    """Whether pytest may see a fixture in a value, or one that is wrapped."""
+    """Whether pytest may see a value as a fixture, or as a wrapped one."""
     kind = type(value)
     if kind in _PLAIN:
         return False
@@ -174,7 +174,7 @@ def _may_be_fixture(value):
 
 
 def pass_over_ours():
-    """Has pytest not ask the installed distributions for plugins of ours, which are in none."""
+    """Keeps pytest from asking the installed distributions for our own plugins, which are in none of them."""
     manager = getattr(sys.modules.get("_pytest.config"), "PytestPluginManager", None)
     original = getattr(manager, "load_setuptools_entrypoints", None)
     if original is None:

@@ -9,8 +9,8 @@ _END_OF_ITERATION = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
 class Breakpoint:
     """One breakpoint; `problem` says why it cannot be hit.
 
-    One with `log`, an expression, notes its value and does not stop. One with `catch`, the name of a type or `*`, is at
-    no place, but stops where such an exception is raised in the workspace; its path is empty.
+    One with `log`, an expression, notes its value and does not stop. One with `catch`, the name of a type or `*`, has
+    no place: it stops wherever such an exception is raised in the workspace, and its path is empty.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Breakpoints:
         return bool(self._by_path or self.catches)
 
     def changed(self):
-        """Is to be called after every change."""
+        """Must be called after every change."""
         self.unreported = True
         self.wanted.clear()
         self._by_path = {}
@@ -93,7 +93,7 @@ class Breakpoints:
         self._since = {place: self._since.get(place, self.span) for place in places}
 
     def follows_all(self, code):
-        """Whether a code object was followed from the beginning of this span: a test, or what is between two."""
+        """Whether a code object was followed since the start of this span: a test, or the time between two tests."""
         path = self.files.name(code.co_filename)
         return any(
             self._since[path, line] < self.span for line in code_lines(code).intersection(self._by_path.get(path, ()))
@@ -111,7 +111,7 @@ class Breakpoints:
         return made
 
     def replace_all(self, items):
-        """Takes over the host's table. One that cannot be placed is kept with its problem."""
+        """Takes over the host's table. A breakpoint that cannot be placed is kept with its problem."""
         self.by_number = {}
         for item in items:
             known = {key: value for key, value in item.items() if key not in ("hits", "problem")}
@@ -149,11 +149,11 @@ class Breakpoints:
         return known[0]
 
     def hit(self, frame, log):
-        """The breakpoint to stop at in this line, and why its condition failed if it did; else (None, None).
+        """The breakpoint to stop at on this line, and why its condition failed, if it did; else (None, None).
 
         Args:
             frame: where a line begins.
-            log: is told of logpoints here, with the frame.
+            log: called with each logpoint hit here, and the frame.
         """
         lines = self.lines_in(frame.f_code.co_filename)
         stop = None, None
@@ -167,8 +167,9 @@ class Breakpoints:
         return stop
 
     def catching(self, frame, kind):
-        """The breakpoint to stop at for an exception of a type that a frame sees, and why its condition failed, as in
-        `hit`.
+        """The breakpoint to stop at when a frame sees an exception of a type; else (None, None).
+
+        It comes with the reason why its condition failed, as in `hit`.
         """
         names = {name for each in kind.__mro__ for name in _names_of(each)}
         for each in self.catches:
@@ -180,7 +181,7 @@ class Breakpoints:
         return None, None
 
     def _counts(self, each, frame):
-        """Whether this time is one to stop at, and why the condition failed if it did. A temporary one is gone then."""
+        """Whether to stop this time, and why the condition failed, if it did. If so, a temporary one is deleted."""
         met, error = _condition_met(each, frame)
         if not met:
             return False, None
@@ -195,7 +196,7 @@ class Breakpoints:
 
 
 def is_loaded(name):
-    """Whether there is an exception type of that name. Modules that are not imported yet may bring one."""
+    """Whether there is an exception type of that name. Modules that are not imported yet may define one."""
     found, left = set(), [BaseException]
     while left:
         kind = left.pop()

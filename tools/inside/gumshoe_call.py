@@ -1,4 +1,4 @@
-"""One recorded call of a function, and how the values in it are put into words.
+"""One recorded call of a function, and how the values in it are described.
 
 Standard library only, Python 3.6 to 3.14.
 """
@@ -16,9 +16,9 @@ FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
 TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
-"""Seconds for putting the values of one test into words; LEAST_S once those of all tests have taken ALL_S."""
+"""Seconds for describing the values of one test; LEAST_S once those of all tests have taken ALL_S."""
 AGAIN_S = 0.05
-"""How soon an object is interrupted again whose own code has caught the interruption."""
+"""How soon an object is interrupted again if its own code has caught the interruption."""
 _get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
 _DULL = (type(os), type(project_path), type(len), type)
 
@@ -48,7 +48,7 @@ class Call:
         (self.steps if len(self.steps) < FIRST_STEPS else self.last).append(step)
 
     def step(self):
-        """The line that was begun last; None before the first."""
+        """The line that began last; None before the first."""
         return self.last[-1] if self.last else self.steps[-1] if self.steps else None
 
     def key(self):
@@ -64,7 +64,7 @@ class Call:
 
 
 def variables_of(frame):
-    """Names and values of a frame's variables; an object whose method runs is shown by its attributes."""
+    """Names and values of a frame's variables; an object whose method is running is shown by its attributes."""
     values = frame.f_locals
     shown = 0
     for name in list(values):
@@ -87,13 +87,13 @@ def variables_of(frame):
 def _attributes(value):
     try:
         items = list(attributes_of(value).items())
-    except BaseException:  # the program has changed what makes its classes
+    except BaseException:  # the program has changed how its classes are made
         return []
     return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
 
 
 def describe(value):
-    """The value, shortened; with its length where that does not show."""
+    """The value, shortened; with its length where that cannot be seen."""
     try:
         text = short_repr(value)
         size = len(value) if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) else 0
@@ -104,10 +104,10 @@ def describe(value):
 
 
 class Describer:
-    """Puts values into words as long as there is time: the repr of an object may print all that the object holds.
+    """Describes values as long as there is time: the repr of an object may print everything that the object holds.
 
-    When the time of a test is over, what is not plain is `<TYPE, not shown NUMBER>`. The number is another each time,
-    so that such a value equals no other.
+    When a test's time is up, anything but a plain value becomes `<TYPE, not shown NUMBER>`. The number is different
+    each time, so that such a value equals no other.
     """
 
     def __init__(self):
@@ -117,7 +117,7 @@ class Describer:
 
     @property
     def has_time(self):
-        """Whether values are still put into words."""
+        """Whether values are still described."""
         return self._left > 0
 
     @property
@@ -129,7 +129,7 @@ class Describer:
         self._spent = 0.0
 
     def describe(self, value, clock=time.perf_counter):
-        """The value, shortened, or that it is not shown."""
+        """The value, shortened, or a note that it is not shown."""
         if type(value) in PLAIN:
             return describe(value)
         text = None
@@ -150,14 +150,14 @@ class TooLong(BaseException):
 
 
 class Limit:
-    """Interrupts code of the program after some processor time, in the main thread; others cannot be interrupted."""
+    """Interrupts the program's code after some CPU time, in the main thread; other threads cannot be interrupted."""
 
     def __init__(self):
         self._main = threading.main_thread().ident
         self._is_on = self._is_over = False
 
     def within(self, seconds, work):
-        """What `work()` returns; None where it was interrupted. The program's own timer and handler are put back."""
+        """What `work()` returns; None if it was interrupted. The program's own timer and handler are restored."""
         if _get_ident() != self._main:
             return work()
         handler = _set_handler(signal.SIGPROF, self._interrupt)
@@ -169,7 +169,7 @@ class Limit:
                 self._is_on = True
                 text = work()
             finally:
-                self._is_on = False  # Nothing is raised from here on: not into the program.
+                self._is_on = False  # From here on nothing is raised, so nothing gets into the program.
         except TooLong:
             pass
         finally:

@@ -1,8 +1,8 @@
 """Watches one function for a recorder of its calls. Standard library only, Python 3.6 to 3.14.
 
-From Python 3.12 on with `sys.monitoring`: other functions cost nothing after their first call. Before that with
-`sys.settrace`: other functions cost a call each. Only the thread that runs the tests and threads that it starts while
-it is watched are seen, and no child processes.
+Python 3.12 and later use `sys.monitoring`: other functions cost nothing after their first call. Earlier versions use
+`sys.settrace`: each call of another function costs one call. Only the thread that runs the tests and threads that it
+starts while it is watched are seen, and no child processes.
 """
 
 import sys
@@ -16,7 +16,7 @@ _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
 class Tracing:
-    """Watches with `sys.settrace`; a tracer that was set before is put back."""
+    """Watches with `sys.settrace`; a tracer that was set before is restored."""
 
     def __init__(self, recorder):
         self._recorder = recorder
@@ -68,12 +68,12 @@ class Tracing:
 
 
 def _resumes(frame):
-    """Whether the call event of a frame that is known is that of a generator which goes on."""
+    """Whether the call event of a known frame is that of a generator resuming."""
     return bool(frame.f_code.co_flags & 0x2A0)
 
 
 class Monitoring:
-    """Watches with `sys.monitoring`. Raises ValueError where other tools hold all places there."""
+    """Watches with `sys.monitoring`. Raises ValueError where other tools hold all of its tool IDs."""
 
     def __init__(self, recorder):
         monitoring = self._monitoring = vars(sys)["monitoring"]
@@ -102,11 +102,11 @@ class Monitoring:
         self._monitoring.set_events(self._tool, events.PY_START | events.RAISE | events.PY_UNWIND)
 
     def stop(self):
-        """Receives no more events."""
+        """Stops receiving events."""
         self._monitoring.set_events(self._tool, 0)
 
     def _tell(self, method, *arguments):
-        """Calls a method of the recorder, and lets nothing that it sets off be seen."""
+        """Calls a method of the recorder, and hides whatever that call sets off."""
         thread = _get_ident()
         if thread not in self._busy:
             self._busy.add(thread)
@@ -141,7 +141,7 @@ class Monitoring:
 
 
 def watch(recorder):
-    """The best one that this interpreter has."""
+    """The best watcher that this interpreter supports."""
     if hasattr(sys, "monitoring"):
         try:
             return Monitoring(recorder)

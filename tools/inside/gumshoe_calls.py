@@ -1,6 +1,6 @@
-"""Records the calls of one function, test by test, and is the pytest plugin that does so. PYTEST_DONT_REWRITE
+"""Records the calls of one function, test by test; also the pytest plugin that does so. PYTEST_DONT_REWRITE
 
-Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. After each test in which the function was called one
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. After each test in which the function was called, one
 JSON line is appended to a file:
 
     {"test": ..., "failed": ..., "unfinished": ..., "calls": how many, "kept": [call, ...]}
@@ -9,10 +9,11 @@ and at the end `{"tests": {"failed": n, "passed": n}}`. A call is `{"number": it
 "count": calls that were equal, "arguments": {name: value}, "caller": {"path", "line", "function"} or null, "steps":
 [[line, {name: new value}, exception that was raised there, or ""], ...], "skipped": steps left out of the middle,
 "outcome": "returned", "raised" or "unfinished", "value": what was returned or raised, "yields": [value, ...],
-"yielded": how many}. Calls are equal when arguments, lines and outcome are. Of `self`, the attributes are followed, as
-`self.NAME`.
+"yielded": how many}. Calls are equal when their arguments, lines and outcomes are. For `self`, the attributes are
+followed, as `self.NAME`.
 
-What a failing test does after it has failed is not recorded, nor what builds the message of a failed assertion.
+What a failing test does after it has failed is not recorded, nor is the code that builds the message of a failed
+assertion.
 """
 
 import collections
@@ -38,13 +39,13 @@ _COROUTINE = 0x80 | 0x200
 
 
 class CallRecorder:
-    """Takes in what is seen of a function, and what becomes of the tests.
+    """Takes in what is seen of a function, and how the tests end.
 
     Args:
         function: its `path` relative to the root, `line` (of its first decorator, or of `def`) and `name`.
         record: the file to write to.
         root: the root of the project.
-        first: what to call all that runs before the first test.
+        first: what to call everything that runs before the first test.
     """
 
     def __init__(self, function, record, root, first):
@@ -89,7 +90,7 @@ class CallRecorder:
         self._over = self._over or error is not None
 
     def enter_report(self):
-        """The message of a failed assertion is made."""
+        """The message of a failed assertion is being built."""
         self.on = False
 
     def leave_report(self):
@@ -114,7 +115,7 @@ class CallRecorder:
             self._append({"tests": self.tests})
 
     def give_up(self):
-        """The time is up in the midst of a test, which has failed thereby."""
+        """The time is up in the middle of a test, which therefore counts as failed."""
         self.on = False
         self._keep_active()
         self.tests["failed"] += 1
@@ -122,7 +123,7 @@ class CallRecorder:
         self.finish()
 
     def _keep_active(self):
-        """Keeps the calls that have not ended, or whose end was not seen: too deep a recursion ends the tracing."""
+        """Keeps the calls that have not ended, or whose end was not seen: recursion that is too deep ends tracing."""
         for call in list(self.active.values()):
             self._keep(call)
 
@@ -146,7 +147,7 @@ class CallRecorder:
 
     def _append(self, data):
         if _getpid() != self._process:
-            return  # a process that the tests have forked
+            return  # in a process that the tests have forked
         descriptor = os.open(self.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             left = json.dumps(data).encode("ascii") + b"\n"
@@ -208,7 +209,7 @@ class CallRecorder:
                 call.yields.append(self._describer.describe(value))
 
     def raised(self, frame, error):
-        """An exception is raised in a call, or comes to it. It may yet be caught there."""
+        """An exception is raised in a call, or reaches it. It may still be caught there."""
         call = self.active.get(id(frame))
         if call is not None and self.on:
             call.error_seen = error
@@ -248,7 +249,7 @@ class CallRecorder:
         return self.lines > FULL_LINES or self.size > TEST_CHARACTERS
 
     def _settle(self, frame, call):
-        """Takes in what the line that has ended did."""
+        """Takes in what the line that just ended did."""
         step = call.step()
         if step is None or self._is_full():
             return
@@ -269,10 +270,10 @@ class CallRecorder:
             if known is None or known[1] != text:
                 found[name] = text
                 self.size += len(text)
-            call.values[name] = (value if plain else None, text)  # Held by us, other values would live longer.
+            call.values[name] = (value if plain else None, text)  # If we held other values, they would live longer.
 
     def _caller(self, frame):
-        """The nearest frame of the project that called."""
+        """The nearest calling frame in the project."""
         frame, depth = frame.f_back, 0
         while frame is not None and depth < CALLER_DEPTH:
             path = self._path(frame.f_code.co_filename)
@@ -287,14 +288,14 @@ recorder = None
 
 
 def pytest_addoption(parser):
-    """Called when pytest has taken this module in; its children are not to look for it."""
+    """Called when pytest has loaded this module; its children must not look for it."""
     os.environ.pop("PYTEST_PLUGINS", None)
     if os.environ.get("GUMSHOE_PLUGINS_BEFORE"):
         os.environ["PYTEST_PLUGINS"] = os.environ["GUMSHOE_PLUGINS_BEFORE"]
 
 
 def pytest_configure(config):
-    """Has pytest tell the recorder of its tests."""
+    """Has pytest tell the recorder about its tests."""
     if recorder is not None:
         sys.path.append(_HERE)
         from gumshoe_pytest_hooks import observe

@@ -1,10 +1,10 @@
 """Changes one line of a module as it is imported, in memory. Standard library only, Python 3.6 to 3.14.
 
-`do` says what: `skip` leaves the line out, `true` and `false` force the condition of an `if` or `while`, `condition
-EXPRESSION` puts another in its place, `iterate EXPRESSION` lets a `for` go over something else, `return EXPRESSION`
+`do` says how: `skip` leaves the line out, `true` and `false` force the condition of an `if` or `while`, `condition
+EXPRESSION` replaces that condition, `iterate EXPRESSION` lets a `for` iterate over something else, `return EXPRESSION`
 leaves the function, `replace CODE` runs other code instead; anything else is code that runs before the line, such as
-`x = 3`. A line stands for all statements that begin on it, with their blocks, without a `def` or `class` around them;
-`time` and `when` are looked at before it. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through
+`x = 3`. A line stands for all statements that begin on it, with their blocks, but not for a `def` or `class` around
+them; `time` and `when` are checked before it. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through
 Automated Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R. Gupta: Fault Localization using
 Value Replacement, ISSTA 2008.)
 """
@@ -23,12 +23,12 @@ HEADERS = {
     "condition": ((ast.If, ast.While), "test", "condition of an if or while"),
     "iterate": ((ast.For, ast.AsyncFor), "iter", "for"),
 }
-"""What may be put in the place of a part of a statement: kinds of statements, field, what it is called."""
+"""Replaceable parts of statements: kinds of statements, field, what it is called."""
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Change:
-    """A module's path, its changed code, and its code without the change, None where it cannot be compiled without."""
+    """A module's path, its changed code, and its unchanged code, None where that cannot be compiled."""
 
     def __init__(self, path, code, former):
         self.path = path
@@ -41,10 +41,10 @@ class ChangeError(Exception):
 
 
 def transform(variant, source):
-    """The changed code of a variant's module, whose source is given. Raises ChangeError."""
+    """The changed code of a variant's module, given its source. Raises ChangeError."""
     function = source.function_at(variant["line"])
     if function is not None:
-        with contextlib.suppress(SyntaxError, ValueError):  # of lines that are no statement without those around them
+        with contextlib.suppress(SyntaxError, ValueError):  # lines that form a statement only with those around them
             code = function.compile(_changed_tree(variant, function.text, source.path))
             if code is not None:
                 return code
@@ -84,16 +84,16 @@ def source_of(path):
 
 
 def _kinds_for(do):
-    """The kinds of statements that have the part that is to be changed; all where the whole statement is."""
+    """The kinds of statements that have the part to be changed; all kinds where the whole statement is changed."""
     word = "condition" if do.lower() in ("true", "false") else do.partition(" ")[0]
     return HEADERS[word][0] if word in HEADERS else ast.stmt
 
 
 def _find(tree, line, kinds):
-    """Where a statement of some kinds is at a line: its block, its index in it, and the functions around it.
+    """Finds a statement of the given kinds at a line: its block, its index there, and the functions around it.
 
-    Of statements that begin on one line it is the first, such as an `if` with its block; a `def` or `class` gives way
-    to what is in it.
+    If several statements begin on the line, it is the first, such as an `if` with its block; a `def` or `class` gives
+    way to what is in it.
     """
     best = (None, 0, [])
     found = [(tree, [])]
@@ -114,7 +114,7 @@ def _find(tree, line, kinds):
 
 
 def _covers(statement, line):
-    """Whether a statement is at a line: it begins there, or it is a simple one that goes on there."""
+    """Whether a statement is at a line: it begins there, or it is a simple one that continues there."""
     if statement.lineno == line:
         return True
     if hasattr(statement, "body") or hasattr(statement, "cases"):
@@ -145,7 +145,7 @@ def _hit(variant):
 
 
 def _changed(statements, do, hit):
-    """What stands in the place of the statements of a line. Raises ChangeError."""
+    """What replaces the statements of a line. Raises ChangeError."""
     word, _, rest = do.partition(" ")
     first = statements[0]
     if do == "skip":
@@ -182,7 +182,7 @@ def _expression(code):
 
 
 def _declare(do, scopes, text, path):
-    """Lets code that assigns to a global or to a variable of an outer function mean that one."""
+    """Makes code that assigns to a global, or to a variable of an outer function, refer to that variable."""
     if not scopes:
         return
     try:
@@ -206,7 +206,7 @@ def _declare(do, scopes, text, path):
 
 
 def _below(table, scope):
-    """The table of a function somewhere below another, through classes."""
+    """The symbol table of a function somewhere below another, also inside classes."""
     for child in table.get_children():
         if child.get_name() == scope.name and _begins(child, scope):
             return child
@@ -226,7 +226,7 @@ def _stored(node):
 
 
 def count_hits(record):
-    """Lets changed code say when it takes effect: each time adds a byte to a file."""
+    """Lets changed code record when it takes effect: each time adds a byte to a file."""
     count = [0]
     descriptor = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 

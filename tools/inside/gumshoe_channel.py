@@ -15,8 +15,8 @@ _dumps, _loads = json.dumps, json.loads
 class JsonChannel:
     """JSON lines over a socket. A closed socket ends the process: nobody is left to talk to.
 
-    Each request carries a `nonce` that cannot be guessed; what is sent repeats that of the last one. A program that
-    finds the socket among its descriptors, or inherits it, does not have the nonce, and what it writes is dropped.
+    Each request carries a `nonce` that cannot be guessed; what is sent repeats the nonce of the last request. A program
+    that finds the socket among its descriptors, or inherits it, lacks the nonce, and what it writes is dropped.
     """
 
     def __init__(self, descriptor):
@@ -51,13 +51,13 @@ class JsonChannel:
         return message
 
     def close(self):
-        """Lets go of the socket."""
+        """Closes the socket."""
         with contextlib.suppress(OSError):
             os.close(self.descriptor)
 
 
 def _move_high(descriptor):
-    """Moves the socket out of the way of programs that close all low descriptors, and out of their children."""
+    """Moves the socket where programs that close all low descriptors leave it, and keeps it from their children."""
     os.set_inheritable(descriptor, False)
     try:
         moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)

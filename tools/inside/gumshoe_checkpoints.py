@@ -1,8 +1,8 @@
 """Checkpoints: waiting processes to which a session can return. Standard library only, Python 3.6 to 3.14.
 
 `make` forks; the parent waits as the checkpoint while the child runs on as the program. `restore` ends the running
-process and forks the waiting one again, so that a checkpoint can be gone back to any number of times, and from any
-other. What comes back is the memory of the process. NOT covered: files and their offsets, sockets, child processes,
+process and forks the waiting one again, so that a session can return to a checkpoint any number of times, and from any
+other. What is restored is the memory of the process. NOT covered: files and their offsets, sockets, child processes,
 other threads (a checkpoint is refused while there are any), the clock, and the process id, which changes.
 
 A checkpoint that is *held* outlives the program: when that ends, a copy of the checkpoint waits for requests in its
@@ -27,7 +27,7 @@ _read, _fork, _exit, _getpid = os.read, os.fork, os._exit, os.getpid
 
 
 PENDING = 8000
-"""Where the registry holds the nonce of a request that has no answer yet; before it stand process ids."""
+"""Where the registry holds the nonce of a request that has no answer yet; process ids come before it."""
 
 
 class Checkpoints:
@@ -35,7 +35,7 @@ class Checkpoints:
 
     Args:
         gone: is called in a held checkpoint with the nonce of a request that will get no answer, and the exit code,
-            when the program has ended without a word.
+            when the program has ended without a reply.
     """
 
     def __init__(self, gone):
@@ -46,12 +46,12 @@ class Checkpoints:
         self.forking = False
 
     def note(self, nonce):
-        """Takes in that a request is being carried out; None when it has been answered."""
+        """Notes the nonce of the request being carried out; None when it has been answered."""
         self._registry[PENDING : PENDING + 32] = (nonce or "").encode("ascii")[:32].ljust(32, b"\0")
 
     def make(self, name, hold=False):
-        """Forks. Returns None in the process that runs on, and in each later copy the restoring message; an empty one
-        in the copy that waits in place of a program that has ended.
+        """Forks. Returns None in the process that runs on, and the restoring message in each later copy; that message
+        is empty in the copy that waits in place of a program that has ended.
 
         Raises CommandError where the system has no sockets for it.
         """
@@ -94,8 +94,8 @@ class Checkpoints:
         _exit(RESTORED)
 
     def _wait(self, children, listener, hold):
-        """Waits in the checkpoint. Returns what a restoring process sent. When the program ends, it exits likewise; one
-        that is held returns nothing then.
+        """Waits in the checkpoint. Returns what a restoring process sent. When the program ends, this process exits the
+        same way, unless the checkpoint is held: then it returns nothing.
         """
         self._register(_getpid())
         woken, waker = os.pipe()
@@ -123,7 +123,7 @@ class Checkpoints:
         return message
 
     def _look_after(self, children):
-        """Takes note of children that have ended. Returns the exit code of one that ended as the program does."""
+        """Reaps children that have ended. Returns the exit code of one whose end is that of the program."""
         for child in list(children):
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid == 0:
@@ -170,7 +170,7 @@ def _read_message(listener):
 
 
 def flush_output():
-    """Writes out what the program has printed, whatever it has put in place of its streams."""
+    """Writes out what the program has printed, whatever it has replaced its streams with."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         if stream is not None:
             with contextlib.suppress(Exception):

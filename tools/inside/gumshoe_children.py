@@ -9,7 +9,7 @@ POLL_S = 0.002
 
 
 def wait(pid, end):
-    """The wait status of a child; None where it still runs when the time `end` has come."""
+    """The wait status of a child; None if it is still running at the time `end`."""
     while time.time() < end:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:

@@ -105,7 +105,7 @@ def number(text, usage):
 
 
 def check_expression(text, what="condition"):
-    """Raises CommandError for what is no expression."""
+    """Raises CommandError for anything that is not an expression."""
     try:
         compile(text.strip(), "<{}>".format(what), "eval")
     except (SyntaxError, ValueError) as error:

@@ -19,7 +19,7 @@ _CONDITION = re.compile(r"\s*(?:,|\sif\s)\s*")
 
 
 class Commands(Inspection):
-    """All commands. Those that let the program go on return True."""
+    """All commands. Those that let the program continue return True."""
 
     def __init__(self, debugger):
         super().__init__(debugger)
@@ -31,7 +31,7 @@ class Commands(Inspection):
         return self.debugger.breakpoints
 
     def run(self, line, result):
-        """Runs one command; true when the program goes on. What it says goes into `result`."""
+        """Runs one command; true when the program continues. The command's output goes into `result`."""
         try:
             name, rest = split_command(line)
             output = getattr(self, "do_" + name)(rest) if name else self.execute(rest)
@@ -46,7 +46,7 @@ class Commands(Inspection):
         result["output"] = shorten(output or "")
         return False
 
-    # - commands that let the program go on
+    # - commands that let the program continue
 
     def _moving(self):
         if self.debugger.state == "ready":
@@ -198,7 +198,7 @@ class Commands(Inspection):
         return self.files.shown(self.stop.frame.f_code.co_filename)
 
     def _find_function(self, name):
-        """Where a function is that the chosen frame, or a loaded module of the workspace, knows by `name`."""
+        """Where to find a function that the chosen frame, or a loaded workspace module, knows by `name`."""
         value = None
         if self.stop is not None:
             try:

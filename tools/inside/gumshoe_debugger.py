@@ -11,7 +11,7 @@ program's own output stays on its terminal, so nothing that it prints can be tak
 
 Requests carry an `id` which the answer repeats:
 
-    {"id": 1, "op": "commands", "lines": ["b cart.py:12, n > 3", "c", "p n"]}     pdb's command lines
+    {"id": 1, "op": "commands", "lines": ["b cart.py:12, n > 3", "c", "p n"]}     pdb command lines
     {"id": 2, "op": "set_breakpoints", "breakpoints": [{"number": 1, "path": "cart.py", "line": 12}]}
     {"id": 3, "op": "break", "path": "cart.py", "line": 12, "condition": "n > 3", "temporary": true, "ignore": 2}
     {"id": 4, "op": "next"}      also continue, step, return, where, up, down, locals, quit
@@ -26,14 +26,14 @@ Answers come when all commands are done, or the program has ended:
 exception, post-mortem (a test failed, or nothing caught the exception), interrupt, or breakpoint() in the code.
 
 SIGINT stops a running program where it is, or ends a long evaluation. Programs that block SIGINT, or sit in C code
-that does not look at signals, cannot be stopped so. A program that calls `sys.settrace` itself switches breakpoints
-off until the next stop, or, where it sets none and nothing has stopped yet, until a function with one is entered.
-Threads are stopped in one at a time while the others run on; those that were started while there was no breakpoint are
-not stopped in. Forked children run free of the debugger.
+that does not check for signals, cannot be stopped this way. A program that calls `sys.settrace` itself switches
+breakpoints off until the next stop, or, if it sets no trace function and nothing has stopped yet, until a function with
+a breakpoint is entered. Only one thread is stopped at a time, while the others run on; threads that were started while
+there was no breakpoint are never stopped. Forked children run free of the debugger.
 
 Time travel: `checkpoint NAME` forks; the parent waits as the checkpoint while the child runs on as the program.
-`restore NAME` ends the running process and forks the waiting one again, so that a checkpoint can be gone back to
-any number of times, from any other. What comes back is the memory of the process. NOT covered: files and their
+`restore NAME` ends the running process and forks the waiting one again, so that a session can return to a checkpoint
+any number of times, from any other. What is restored is the memory of the process. NOT covered: files and their
 offsets, sockets, child processes, other threads (a checkpoint is refused while there are any), the clock, and the
 process id, which changes.
 """
@@ -84,7 +84,7 @@ def main(arguments):
 
 
 def _empty_stdin():
-    """Gives the program an empty input, so that it never waits for what nobody types."""
+    """Gives the program an empty input, so that it never waits for input that nobody types."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

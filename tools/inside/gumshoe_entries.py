@@ -1,9 +1,9 @@
 """Makes functions that contain given lines report when they are entered. Standard library only, Python 3.8 to 3.14.
 
-A trace function slows down all of a program, so tracing should begin only when there is something to stop at. Modules
-are compiled here with a call at the beginning of such functions, on the line of their `def`. It raises an audit event,
-so that no trace function or profiler of the program sees a frame of ours. Code of such a function that is taken to
-another process does not run there.
+A trace function slows down a whole program, so tracing should begin only when there is something to stop at. Modules
+are compiled here with a call at the beginning of such functions, on the line of their `def`. The call raises an audit
+event, so that no trace function or profiler of the program sees a frame of ours. Code of such a function that is moved
+to another process does not run there.
 """
 
 import ast
@@ -25,8 +25,8 @@ _LATER = (ast.Lambda, ast.GeneratorExp)
 class EntryReports:
     """The functions that report, in modules that are imported from now on.
 
-    Functions that may be left and gone on with do not, nor do modules with such a line outside of functions, those that
-    warn when they are compiled, and those with a loader of their own.
+    Functions that can be left and resumed do not report, nor do modules with such a line outside of functions, modules
+    that warn when they are compiled, and modules with a loader of their own.
 
     Args:
         lines_in: takes a file name, returns the given lines in it.
@@ -38,16 +38,16 @@ class EntryReports:
         self._lines = {}
 
     def install(self):
-        """Has modules compiled so."""
+        """Has modules compiled this way from now on."""
         setattr(builtins, _REPORT, sys.audit)
         load_from(self._code_for)
 
     def includes(self, module):
-        """Whether a code object is that of a module in which all functions with one of the lines report."""
+        """Whether a code object is that of a module in which every function with one of the lines reports."""
         return any(each is module for each in self._modules)
 
     def is_report(self, frame):
-        """Whether the line that a function is at is that of its report, which no function has otherwise."""
+        """Whether a function is at the line of its report, which no function reaches otherwise."""
         code = frame.f_code
         return self._lines.get((code.co_filename, code.co_firstlineno, code.co_name)) == frame.f_lineno
 
@@ -77,7 +77,7 @@ class EntryReports:
 
 
 def _function_at(tree, line):
-    """The function with a line in its body, which is run before any call of it has ended; None where there is none."""
+    """The function with a line in its body, if the line can only run during a call of the function; else None."""
     found = None
     for node in ast.walk(tree):
         if not hasattr(node, "lineno") or not first_line(node) <= line <= last_line(node):
@@ -94,7 +94,7 @@ def _is_empty(function):
 
 
 def _insert_report(function):
-    """Puts the call after the docstring; no other line than that of the `def` is sure to have no line event."""
+    """Puts the call after the docstring; the line of the `def` is the only one sure to have no line event."""
     report = ast.parse("{}({!r})".format(_REPORT, EVENT)).body[0]
     for node in ast.walk(report):
         node.lineno = node.end_lineno = function.lineno

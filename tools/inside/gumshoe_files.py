@@ -21,7 +21,7 @@ _open, _stat = io.open, os.stat
 
 
 def _as_the_shell_says(root):
-    """The shell's name of the folder, with its links; `root` where PWD is another folder's."""
+    """The shell's name for the folder, links unresolved; `root` where PWD names another folder."""
     said = os.environ.get("PWD") or root
     return said if os.path.realpath(said) == os.path.realpath(root) else root
 
@@ -58,11 +58,11 @@ class WorkspaceFiles:
         return None
 
     def shown(self, filename):
-        """What to call a file: relative in the workspace, as it is elsewhere."""
+        """The name to show for a file: relative if it is in the workspace, otherwise unchanged."""
         return self.name(filename) or filename
 
     def source(self, filename):
-        """The lines of a file, without their ends; none where it cannot be read."""
+        """The lines of a file, without line endings; none if it cannot be read."""
         if filename not in self._lines:
             self._lines[filename] = self._read_lines(filename)
         return self._lines[filename]
@@ -82,7 +82,7 @@ class WorkspaceFiles:
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def compiled(self, name):
-        """The code object of a workspace file, compiled anew once the file has changed. Raises CommandError."""
+        """The code object of a workspace file, recompiled after the file changes. Raises CommandError."""
         path = os.path.join(self.root, name)
         stamp = stamp_of(path)
         known, code = self._codes.get(path, (None, None))
@@ -92,7 +92,7 @@ class WorkspaceFiles:
         return code
 
     def resolve(self, path):
-        """The workspace's name of a file given by an agent. Raises CommandError."""
+        """The workspace's name for a file given by an agent. Raises CommandError."""
         full = os.path.normpath(os.path.join(self.root, path))
         for candidate in (full, full + ".py"):
             if os.path.isfile(candidate):
@@ -132,7 +132,7 @@ def _compiled(path, name):
 
 
 def loaded_files(files):
-    """The files of the workspace's modules, with what changes when they do."""
+    """The files of the loaded workspace modules, each with a stamp that changes when the file does."""
     found = {}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
@@ -142,7 +142,7 @@ def loaded_files(files):
 
 
 def stamp_of(path):
-    """What changes when a file is written; None where there is no such file."""
+    """A stamp that changes when the file is written; None if there is no such file."""
     try:
         status = _stat(path)
     except OSError:
@@ -151,7 +151,7 @@ def stamp_of(path):
 
 
 def _cached_lines(filename):
-    """Lines of what is no plain file, such as a module in an archive, as far as the program has left that working."""
+    """Lines of what is not a plain file, such as a module in an archive, unless the program has broken that."""
     try:
         return [line.rstrip("\n") for line in linecache.getlines(filename)]
     except Exception:  # the program may have replaced what is needed to read files
@@ -183,7 +183,7 @@ def _is_function(code):
 
 
 def stop_line(files, name, line):
-    """The line at which a breakpoint wanted at `line` stops: that of the statement that goes on there, or the next one.
+    """The line at which a breakpoint set at `line` stops: the start of the statement continued there, or the next one.
 
     A breakpoint on a `def` or its decorators means the function's first line. Raises CommandError.
     """
@@ -205,7 +205,7 @@ def stop_line(files, name, line):
 
 
 def _statement_line(lines, line, known):
-    """The first of the `known` lines of the simple statement that begins above a line and goes on there; else None."""
+    """The first of the `known` lines of a simple statement that begins above a line and continues there; else None."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -219,13 +219,13 @@ def _statement_line(lines, line, known):
 
 
 def last_line(node):
-    """The last line of a statement; before Python 3.8, that where its last part begins."""
+    """The last line of a statement; before Python 3.8, the line where its last part begins."""
     end = getattr(node, "end_lineno", None)
     return end or max(getattr(each, "lineno", 0) for each in ast.walk(node))
 
 
 def _def_line(lines, line):
-    """The line of the `def` that a function starting at `line` (at its decorators) has."""
+    """The line of the `def` of a function that starts at `line` (at its decorators)."""
     for number in range(line, len(lines) + 1):
         if re.match(r"\s*(async\s+def|def)\b", lines[number - 1]):
             return number

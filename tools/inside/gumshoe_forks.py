@@ -1,8 +1,8 @@
-"""A pytest plugin that forks when tests are collected, and runs them in each fork with other code. PYTEST_DONT_REWRITE
+"""A pytest plugin that forks once tests are collected, and runs them with other code in each fork. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14. Importing a project and collecting its tests takes far longer than one test:
-here that is done once for all variants. In a fork the functions that exist already get their changed code; what ran
-when modules were imported is not run again, so a change that needs this is left to the caller.
+here that is done once for all variants. In a fork, existing functions are given their changed code; what ran when
+modules were imported is not run again, so a change that needs this is left to the caller.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ LEAST_S = 1.5
 
 
 plugin = None
-"""Set by who runs pytest in this process."""
+"""Set by the code that runs pytest in this process."""
 
 
 def pytest_configure(config):
@@ -36,10 +36,10 @@ class Forks:
 
     Args:
         changes: by number, each a `gumshoe_change.Change`; 0 stands for the unchanged run.
-        is_same: whether a file of outcomes shows that the tests failed as they should; if those of the unchanged run do
-            not, nothing is answered.
-        folder: where outcomes, hits and `forks.json` go: by number, what became of the run.
-        end: time at which the last run has to be over.
+        is_same: whether a file of outcomes shows that the tests failed as they should; if that of the unchanged run
+            does not, nothing is answered.
+        folder: where outcomes, hits and `forks.json` go; the latter says, by number, how each run ended.
+        end: time by which the last run has to be over.
     """
 
     def __init__(self, changes, is_same, folder, end):
@@ -50,7 +50,7 @@ class Forks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
-        """In place of the tests; a fork goes on with them."""
+        """Runs in place of the tests; in a fork, the tests follow."""
         answers = {}
         patience = None
         functions = functions_of({change.path for change in self.changes.values()})
@@ -72,7 +72,7 @@ class Forks:
         return True
 
     def _run(self, number, functions, limit, session):
-        """What became of one fork; None in the fork itself."""
+        """How one fork ended; None in the fork itself."""
         began = time.time()
         pid = os.fork()
         if pid == 0:
@@ -103,7 +103,7 @@ def _wait(pid, limit):
 
 
 def functions_of(paths):
-    """The functions that exist of each file."""
+    """The existing functions of each file."""
     known = {}
     found = {path: known.setdefault(os.path.realpath(path), []) for path in paths}
     by_name = {}
@@ -120,8 +120,8 @@ def functions_of(paths):
 
 
 def changed_functions(functions, change):
-    """Those functions of a module whose code changes, each with the new one; none where that cannot replace theirs or
-    the change is outside of functions.
+    """The functions of a module whose code changes, each with its new code; none if the new code cannot replace theirs,
+    or the change is outside of functions.
     """
     former = set(code_objects(change.former)) if change.former is not None else ()
     wanted = {_key(each): each for each in code_objects(change.code) if each not in former}

@@ -17,7 +17,7 @@ debugger = None
 
 
 def install(chosen):
-    """Makes test runners report to a debugger: those that the program imports from now on, and those it has."""
+    """Makes test runners report to a debugger: those the program imports from now on, and those already imported."""
     global debugger
     debugger = chosen
     sys.meta_path.insert(0, ImportWatch())
@@ -30,14 +30,14 @@ def install(chosen):
 
 
 def announce():
-    """Has pytest, when it starts, take in this module as a plugin."""
+    """Has pytest load this module as a plugin when it starts."""
     os.environ["PYTEST_PLUGINS"] = ",".join(part for part in (_PLUGIN, _PLUGINS_BEFORE) if part)
 
 
 def pytest_addoption(parser):
-    """Called when pytest has taken this module in as a plugin: from now on it may run code of the workspace.
+    """Called when pytest has loaded this module as a plugin: from now on pytest may run workspace code.
 
-    Its children are not to look for the plugin.
+    Its children must not look for the plugin.
     """
     if debugger is not None:
         debugger.engage()
@@ -47,7 +47,7 @@ def pytest_addoption(parser):
 
 
 def pytest_sessionstart(session):
-    """Called when pytest has taken `breakpoint()` to itself; also keeps time limits from ending a stopped test."""
+    """Called when pytest has taken over `breakpoint()`; also keeps time limits from ending a stopped test."""
     take_breakpoint_calls()
     if session.config.pluginmanager.hasplugin("timeout"):
         session.config.hook.pytest_enter_pdb(config=session.config, pdb=None)
@@ -60,7 +60,7 @@ def pytest_runtest_logstart(nodeid, location):
 
 
 def pytest_runtest_logfinish(nodeid, location):
-    """Called when a test is over, its tear-down included."""
+    """Called when a test is over, including its tear-down."""
     if debugger is not None:
         debugger.begin_test(None)
 

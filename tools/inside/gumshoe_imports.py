@@ -1,7 +1,7 @@
 """The modules that a test server has loaded from outside the workspace. Standard library only, Python 3.6 to 3.14.
 
-A module is loaded ahead only where its import has no effect but itself: one that warns, starts threads, changes the
-environment or the import path, belongs to a plugin of pytest or loads something of the workspace is left out.
+A module is loaded ahead only if importing it has no side effects: one that warns, starts threads, changes the
+environment or the import path, belongs to a pytest plugin, or loads something from the workspace is left out.
 """
 
 import builtins
@@ -20,7 +20,7 @@ import gumshoe_ahead
 from gumshoe_project import real_paths
 
 PLUGINS = ("gumshoe_outcomes", "gumshoe_suspects", "gumshoe_trace")
-"""Ours that pytest is told to load."""
+"""Our own plugins that pytest is told to load."""
 
 
 class Imports:
@@ -29,7 +29,7 @@ class Imports:
     Attributes:
         excluded: names of packages that are not loaded ahead.
         problem: why forks of this process would differ from a fresh interpreter, or None.
-        runner: the name of the test runner that is loaded, empty for none; None before `load_runner`.
+        runner: the name of the loaded test runner, empty for none; None before `load_runner`.
         is_beyond_runner: whether more is loaded than the test runner.
     """
 
@@ -47,7 +47,7 @@ class Imports:
         self._library = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
 
     def load_runner(self, name, program=()):
-        """Loads pytest, unittest or, for an empty name, nothing. `program` is the first that it will run."""
+        """Loads pytest, unittest or, for an empty name, nothing. `program` is the first one to be run with it."""
         self.runner = name
         try:
             for each in [name] if name else []:
@@ -57,7 +57,7 @@ class Imports:
             return
         if name == "pytest":
             for each in getattr(sys.modules.get("_pytest.config"), "default_plugins", ()):
-                with contextlib.suppress(ImportError):  # Pytest says so itself when it needs it.
+                with contextlib.suppress(ImportError):  # Pytest reports this itself if it needs the module.
                     importlib.import_module("_pytest.{}".format(each))
             for each in PLUGINS:
                 if os.path.exists(os.path.join(self.own, each + ".py")):
@@ -103,7 +103,7 @@ class Imports:
         return quiet and not foreign and _state() == before
 
     def seen(self):
-        """The modules from outside of the workspace that this fork has loaded, in the order in which they were."""
+        """The modules from outside the workspace that this fork has loaded, in load order."""
         is_inside = self._insider()
         fresh = _files(set(sys.modules) - self._before).items()
         return [name for name, path in fresh if not is_inside(path) and not path.startswith(self.own)]
@@ -114,7 +114,7 @@ class Imports:
         return [getattr(module, "__dict__", {}) for name, module in sys.modules.copy().items() if name in names]
 
     def loaded(self):
-        """The modules that were loaded ahead beside the test runner, in the order in which they were."""
+        """The modules that were loaded ahead in addition to the test runner, in load order."""
         return list(self._added)
 
     def are_stale(self):
@@ -142,7 +142,7 @@ class Imports:
 
 
 def _files(among=None):
-    """Name to file of the loaded modules that have one; `among` holds the names to look at, None for all."""
+    """Maps the loaded modules that have a file to that file; `among` holds the names to look at, None for all."""
     found = {}
     for name, module in sys.modules.copy().items():
         if among is None or name in among:
@@ -153,7 +153,7 @@ def _files(among=None):
 
 
 def _state():
-    """What an import can change of the process beside the modules."""
+    """What an import can change in the process besides the modules."""
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
     hooks = [sys.excepthook, sys.displayhook, sys.gettrace(), sys.getprofile(), builtins.__import__, os.fork, open]
     mask = os.umask(0)
@@ -163,7 +163,7 @@ def _state():
 
 
 def _plugins():
-    """The top-level names of all distributions that have a plugin for pytest: it wants to import these itself."""
+    """The top-level names of all distributions with a pytest plugin: pytest wants to import these itself."""
     found = set()
     with contextlib.suppress(Exception):  # metadata may be damaged in any way
         from importlib import metadata
@@ -176,7 +176,7 @@ def _plugins():
 
 
 class _Everything:
-    """Holds whatever is looked for: where nothing is known of plugins, no library is loaded ahead."""
+    """Contains whatever is looked for: where nothing is known about plugins, no library is loaded ahead."""
 
     def __contains__(self, name):
         return name not in sys.builtin_module_names
@@ -191,15 +191,15 @@ def _stamp(path):
 
 
 def freeze():
-    """Keeps the collector from writing to, and so copying, memory that forks share."""
+    """Keeps the garbage collector from writing to, and so copying, memory that forks share."""
     if hasattr(gc, "freeze"):
         gc.collect()
         gc.freeze()
 
 
 def starts_in(root):
-    """Whether the interpreter would look into this folder at its start: for `sitecustomize`, or by a `.pth` file, of
-    which those folders count that are there.
+    """Whether the interpreter would look into this folder at startup: for `sitecustomize`, or because of a `.pth` file.
+    A folder that a `.pth` file names and that does not exist counts too.
     """
     inside = os.path.join(os.path.realpath(root), "")
     for folder in sys.path:

@@ -23,7 +23,7 @@ class Inspection:
 
     @property
     def stop(self):
-        """Where the program stands; None when it is not started."""
+        """Where the program is stopped; None before it is started."""
         return self.debugger.stop
 
     @property
@@ -82,7 +82,7 @@ class Inspection:
         return self._values(shown) or "no arguments"
 
     def _values(self, shown):
-        """One line a value; the values also stand in the result."""
+        """One line per value; the values are also put into the result."""
         values = list(shown)
         self.debugger.results[-1]["values"] = [[name, shorten(value)] for name, value in values]
         return "\n".join("{} = {}".format(*each) for each in values)
@@ -229,7 +229,7 @@ class Inspection:
 
 
 def _write_back(frame):
-    """Makes a running function see variables that were assigned to its `f_locals`; Python 3.13 needs no help."""
+    """Makes a running function see variables that were assigned in its `f_locals`; Python 3.13 does so by itself."""
     if sys.version_info < (3, 13):
         with contextlib.suppress(ImportError, AttributeError):
             import ctypes

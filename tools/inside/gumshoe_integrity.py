@@ -2,8 +2,8 @@
 
 Standard library only, Python 3.6 to 3.14. What is compared: the functions, methods and properties of the runner's
 modules, by identity and by code; what is new among them; the hooks that pytest calls; the importers; the exceptions
-among the builtins. A difference counts when it was made by one of the files that a patch has changed, or by code that
-comes from no file. Test suites may well change their runner: original files and installed packages are let be.
+among the builtins. A difference counts if it was made by a file that the patch has changed, or by code that comes from
+no file. Test suites may legitimately change their runner: original files and installed packages are left alone.
 """
 
 import builtins
@@ -26,19 +26,19 @@ HOOKS = (
     "pytest_sessionfinish",
 )
 RUNNERS_OWN = ("unittest.signals._interrupt_handler",)
-"""What runners set themselves, as Django's does, and no outcome depends on."""
+"""What runners, such as Django's, set themselves, and no outcome depends on."""
 CODE = types.CodeType
 KINDS = (staticmethod, classmethod)
 METHODS = (*KINDS, types.MethodType)
 WRAPPED = 20
-# Held from here on, whatever stands in their places later.
+# Kept from now on, whatever replaces them later.
 _compile, _open = compile, open
 
 
 class RunnerState:
     """The state of the runner's modules, to compare with later ones.
 
-    Making it is the expensive part, and can be done ahead; what is compared with is the state when it begins.
+    Making it is the expensive part, and can be done ahead; comparisons are with the state as of `begin`.
 
     Args:
         packages: names of top-level packages and modules to watch.
@@ -52,7 +52,7 @@ class RunnerState:
         self._note()
 
     def begin(self, changed):
-        """Takes the state as it is now; `changed` tells whether the file of a name was changed by the patch."""
+        """Records the current state; `changed` tells whether the patch changed the file with a given name."""
         self._changed = changed
         self._note()
         self._builtins = dict(_exceptions())
@@ -62,7 +62,7 @@ class RunnerState:
         found = []
         for owner, space in self._namespaces():
             known = self._known.get(owner)
-            if known is None:  # A module or a class that was loaded meanwhile.
+            if known is None:  # A module or class that was loaded in the meantime.
                 continue
             for name in known.differences(space):
                 value = space.get(name)
@@ -93,7 +93,7 @@ class RunnerState:
 
     def _namespaces(self):
         """(name, attributes) of the watched modules and of the classes that they define."""
-        # The garbage collector may remove modules and members at any time, so all is looked at in copies.
+        # The garbage collector may remove modules and members at any time, so everything is read from copies.
         for name, module in sys.modules.copy().items():
             if name.partition(".")[0] in self._packages and module is not None:
                 space = dict(vars(module))
@@ -103,7 +103,7 @@ class RunnerState:
                         yield "{}.{}".format(name, attribute), dict(vars(value))
 
     def _foreign(self, value, codes):
-        """Whether something that can be called came from a changed file, or from no file."""
+        """Whether a callable came from a changed file, or from no file."""
         if isinstance(value, type):
             codes = [code for member in vars(value).values() for code in _codes(member)]
             return any(self._of_changed(code) for code in codes)
@@ -132,7 +132,7 @@ class RunnerState:
 
 
 class Namespace:
-    """What can be called among a module's or a class's attributes, by identity and by code."""
+    """The callables among a module's or class's attributes, by identity and by code."""
 
     def __init__(self, space):
         self._values = dict(space)
@@ -142,7 +142,7 @@ class Namespace:
         ]
 
     def differences(self, space):
-        """The names of what was changed, put in or removed."""
+        """The names of what was changed, added or removed."""
         values = self._values
         found = {name for name, value in space.items() if values.get(name, values) is not value and _is_called(value)}
         found.update(name for name in self._called if name not in space)
@@ -159,12 +159,12 @@ def _is_called(value):
 
 
 def _codes(value):
-    """The code objects behind something that can be called, those of what it wraps included."""
+    """The code objects behind a callable, including those of what it wraps."""
     return [function.__code__ for function in _functions(value)]
 
 
 def _functions(value):
-    """The functions behind something that can be called, those that it wraps included."""
+    """The functions behind a callable, including those it wraps."""
     found, waiting = [], [value]
     while waiting and len(found) < WRAPPED:
         value = waiting.pop()
@@ -172,7 +172,7 @@ def _functions(value):
             waiting.extend([value.fget, value.fset])
         if isinstance(value, METHODS):
             value = value.__func__
-        # Some objects have any attribute that they are asked for, such as unittest.mock.call.
+        # Some objects, such as unittest.mock.call, have any attribute they are asked for.
         if isinstance(getattr(value, "__code__", None), CODE):
             found.append(value)
         wrapped = _wrapped(value)
@@ -195,7 +195,7 @@ class Definitions:
     """The functions that test modules define, as the runner compiled them.
 
     Args:
-        changed: whether the file of this name was changed by the patch.
+        changed: whether the patch changed the file of this name.
     """
 
     def __init__(self, changed):
@@ -214,7 +214,7 @@ class Definitions:
                 waiting.extend(inner)
 
     def load(self, module):
-        """Takes in a module that was imported without the help of the runner. Its file must not have changed since."""
+        """Takes in a module that was imported without the runner. Its file must not have changed since."""
         file = getattr(module, "__file__", None) or ""
         if file not in self._names and file.endswith(".py"):
             self._names[file] = set()
@@ -224,13 +224,13 @@ class Definitions:
     def holds(self, function, name, module):
         """Whether a test of this name in a module is still what the module defines.
 
-        It may be a function that comes from an original file instead, such as a decorator's, and what a decorator of a
-        changed file made of it.
+        It may also be a function from an original file, such as a decorator's, or what a decorator from a changed file
+        made of the test.
         """
         known = self._names.get(getattr(module, "__file__", None), ())
         if name not in known or self._defined(function):
             return True
-        if getattr(function, "__globals__", None) is vars(module):  # Its code was taken from elsewhere.
+        if getattr(function, "__globals__", None) is vars(module):  # Its code comes from elsewhere.
             return False
         file = function.__code__.co_filename
         return not (self._changed(file) or file.startswith("<")) or any(map(self._defined, _held(function)))
@@ -245,7 +245,7 @@ def _held(function):
     while function is not None and len(found) < WRAPPED:
         found.append(function)
         for cell in getattr(function, "__closure__", None) or ():
-            with contextlib.suppress(ValueError):  # An empty one.
+            with contextlib.suppress(ValueError):  # An empty cell.
                 found.append(cell.cell_contents)
         function = getattr(function, "__wrapped__", None)
     return found

@@ -1,8 +1,8 @@
 """Follows which lines of the project a test runs, and who called whom. Standard library only, Python 3.6 to 3.14.
 
-From Python 3.12 on with `sys.monitoring`: each line costs once a test. Before that with `sys.settrace`: functions of
-other packages cost a call each, functions of the project are followed line by line until some calls in a row have shown
-no new line; lines that only later calls of the same test run may be missed.
+Python 3.12 and later use `sys.monitoring`: each line costs once per test. Earlier versions use `sys.settrace`: each
+call into another package costs one call; functions of the project are followed line by line until several calls in a
+row have shown no new line, so lines that only later calls in the same test run may be missed.
 """
 
 import dis
@@ -20,7 +20,7 @@ OTHER, TESTS, PROJECT = 0, 1, 2
 
 
 class _Function:
-    """What one test ran of one code object: its lines in the order in which they were run first."""
+    """What one test ran of one code object: its lines in the order in which they first ran."""
 
     __slots__ = ("code", "lines", "repeats", "stale", "tracer")
 
@@ -45,7 +45,7 @@ class _Raised:
         self.entry = self.code = None
 
     def seen(self, trace):
-        """It is on its way: `trace` is its traceback."""
+        """The exception propagates: `trace` is its traceback."""
         self.entry, self.code = id(trace), trace.tb_frame.f_code
 
     def goes_on_as(self, entry):
@@ -54,7 +54,7 @@ class _Raised:
 
 
 class Follower:
-    """What a test runs. `on` says whether what runs now counts."""
+    """Follows what a test runs. `on` says whether what runs now counts."""
 
     def __init__(self, root):
         self.root = root
@@ -95,7 +95,7 @@ class Follower:
         }
 
     def distances(self, frames):
-        """Calls between each function and the innermost of `frames`, by path and first line."""
+        """The number of calls between each function and the innermost of `frames`, by path and first line."""
         if not frames:
             return {}
         neighbors = {}
@@ -136,11 +136,11 @@ class Follower:
         function.lines[line] = self._count
 
     def _raises(self, error, trace):
-        """Notes when an exception was raised; it is seen again in each frame that it goes through.
+        """Notes when an exception was raised; it is seen again in each frame that it passes through.
 
-        It is not held: it would keep the variables of its frames alive, which tests of weak references notice. So
-        another one may get its id. Each frame that it goes through adds an entry to the same traceback, and that is
-        how it is known; a `raise` that runs counts anew, also where it raises what was raised before.
+        The exception itself is not kept: it would keep the variables of its frames alive, which tests of weak
+        references notice. So another exception may get its id. Each frame it passes through adds an entry to the same
+        traceback, which identifies it; each `raise` that runs counts anew, even if it re-raises an earlier exception.
         """
         if trace is None:  # the end of a generator, which the interpreter only pretends to raise
             return
@@ -157,12 +157,12 @@ class Follower:
 
 
 def _is_at_raise(trace):
-    """Whether the outermost entry of a traceback is at a `raise` with an exception."""
+    """Whether the outermost entry of a traceback is at a `raise` that names an exception."""
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
 class MonitoringFollower(Follower):
-    """Follows with `sys.monitoring`. Raises ValueError where other tools hold all places there."""
+    """Follows with `sys.monitoring`. Raises ValueError where other tools hold all of its tool IDs."""
 
     def __init__(self, root):
         super().__init__(root)
@@ -179,13 +179,13 @@ class MonitoringFollower(Follower):
         monitoring.register_callback(self._tool, events.RAISE, self._on_raise)
 
     def start(self):
-        """Begins to follow."""
+        """Begins following."""
         self.on = True
         events = self._monitoring.events
         self._monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.RAISE)
 
     def stop(self):
-        """Follows no longer."""
+        """Stops following."""
         self.on = False
         self._monitoring.set_events(self._tool, 0)
 
@@ -216,13 +216,13 @@ class MonitoringFollower(Follower):
 
 
 class TracingFollower(Follower):
-    """Follows with `sys.settrace`; a tracer that was set before is put back after each test."""
+    """Follows with `sys.settrace`; a tracer that was set before is restored after each test."""
 
     def __init__(self, root):
         super().__init__(root)
         self._before = None
-        self._finished = set()  # ids of functions that show nothing new; this test holds their code
-        self._elsewhere = {}  # code of other packages by its id, held so that the id stays its own
+        self._finished = set()  # ids of functions that show nothing new; this test keeps their code alive
+        self._elsewhere = {}  # code of other packages by its id, kept so that the id stays its own
         self._on_call = self._call_tracer(self._finished, self._elsewhere)
 
     def start(self):
@@ -244,7 +244,7 @@ class TracingFollower(Follower):
         self._finished.clear()
 
     def _call_tracer(self, finished, elsewhere):
-        """What is called for each call of a function, millions of times a test run."""
+        """The function that runs at each function call, millions of times per test run."""
 
         def on_call(frame, event, argument):
             key = id(frame.f_code)
@@ -308,7 +308,7 @@ def _skip_lines(frame):
 
 
 def make_follower(root):
-    """The best one that this interpreter has."""
+    """The best follower that this interpreter supports."""
     if hasattr(sys, "monitoring"):
         try:
             return MonitoringFollower(root)

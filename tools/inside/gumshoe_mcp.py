@@ -2,7 +2,7 @@
 
 The host sends `{"messages": [...]}`, which are written to the server, and gets back `{"message": {...}}`, the next that
 the server writes, or `{"ended": why}`. What the server writes to its standard error shows on the terminal. Lines that
-are no JSON object are left out. Standard library only, Python 3.6 to 3.14.
+are not JSON objects are left out. Standard library only, Python 3.6 to 3.14.
 """
 
 import json
@@ -25,7 +25,7 @@ def start(argv):
 
 
 def exchange(server, messages):
-    """Writes messages and waits for the next one; what to tell the host."""
+    """Writes messages and waits for the next one. Returns what to tell the host."""
     try:
         for message in messages:
             server.stdin.write(json.dumps(message).encode("ascii") + b"\n")
@@ -48,7 +48,7 @@ def exchange(server, messages):
 
 
 def ended(server):
-    """How a server ended that reads or writes no more."""
+    """How a server ended that no longer reads or writes."""
     try:
         return {"ended": "it ended with exit code %d" % server.wait(GRACE_S)}
     except subprocess.TimeoutExpired:
@@ -57,7 +57,7 @@ def ended(server):
 
 
 def main():
-    """Starts the server and carries messages to and fro until the channel is closed."""
+    """Starts the server and carries messages back and forth until the channel is closed."""
     channel = JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL")))
     server, failure = start(sys.argv[1:])
     while True:

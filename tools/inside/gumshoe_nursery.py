@@ -1,10 +1,10 @@
-"""The nursery: a test server that is ready, and forks test servers instead of programs.
+"""The nursery: a test server that is ready and forks test servers instead of programs.
 
-Standard library only, Python 3.6 to 3.14. A warm sandbox is used for one episode after another, and each has a test
-server of its own. The nursery is there before the first one, has the test runner loaded and nothing of any workspace,
+Standard library only, Python 3.6 to 3.14. A warm sandbox is used for one episode after another, and each episode has
+its own test server. The nursery exists before the first one, has loaded the test runner but nothing from any workspace,
 and stays. Like the launcher, it cannot be traced, so that no program of an episode can change it for the next one.
 
-The warden's orders are those for the launcher; what is to be started is always a server, with its socket as control.
+The warden's orders are the same as for the launcher; what they start is always a server, whose socket is its control.
 An order with `ping` is answered by a byte on its one descriptor.
 """
 
@@ -39,7 +39,7 @@ def tend(server):
 
 
 def become_server(server, control):
-    """Never returns: serves on this socket, and forgets the nursery's."""
+    """Never returns: serves on this socket and drops the nursery's."""
     for each in {server.connection, server.reports, server.report_end}:
         each.close()
     ignore_signals(server.supervisor)
@@ -49,6 +49,6 @@ def become_server(server, control):
 
 
 def ignore_signals(supervisor):
-    """Lets the kernel take care of children, and no program end this process by a polite signal."""
+    """Lets the kernel reap children, and ignores the polite signals by which programs could end this process."""
     for number in (*supervisor.IGNORED, signal.SIGCHLD):
         signal.signal(number, signal.SIG_IGN)

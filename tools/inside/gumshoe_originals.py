@@ -1,9 +1,9 @@
 """Test modules as they are before anything of the repository runs. PYTEST_DONT_REWRITE
 
-Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. Code under test that one test module imports could make
-the next one another: by byte code that it writes beside it, or by what it puts in place of functions that read and
-compile files. So the sources of the tests that decide are read first, with the byte code that is there by then; pytest
-is given these, and no byte code that is written later.
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. Code under test that one test module imports could
+change the next one: by writing bytecode next to it, or by replacing the functions that read and compile files. So the
+sources of the tests that decide are read first, with the bytecode that exists by then; pytest is given these, and no
+bytecode that is written later.
 """
 
 import ast
@@ -20,10 +20,10 @@ from _pytest.assertion import rewrite
 CONFTEST = "conftest.py"
 HEADER = 16
 AHEAD_S = 2.0
-# Held from here on, whatever stands in their places later.
+# Kept from now on, whatever replaces them later.
 _compile, _loads, _realpath = compile, marshal.loads, os.path.realpath
 _rewrite_asserts: Any = getattr(rewrite, "rewrite_asserts", None)
-# Python 3.6 has none, and byte code without room for one.
+# Python 3.6 has none, and its bytecode has no room for one.
 _source_hash: Any = getattr(importlib.util, "source_hash", None)
 
 
@@ -32,8 +32,8 @@ class Originals:
 
     Args:
         root: the repository.
-        paths: of the files, relative to it. Those that cannot be read are left to pytest.
-        ahead: what `compile_ahead` has made of files that may have been others.
+        paths: paths of the files, relative to `root`. Files that cannot be read are left to pytest.
+        ahead: what `compile_ahead` made of these files, which may have changed since.
     """
 
     def __init__(self, root, paths, ahead=None):
@@ -46,7 +46,7 @@ class Originals:
                 self._code[full] = _byte_code(full, source)
 
     def hold(self):
-        """Gives them to pytest in this process."""
+        """Makes pytest use them in this process."""
         rewrite._read_pyc = _read_no_pyc
         rewrite._write_pyc = _write_no_pyc
         if _is_known():
@@ -69,8 +69,8 @@ class Originals:
 
 
 def compile_ahead(root, paths):
-    """(source, code) of the same files as they are now, by their paths, rewritten as pytest does it: as many as two
-    seconds are enough for.
+    """(source, code) of the same files as they are now, by path, rewritten as pytest does it: as many files as can be
+    done in two seconds.
     """
     found: Any = {}
     end = time.monotonic() + AHEAD_S
@@ -83,7 +83,7 @@ def compile_ahead(root, paths):
 
 
 def _quietly_rewritten(source, name):
-    """The code of a file; None where something is wrong with it, which the run says itself."""
+    """The code of a file; None if something is wrong with it, which the run itself will report."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -137,7 +137,7 @@ def _read(path):
 
 
 def _byte_code(path, source):
-    """The code that pytest has made of this source before and kept; None where there is none."""
+    """The code that pytest made from this source earlier and kept; None if there is none."""
     folder, name = os.path.dirname(importlib.util.cache_from_source(path)), os.path.basename(path)[: -len(".py")]
     data = _read(os.path.join(folder, name + getattr(rewrite, "PYC_TAIL", ".pyc")))
     if data is None or _source_hash is None or data[:4] != importlib.util.MAGIC_NUMBER:
@@ -152,7 +152,7 @@ def _byte_code(path, source):
 
 
 def _stamp(path, source, flags):
-    """The rest of the header that fits the source: by content, as pytest has it from 9.2 on, or by time and size."""
+    """The rest of the header that fits the source: by content, as in pytest 9.2 and later, or by time and size."""
     if flags != b"\0\0\0\0":
         return flags + _source_hash(source)
     moment = int(os.stat(path).st_mtime) & 0xFFFFFFFF

@@ -1,12 +1,12 @@
 """A pytest plugin that writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
 
-Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line a finished test,
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line per finished test,
 `{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
 Each line is written at once, so that what is known survives when the run is killed. Where GUMSHOE_ONLY names a file
 with a JSON list of test ids, only these tests are run, and only their files are collected.
 
-`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the frames of
-the project it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
+`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the project
+frames it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
 """
 
 import json
@@ -21,7 +21,7 @@ from gumshoe_project import project_path
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
 INNER_FRAMES = 3
-# Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
+# Also the end of an address that pytest has shortened: `<object obje...7f4dcdf4d740>`.
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 
@@ -38,7 +38,7 @@ class Outcomes:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
-        """Keeps what is known about an exception while it is at hand."""
+        """Keeps what is known about an exception while it is available."""
         result = yield
         report = result.get_result()
         if call.excinfo is not None and report.outcome == "failed":

@@ -1,13 +1,13 @@
-"""Watches one run of the tests at chosen places, and writes what expressions are there. Standard library only,
+"""Watches one run of the tests at chosen places, and writes the values of expressions there. Standard library only,
 Python 3.6 to 3.14.
 
 A probe is `{"event": "line" | "return" | "failure", "path", "line", "time", "test", "up", "expression"}`, see
-`StopProbe` in gumshoe.records. Every test that comes to the place is watched, so that failing and passing ones can be
-compared. One JSON line each goes to a file as soon as it is known: `{"probe": index, "event", "test", "time",
-"values"}` with the value as the debugger shows it, short and whole; `error` instead where it has none. A probe that
-can never be met has `problem`.
+`StopProbe` in gumshoe.records. Every test that reaches the place is watched, so that failing and passing tests can be
+compared. One JSON line for each goes to a file as soon as it is known: `{"probe": index, "event", "test", "time",
+"values"}` with the value as the debugger shows it, short and in full; `error` instead if there is no value. A probe
+that can never be met has `problem`.
 
-Expressions that may change something, which are those with calls, are evaluated in forks.
+Expressions that may change something, namely those with calls, are evaluated in forks.
 """
 
 import ast
@@ -25,7 +25,7 @@ from gumshoe_stops import failing_frames
 from gumshoe_values import CommandError, describe_exception, full_repr, short_repr, shorten
 
 MOST_LOOKS = 100
-"""How often one probe looks in one test, besides the time that it is about."""
+"""How often one probe looks in one test, in addition to the time that it is about."""
 MOST_FORKS = 5
 FORK_S = 2.0
 _CHANGING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Await))
@@ -54,16 +54,16 @@ class Probe:
             self.in_fork = any(isinstance(node, _CHANGING) for node in ast.walk(tree))
 
     def wants(self, event):
-        """Whether it looks at such an event; one about a failure also looks how it is there in other tests."""
+        """Whether it looks at such an event; a probe about a failure also looks at the same place in other tests."""
         return event == self.event or (event == "line" and self.event == "failure")
 
     def is_about(self, event, test, number):
-        """Whether this is the very time that it is about."""
+        """Whether this is the exact time the probe is about."""
         return event == self.event and self.test in (None, test or "") and self.time in (None, number)
 
 
 class ProbeObserver:
-    """Stands in the place of a debugger: it never stops, it only looks.
+    """Stands in for a debugger: it never stops, it only looks.
 
     Args:
         probes: as in the request.
@@ -144,7 +144,7 @@ class ProbeObserver:
     # - looking
 
     def _look(self, probe, event, test, number, frame, returned=None):
-        """Notes what a probe's expression is in this frame, or in one above it."""
+        """Notes the value of a probe's expression in this frame, or in one above it."""
         exact = probe.is_about(event, test, number)
         looks = self._looks[probe.index, event] = self._looks.get((probe.index, event), 0) + 1
         if looks > (MOST_FORKS if probe.in_fork else MOST_LOOKS) and not (exact and probe.time):
@@ -196,7 +196,7 @@ class ProbeObserver:
     # - telling
 
     def _tell(self, probe, event, test, number, found):
-        """Writes what was found, unless the same was found in this test before."""
+        """Writes what was found, unless the same was already found in this test."""
         known = (probe.index, event, test, json.dumps(found, sort_keys=True))
         if known in self._known and not (probe.time and probe.is_about(event, test, number)):
             return

@@ -30,8 +30,9 @@ class Nobody:
 def read_request(arguments, variable, script):
     """The program that one of our scripts is to run, and the request in the file that a variable names.
 
-    The request is None for what is no Python program, which is said on standard error. A program that another
-    interpreter is to run begins there again, and this does not return. The scripts' folder leaves `sys.path`.
+    The request is None for anything but a Python program; standard error says so. A program that another interpreter
+    has to run is started again there, and this function does not return. The scripts' folder is removed from
+    `sys.path`.
     """
     program = arguments[arguments.index("--") + 1 :]
     use_right_interpreter(program, script)
@@ -47,8 +48,8 @@ def read_request(arguments, variable, script):
 def run_program(arguments, debugger, as_given=False):
     """Runs `-m MODULE ...`, `-c CODE ...`, or a script with its arguments. Returns the exit code.
 
-    What nothing catches is shown to the debugger before it ends the program. Unless it is to run as given, pytest gets
-    options that keep its plugins out of the debugger's way.
+    An exception that nothing catches is shown to the debugger before it ends the program. Unless the program is to run
+    as given, pytest gets options that keep its plugins out of the debugger's way.
     """
     if not as_given and is_pytest(arguments):
         arguments = [*arguments, *_pytest_options(arguments[1 + (arguments[0] == "-m") :])]
@@ -112,7 +113,7 @@ def find_script(name):
 
 
 def use_right_interpreter(program, wrapper):
-    """Begins again in the interpreter that a command such as `pytest` is installed for, under the same script."""
+    """Starts over, under the same script, in the interpreter that a command such as `pytest` is installed for."""
     if program[0].startswith("-") or os.path.exists(program[0]):
         return
     script = find_script(program[0])
@@ -135,7 +136,7 @@ def is_python(program):
 
 
 def other_interpreter(path):
-    """The Python that a command on PATH says it wants, where that is not this one; else None."""
+    """The Python that a command on PATH asks for, if it is not this one; else None."""
     try:
         with _open(path, "rb") as stream:
             first = stream.readline(256)
@@ -172,7 +173,7 @@ def _refusal(why):
 
 
 def exit_code(code):
-    """What a process ends with for the code of a SystemExit, which is printed where it is a text."""
+    """The exit status for the code of a SystemExit, which is printed if it is text."""
     if code is None:
         return 0
     if isinstance(code, int):

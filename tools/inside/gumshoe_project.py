@@ -8,7 +8,7 @@ FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".
 
 
 def project_path(filename, root):
-    """The path relative to the project's root, with `/`; None for a file that is not part of the project."""
+    """The path relative to the project's root, with `/` separators; None for a file outside the project."""
     full = os.path.normpath(os.path.join(root, filename))
     if filename.startswith("<") or not full.startswith(root + os.sep):
         return None
@@ -24,7 +24,7 @@ def holds_tests(path: str) -> bool:
 
 
 def real_paths():
-    """A function that returns what `os.path.realpath` does, and looks at each folder once."""
+    """A function that returns what `os.path.realpath` does, but looks at each folder only once."""
     folders = {}
 
     def real_path(path):
@@ -40,7 +40,7 @@ def real_paths():
 
 
 def test_file_stamps(root):
-    """The test files below a folder, and what tells whether one was written: its time of change cannot be set."""
+    """The test files below a folder, each with a stamp that shows whether it was written: its ctime cannot be set."""
     found = {}
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name not in FOREIGN]

@@ -4,10 +4,10 @@ Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has
 
     begin(test)          a test begins; its set-up follows
     run()                its own code follows, or its tear-down
-    pause(error)         a phase is over; `error` is the exception that ended it, or None. What follows is not the test
-    end(failed)          the test is over; None stands for one that was skipped or that was expected to fail
+    pause(error)         a phase is over; `error` is its exception, or None. What follows is not part of the test
+    end(failed)          the test is over; None means that it was skipped or was expected to fail
     finish()             all tests are over
-    enter_report(), leave_report()      the code between builds the message of a failed assertion
+    enter_report(), leave_report()      code that runs between the two builds the message of a failed assertion
 """
 
 import sys
@@ -55,7 +55,7 @@ class PytestHooks:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
-        """After each phase and each subtest, before anything looks at what came of it."""
+        """After each phase and each subtest, before anything looks at its result."""
         kept = getattr(item, "_excinfo", None)  # what unittest caught, as pytest keeps it until the report is made
         error = call.excinfo or (kept[0] if kept else None)
         self.observer.pause(error.value if error is not None else None)
@@ -71,7 +71,7 @@ class PytestHooks:
             self.failed = None
 
     def pytest_collection_finish(self):
-        """All test modules are imported, and unittest with them where they need it."""
+        """All test modules have been imported, and with them unittest, if they need it."""
         tell_of_reports(sys.modules.get("unittest.case"), UNITTEST_REPORTS, self.observer)
 
     def pytest_sessionfinish(self):
@@ -80,7 +80,7 @@ class PytestHooks:
 
 
 def observe(config, observer):
-    """Has a pytest run tell the observer, unless its tests run in other processes (xdist). Says whether it does."""
+    """Has a pytest run tell the observer, unless its tests run in other processes (xdist). Returns whether it does."""
     manager = config.pluginmanager
     if manager.hasplugin("dsession") or hasattr(config, "workerinput"):
         return False

@@ -1,9 +1,9 @@
 """Runs a program that has no network, and carries its HTTP requests to the host over the control channel.
 
-The host sends `{"argv": [...], "env": {...}}`, in which `{base_url}` stands for the address to ask. What it gets back
-is `{"request": {"method", "path", "type", "body"}}`, to be answered with `{"status", "type", "body"}`, or
-`{"exit_code": n}` once the program has ended. Bodies are base64. Requests are carried one after the other; it is the
-host that decides where they go. Standard library only, Python 3.6 to 3.14.
+The host sends `{"argv": [...], "env": {...}}`, in which `{base_url}` stands for the address of the local server. It
+gets back `{"request": {"method", "path", "type", "body"}}`, to be answered with `{"status", "type", "body"}`, or
+`{"exit_code": n}` once the program has ended. Bodies are base64. Requests are carried one after the other; the host
+decides where they go. Standard library only, Python 3.6 to 3.14.
 """
 
 import base64

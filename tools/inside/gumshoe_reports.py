@@ -1,4 +1,4 @@
-"""What the tests' process of a verdict prints and reports, taken in within bounds.
+"""What the tests' process of a verdict prints and reports, read within limits.
 
 Standard library only, Python 3.6 and later.
 """
@@ -31,7 +31,7 @@ class BoundedOutput:
             del self.tail[: len(self.tail) - self.half]
 
     def text(self):
-        """All that was kept, undecodable bytes replaced."""
+        """Everything that was kept, with undecodable bytes replaced."""
         middle = b"\n[...]\n" if self.dropped else b""
         return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace")
 
@@ -47,7 +47,7 @@ class Reports:
         self._buffer = b""
 
     def write(self, data):
-        """Takes in more bytes, and each report that is whole."""
+        """Takes in more bytes, and each report that is complete."""
         self.size += len(data)
         if self.size > EVENT_BYTES:
             self.reject("the tests report more than {} MB".format(EVENT_BYTES >> 20))
@@ -60,7 +60,7 @@ class Reports:
             self.reject("a report is too long")
 
     def end(self):
-        """No more bytes will come: what is left was cut off."""
+        """No more bytes will come: whatever is left was cut off."""
         if self._buffer:
             self.reject("a report was cut off")
 

@@ -1,8 +1,8 @@
 """Modules of a workspace as a test server keeps them for its forks. Standard library only, Python 3.6 to 3.14.
 
 Programs in a sandbox write no bytecode, so every module is compiled anew in each run, and pytest parses and rewrites
-the test modules. A fork says which ones it has loaded. The server compiles these once more between runs, without
-running anything of them, and later forks take the code from its memory, as long as the file is the same.
+the test modules. A fork reports which modules it has loaded. The server compiles these once more between runs, without
+running any of their code, and later forks take the code from its memory, as long as the file is the same.
 """
 
 import importlib.machinery
@@ -16,7 +16,7 @@ from pathlib import Path
 FILE_BYTES = 1 << 20
 MOST_BYTES = 4 << 20
 SETTLED_S = 0.1
-"""A file that was changed so recently may change again without another time stamp."""
+"""A file that was changed this recently may change again without getting a new time stamp."""
 
 
 class Kept:
@@ -37,12 +37,12 @@ class Kept:
         return bool(self._pending)
 
     def note(self, paths):
-        """Takes note of files that a run has loaded; they come from a program, so they may be any."""
+        """Notes files that a run has loaded; a program supplies them, so they may be anything."""
         inside = [path for path in paths if isinstance(path, str) and path.startswith(self._root)]
         self._pending = [path for path in inside if self._kept.get(path, (None,))[0] != _stamp(path)]
 
     def compile_next(self):
-        """Compiles one of the noted files, where that has no effect but the code."""
+        """Compiles one of the noted files, if that has no effect besides producing the code."""
         path = self._pending.pop(0)
         self._kept.pop(path, None)
         stamp = _stamp(path)
@@ -54,13 +54,13 @@ class Kept:
             warnings.simplefilter("always")
             try:
                 result = self.make(path)
-            except Exception:  # whatever is wrong with it, the run that loads it says so
+            except Exception:  # whatever is wrong with it, the run that loads it will report it
                 return
         if result is not None and not caught:
             self._kept[path] = stamp, result
 
     def make(self, path):
-        """What is kept of a file; None for nothing."""
+        """What to keep for a file; None for nothing."""
         raise NotImplementedError
 
 
@@ -73,7 +73,7 @@ class Rewritten(Kept):
         return None if rewrite is None else rewrite(Path(path), None)
 
     def become(self):
-        """Makes pytest in this fork take what is kept."""
+        """Makes pytest in this fork use what is kept."""
         rewrite = _rewriter()
         if rewrite is None or not self._kept:
             return
@@ -88,13 +88,13 @@ class Rewritten(Kept):
 
     @staticmethod
     def seen(spaces):
-        """The files that pytest has rewritten, among modules, given by their attributes."""
+        """The files that pytest has rewritten, among modules given by their attributes."""
         hook = getattr(sys.modules.get("_pytest.assertion.rewrite"), "AssertionRewritingHook", ())
         return [each["__file__"] for each in spaces if isinstance(each.get("__loader__"), hook) and "__file__" in each]
 
 
 class Compiled(Kept):
-    """The other modules. What is taken is what `compile` makes of the very bytes that were read."""
+    """The other modules. The code used is what `compile` makes of exactly the bytes that were read."""
 
     def make(self, path):
         """A file's first bytes and its code."""
@@ -103,7 +103,7 @@ class Compiled(Kept):
         return data, compile(data, path, "exec", 0, True)
 
     def become(self):
-        """Makes the importer of this fork take what is kept."""
+        """Makes the importer of this fork use what is kept."""
         loader = importlib.machinery.SourceFileLoader
         original = loader.source_to_code
         if not self._kept:
@@ -119,13 +119,13 @@ class Compiled(Kept):
 
     @staticmethod
     def seen(spaces):
-        """The files of source code that were imported, among modules, given by their attributes."""
+        """The source files that were imported, among modules given by their attributes."""
         kind = importlib.machinery.SourceFileLoader
         return [each["__file__"] for each in spaces if type(each.get("__loader__")) is kind and "__file__" in each]
 
 
 def _rewriter():
-    """The function of pytest for one file; None where it is not as we know it."""
+    """Pytest's function that rewrites one file; None where it is not the one we know."""
     function = getattr(sys.modules.get("_pytest.assertion.rewrite"), "_rewrite_test", None)
     code = getattr(function, "__code__", None)
     known = code is not None and code.co_varnames[: code.co_argcount] == ("fn", "config")
@@ -133,7 +133,7 @@ def _rewriter():
 
 
 def _stamp(path):
-    """What changes with a file; None where it is none, or too large."""
+    """A stamp that changes with a file; None if it is not a regular file, or is too large."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

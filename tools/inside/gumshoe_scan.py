@@ -1,7 +1,7 @@
-"""What in a workspace makes a fork of a running interpreter differ from a fresh one.
+"""Finds what in a workspace makes a fork of a running interpreter differ from a fresh one.
 
-Standard library only, Python 3.6 to 3.14. Two levels: in a fork that has only the test runner loaded, every module of
-the workspace is imported as it would be otherwise; in one with libraries, these are imported earlier than otherwise.
+Standard library only, Python 3.6 to 3.14. Two levels: in a fork that has only the test runner loaded, every workspace
+module is imported as in a fresh interpreter; in one with libraries, the libraries are imported earlier than there.
 """
 
 import os
@@ -58,7 +58,7 @@ class Scan:
                 return
 
     def reason(self, level):
-        """Why a fork with the runner, or with libraries too, may differ; None where nothing speaks against it."""
+        """Why a fork with the runner, or with libraries too, may differ; None if nothing suggests that it does."""
         if self._too_many:
             return "the workspace has over {} modules".format(MOST_FILES)
         levels = ("runner",) if level == "runner" else ("runner", "libraries")
@@ -69,13 +69,13 @@ class Scan:
         return None
 
     def shadowed(self, names):
-        """Why modules of these names could be other ones in a fresh interpreter, or None."""
+        """Why modules of these names could be different ones in a fresh interpreter, or None."""
         own = sorted(self._importable & names)
         return "the workspace has a module {} of its own".format(own[0]) if own else None
 
 
 def _look_at(path, known):
-    """(what changes with the file, by level why it matters)."""
+    """(a stamp that changes with the file, why it matters for each level)."""
     try:
         status = os.stat(path)
         stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size

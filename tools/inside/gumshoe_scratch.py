@@ -1,7 +1,7 @@
 """A folder of its own for the temporary files of a debugged program. Standard library only, Python 3.6 to 3.14.
 
-A program that is stopped in the midst of a test and then ended does not clean up. What it leaves under a fixed name in
-the common folder would make the same test fail in the next run.
+A program that is stopped in the middle of a test and then ended does not clean up. What it leaves under a fixed name in
+the shared folder would make the same test fail in the next run.
 """
 
 import os
@@ -13,8 +13,8 @@ _VARIABLE = "TMPDIR"
 
 
 def own_scratch():
-    """Has this process, and those that it starts, put temporary files into a new folder. Removes those of the dead."""
-    common = os.environ.get(_VARIABLE) or "/tmp"  # noqa: S108 - where programs look without the variable
+    """Gives this process, and those it starts, a new folder for temporary files. Removes folders of dead processes."""
+    common = os.environ.get(_VARIABLE) or "/tmp"  # noqa: S108 - where programs look when the variable is not set
     mine = os.path.join(common, _PREFIX + str(os.getpid()))
     try:
         for name in os.listdir(common):
@@ -27,11 +27,11 @@ def own_scratch():
     os.environ[_VARIABLE] = mine
     known = sys.modules.get("tempfile")
     if known is not None:
-        known.tempdir = None  # It has noted the common one.
+        known.tempdir = None  # It has already noted the shared one.
 
 
 def _is_others(pid):
-    """Whether another process has this number."""
+    """Whether another process has this process id."""
     if pid == os.getpid():
         return False
     try:

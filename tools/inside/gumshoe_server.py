@@ -1,14 +1,14 @@
-"""The test server: a process that has loaded the test runner, and forks for each run of the tests or the debugger.
+"""The test server: a process that has loaded the test runner and forks for each run of the tests or the debugger.
 
     python gumshoe_server.py        with the warden at the other end of the socket GUMSHOE_CONTROL
 
-Standard library only, Python 3.6 to 3.14. The first message on the socket, four bytes with a length and Python source,
-holds the sandbox's own supervisor of programs. What follows are the warden's orders to start a program, with its
-descriptors, as the launcher takes them; `program` is what comes behind the interpreter and the options that this
-process was started with. A fork becomes the program as that interpreter would have started it. Where a fresh
-interpreter might give another outcome, `refused TEXT` stands on the order's status pipe, and nothing is started.
+Standard library only, Python 3.6 to 3.14. The first message on the socket, a four-byte length and Python source, holds
+the sandbox's own supervisor of programs. It is followed by the warden's orders to start a program, with its
+descriptors, in the launcher's format; `program` is what comes after the interpreter and the options that this process
+was started with. A fork becomes the program as that interpreter would have started it. If a fresh interpreter might
+give a different outcome, `refused TEXT` is written to the order's status pipe, and nothing is started.
 
-Where GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once, while the workspace is still empty, and
+If GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once, while the workspace is still empty, and
 this process becomes a nursery (see `gumshoe_nursery`).
 
 After each run the server imports what the run had imported from outside the workspace, and compiles what it had
@@ -56,7 +56,7 @@ class Server:
     Args:
         connection: the socket to the warden.
         launcher, supervisor: the sandbox's modules of these names.
-        memory: what the server knew that this one replaces: packages `excluded`, modules `wanted`.
+        memory: what the server that this one replaces knew: packages `excluded`, modules `wanted`.
     """
 
     def __init__(self, connection, launcher, supervisor, memory):
@@ -73,7 +73,7 @@ class Server:
         self.connect(connection)
 
     def connect(self, connection):
-        """Takes the orders from this socket; what programs report comes on one that no other server has."""
+        """Takes orders from this socket; programs report on a socket that no other server has."""
         self.connection = connection
         self.reports, self.report_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.report_end.setblocking(False)
@@ -119,7 +119,7 @@ class Server:
             self.begin_again()
 
     def refusal(self, launch):
-        """Why a fresh interpreter is to run this; None where a fork does."""
+        """Why a fresh interpreter has to run this; None if a fork will do."""
         program = _inner(launch["program"])
         if _variables_of_python(launch["env"]) != self.variables:
             return "variables of Python's own are set"
@@ -151,15 +151,15 @@ class Server:
     def prepare_ahead(self, program):
         """Loads what a program will need, while the workspace is not there yet.
 
-        Ends this process where the workspace may have a say in how the interpreter starts: then it is to be started
-        when everything is in place.
+        Ends this process if the workspace may influence how the interpreter starts: then it has to be started once
+        everything is in place.
         """
         if starts_in(self.root):
             os._exit(0)
         self.prepare(_inner(program))
 
     def learn(self, names):
-        """Imports modules that a run has imported; begins again without one whose import had effects."""
+        """Imports modules that a run has imported; starts over without a package whose import had side effects."""
         if self.scan.reason("libraries") is not None:
             return
         loaded = len(sys.modules)
@@ -171,7 +171,7 @@ class Server:
             freeze()
 
     def begin_again(self, wanted=()):
-        """Replaces this process by a new server, which knows what is not to be imported ahead."""
+        """Replaces this process with a new server, which knows what must not be imported ahead."""
         memory = {"source": self.source, "excluded": sorted(self.imports.excluded), "wanted": list(wanted)}
         environment = {**self.environment, MEMORY: json.dumps(memory), CONTROL: str(self.connection.fileno())}
         os.set_inheritable(self.connection.fileno(), True)
@@ -179,7 +179,7 @@ class Server:
             os.execve(sys.executable, stream.read()[:-1].split(b"\0"), environment)
 
     def become(self, program, environment, kept):
-        """Never returns: makes this fork the program, and leaves as the interpreter does at its end."""
+        """Never returns: makes this fork the program, and exits the way the interpreter does."""
         control = int(environment.get(CONTROL, -1))
         for each in _open_descriptors() - kept - {0, 1, 2, control}:
             with contextlib.suppress(OSError):
@@ -200,7 +200,7 @@ class Server:
             self.leave(code)
 
     def leave(self, code):
-        """Ends this fork: its threads, what was registered for the end, its streams."""
+        """Ends this fork: waits for its threads, runs its exit functions, flushes its streams."""
         for last in (_end_threads, _run_exit_functions):
             try:
                 last()
@@ -233,7 +233,7 @@ def _run(program):
 
 
 def _inner(program):
-    """The program that one of our scripts is to run, or the program itself."""
+    """The program that is to be run by one of our scripts, or the given program itself."""
     return program[program.index("--") + 1 :] if os.path.dirname(program[0]) == _HERE else program
 
 
@@ -244,7 +244,7 @@ def _has_own_interpreter(program):
 
 
 def _runner(program):
-    """What the program loads first of all: pytest, unittest, or nothing that is known."""
+    """What the program loads first: pytest, unittest, or nothing that we know."""
     if gumshoe_program.is_pytest(program):
         return "pytest"
     return "unittest" if list(program[:2]) == ["-m", "unittest"] else ""
@@ -286,7 +286,7 @@ def _reset_signals():
 
 
 def _open_streams(unbuffered):
-    """New streams on the descriptors, as an interpreter makes them at its start."""
+    """Opens new streams on the descriptors, as an interpreter does at startup."""
     encoding = sys.__stdout__.encoding
     source = io.BufferedReader(io.FileIO(0, closefd=False))
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(source, encoding, sys.__stdin__.errors)
@@ -307,7 +307,7 @@ def _open_descriptors():
 
 
 def _load(source):
-    """The sandbox's launcher and supervisor; nothing of them can be imported by the programs."""
+    """The sandbox's launcher and supervisor; programs cannot import any part of them."""
     exec(source, {})  # noqa: S102 - the warden's own modules
     ours = [name for name in sys.modules if name.partition(".")[0] == "gumshoe"]
     modules = {name.rpartition(".")[2]: sys.modules.pop(name) for name in ours}

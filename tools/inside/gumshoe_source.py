@@ -1,7 +1,7 @@
-"""The source of a module, of which one function can be compiled alone. Standard library only, Python 3.6 to 3.14.
+"""The source of a module, one function of which can be compiled alone. Standard library only, Python 3.6 to 3.14.
 
 Compiling a file of thousands of lines takes longer than many tests. Most changes are inside one function, so only that
-one is parsed and compiled again, on the lines where it is, and takes its place in the code of the module.
+function is parsed and compiled again, at its own line numbers, and takes its place in the code of the module.
 """
 
 import __future__
@@ -24,11 +24,11 @@ class ModuleSource:
     Attributes:
         path: its path.
         text: its source.
-        code: its code; None where there is none, as with a `return` outside of functions.
+        code: its code; None if it cannot be compiled, as with a `return` outside of functions.
     """
 
     def __init__(self, path):
-        """Raises OSError, and SyntaxError, ValueError or LookupError where it is no Python."""
+        """Raises OSError; also SyntaxError, ValueError or LookupError if the file is not Python."""
         with open(path, "rb") as file:
             self.text = importlib.util.decode_source(file.read())
         self.path = path
@@ -39,7 +39,7 @@ class ModuleSource:
             self.code = compile(tree, path, "exec", 0, True)
 
     def function_at(self, line):
-        """The outermost function with a line in its body; None where it has to be compiled with the whole module."""
+        """The outermost function with a line in its body; None where the whole module has to be compiled."""
         if self.code is None or not hasattr(types.CodeType, "replace"):
             return None
         for node in self._body:
@@ -52,10 +52,10 @@ class ModuleSource:
 
 
 class OneFunction:
-    """A function of a module, or of a class in it. Constants of the module that it also has are not the same objects.
+    """A function of a module, or of a class in it. Constants that it shares with the module are not the same objects.
 
     Attributes:
-        text: its source, on the lines where it is, after what the module imports from `__future__`.
+        text: its source, at its own line numbers, after what the module imports from `__future__`.
     """
 
     def __init__(self, source, function, owner):
@@ -69,12 +69,12 @@ class OneFunction:
             before[0] = "from __future__ import " + ", ".join(features)
         if owner:
             before[-1] = "class {}:".format(owner.name)
-        # A backslash at the end of the last line goes on to an empty one.
+        # A backslash at the end of the last line continues onto an empty one.
         lines = [*source.text.split("\n")[first - 1 : last_line(function)], "", ""]
         self.text = "\n".join(before + lines)
 
     def compile(self, tree):
-        """The code of the module, with that of the tree in its place; None where more than the function would change.
+        """The module's code with that of the tree in its place; None where more than the function would change.
 
         Raises SyntaxError or ValueError.
         """
@@ -83,8 +83,8 @@ class OneFunction:
 
 
 def _with_function(code, owners, function):
-    """A code object with a function in place of the one that begins on the same line, in classes of these names; None
-    where there is no such function, or it has another name or other variables of functions around it.
+    """A code object with a function in place of the one that begins on the same line, in the classes named `owners`;
+    None if there is no such function, or if it has another name or other free variables.
     """
     for former in code.co_consts:
         if not isinstance(former, types.CodeType) or former.co_name != (owners[0] if owners else function.co_name):
@@ -99,7 +99,7 @@ def _with_function(code, owners, function):
 
 
 def _place(code):
-    """What a function has to keep to take the place of another."""
+    """What a function must have in common with another to take its place."""
     return code.co_firstlineno, code.co_freevars, getattr(code, "co_qualname", None)
 
 
@@ -109,12 +109,12 @@ def first_line(node):
 
 
 def is_in_body(function, line):
-    """Whether a line is one of a function's body, and of nothing else of it."""
+    """Whether a line belongs to a function's body, and to no other part of the function."""
     return last_line(function) >= line >= first_line(function.body[0]) > _header_line(function)
 
 
 def _header_line(function):
-    """The last line of what a `def` consists of besides its body, as far as that is known."""
+    """The last line of the parts of a `def` other than its body, as far as that is known."""
     parts = [function, *ast.walk(function.args), *ast.walk(function.returns or function.args)]
     return max(getattr(part, "lineno", 0) for part in parts)
 
@@ -123,7 +123,7 @@ def load_from(code_for):
     """Has source files that are imported from now on loaded from other code.
 
     Args:
-        code_for: takes the loader and the path, returns the code, or None for what the loader itself makes of it.
+        code_for: takes the loader and the path, returns the code, or None to use what the loader itself compiles.
     """
     loader = importlib.machinery.SourceFileLoader
     get_code = loader.get_code

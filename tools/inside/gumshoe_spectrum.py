@@ -1,10 +1,10 @@
-"""Runs a program whose tests are those of unittest, Django or sympy, and counts which lines they run.
+"""Runs a program whose tests use unittest, Django's runner or sympy's, and counts which lines they run.
 
     GUMSHOE_SPECTRUM=request.json python gumshoe_spectrum.py -- -m unittest -v
 
 Standard library only, Python 3.6 to 3.14. The request is `{"record": path}`; what is written there is described in
-`gumshoe_suspects`. Where the program runs pytest after all, that module writes it as a plugin. A program that runs
-neither leaves no record, nor does one that runs its tests in other processes.
+`gumshoe_suspects`. If the program runs pytest after all, that module writes the record as a plugin. A program that runs
+none of these leaves no record, nor does one that runs its tests in other processes.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Where a stopped program stands, and how far it is to go. Standard library only, Python 3.6 to 3.14."""
+"""Where a stopped program is, and how far it should go. Standard library only, Python 3.6 to 3.14."""
 
 import dis
 import threading
@@ -14,7 +14,7 @@ _get_ident = threading.get_ident
 
 
 class Stop:
-    """A place where the program stands: the frames to look at, innermost last, and the one chosen."""
+    """A place where the program is stopped: the frames to look at, innermost last, and the chosen one."""
 
     def __init__(self, files, reason, frames, index=None, **facts):
         self.files = files
@@ -42,7 +42,7 @@ class Stop:
         return self.reason == "post-mortem"
 
     def locals(self):
-        """The chosen frame's variables; one dictionary for the whole stop, since asking again undoes assignments."""
+        """The chosen frame's variables; one dictionary per stop, since asking again would undo assignments."""
         if self.index not in self._locals:
             self._locals[self.index] = self.frame.f_locals
         return self._locals[self.index]
@@ -128,7 +128,7 @@ def caller_of(files, frame):
 
 
 def line_of(frame):
-    """The frame's line; its first one where the interpreter knows none."""
+    """The frame's line; its first line if the interpreter knows none."""
     return frame.f_lineno or frame.f_code.co_firstlineno
 
 
@@ -146,7 +146,7 @@ def is_raising(frame, line):
     Args:
         frame: at a return event without a value.
         line: the last line that has begun since, as in `finally`, `with` or `except`; None for none. An exception that
-            goes on after it takes the frame back to where it came from.
+            propagates after it takes the frame back to where the exception came from.
     """
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
     if line is None:
@@ -155,13 +155,13 @@ def is_raising(frame, line):
 
 
 def waits(frame, value):
-    """Whether a frame that pauses waits for something, and does not hand a value to who called it."""
+    """Whether a frame that pauses is waiting for something, rather than handing a value to its caller."""
     flags = frame.f_code.co_flags
     return bool(flags & 0x180) or (bool(flags & 0x200) and type(value).__name__ != "async_generator_wrapped_value")
 
 
 class Plan:
-    """How far a step goes: `kind` is step, next, return or until; `frame` the one it is about."""
+    """How far a step goes: `kind` is step, next, return or until; `frame` is the frame it is about."""
 
     def __init__(self, kind, frame=None, line=0):
         self.kind = kind

@@ -1,14 +1,14 @@
-"""Runs the tests for a verdict and hands on what they report. It never loads the code under test.
+"""Runs the tests for a verdict and passes on what they report. It never loads the code under test.
 
-Standard library only, Python 3.6 and later. It is asked twice over the control channel of its session (see
-`gumshoe_channel`). The first request comes before the patch is there:
+Standard library only, Python 3.6 and later. It gets two requests over the control channel of its session (see
+`gumshoe_channel`). The first one comes before the patch is there:
 
     {"argv": [...], "support": folder, "output": bytes to keep, "root": folder of the repository,
      "environment": variables of the tests, "direct": whether argv is a `gumshoe_verdict` process,
      "tests": paths of test files to get ready, "folder": a folder to make for the answer}
 
-The tests' process is started, loads the test runner from outside of the repository and waits; `{"loaded": bool}`
-follows. Where that did not succeed, the process is started afresh later. The second request has the tests run:
+The tests' process is started, loads the test runner from outside the repository and waits; the answer is `{"loaded":
+bool}`. If loading fails, the process is started afresh later. The second request has the tests run:
 
     {"changed": paths that the patch has changed, "tests": paths of the test files that decide, "timeout_s": seconds}
 
@@ -17,10 +17,10 @@ The answer is `{"report": path, "sha256": hex}`, or `{"failed": text}`. The file
     {"exit_code": number or null, "timed_out": bool, "duration_s": seconds, "output": text,
      "events": [[kind, ...], ...], "problems": [text], "left": [command lines]}
 
-The tests run in a process of their own, which reports over a socket that it holds from before it loads any code under
-test. Every report carries a keyed digest and its number; a report that does not fit is a problem. When the process
-ends, everything that it started is killed before the answer is written, so that nothing is left that could change it,
-and the test files must be as they were.
+The tests run in a process of their own, which reports over a socket that it has held since before it loaded any code
+under test. Every report carries a keyed digest and its number; a report that does not match is a problem. When the
+process ends, everything that it started is killed before the answer is written, so that nothing is left that could
+change the answer, and the test files must be unchanged.
 This process cannot be traced, and only it holds the way to the host.
 """
 
@@ -80,12 +80,12 @@ class Tests:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
     def load(self):
-        """Starts the process and waits until it has loaded the test runner; it is gone again where it has not."""
+        """Starts the process and waits until it has loaded the test runner; if it does not, it is ended again."""
         if not self.request["direct"]:
             return
         self._start("load")
         tests = json.dumps(self.request["tests"])
-        self._tell(tests if len(tests) < LINE_BYTES else "[]")  # Longer ones might not fit until they are read.
+        self._tell(tests if len(tests) < LINE_BYTES else "[]")  # A longer one might block until it is read.
         deadline = time.time() + LOAD_S
         said = b""
         while said != LOADED and LOADED.startswith(said):
@@ -118,7 +118,7 @@ class Tests:
             self._read(select.select(self._sources(), [], [], left)[0])
 
     def _start(self, how):
-        """Starts the process. `how` says what it does first with the socket that it inherits."""
+        """Starts the process. `how` says what it first does with the socket that it inherits."""
         self.line = self.out = None
         self.key = os.urandom(32)
         self.output = BoundedOutput(self.request["output"])
@@ -139,7 +139,7 @@ class Tests:
             theirs.close()
 
     def _become(self, theirs, how, out_end):
-        """Never returns: this process becomes the tests."""
+        """Never returns: this process becomes the tests' process."""
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
@@ -176,7 +176,7 @@ class Tests:
             self.reports.reject("the test harness did not start")
 
     def _tell(self, text):
-        """Sends one line; says whether the other side is there."""
+        """Sends one line; returns whether the other side is there."""
         try:
             self.line.sendall(text.encode("ascii") + b"\n")
         except OSError:
@@ -253,7 +253,7 @@ class Tests:
 
 
 def descendants(ancestor):
-    """The living processes below one, zombies left out."""
+    """The live processes below one, without zombies."""
     children = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -297,7 +297,7 @@ def kill_all():
 
 
 def command_line(pid):
-    """What a process was started as, shortened."""
+    """The command line that a process was started with, shortened."""
     try:
         with open("/proc/{}/cmdline".format(pid), "rb") as stream:
             return stream.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip()

@@ -2,12 +2,12 @@
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It does nothing without the variable GUMSHOE_LINES,
 which names the file to write: `{"failed": n, "passed": n, "running": n, "lines": {path: {line: [failing, passing]}},
-"distances": {path: {line: n}}}`. `failing` and `passing` are numbers of tests that ran the line; lines that no failing
-test ran are left out. `distances` has, by the line at which a function begins, how many calls lie between it and the
-frame that failed. Paths are relative to the project; tests, installed packages and the standard library are left out.
-The file is written anew at most once a second and at the end, whole each time, so that what is known survives when the
-run is killed. A test that has run for some seconds is in the record as a failing one while it runs, `running` being 1,
-and the frame in which it is counts as the one that failed: if the run is killed, it is a test that never ended.
+"distances": {path: {line: n}}}`. `failing` and `passing` are the numbers of tests that ran the line; lines that no
+failing test ran are left out. `distances` says, by the line at which a function begins, how many calls lie between it
+and the frame that failed. Paths are relative to the project; tests, installed packages and the standard library are
+left out. The whole file is rewritten at most once a second, and at the end, so that what is known survives when the
+run is killed. A test that has run for some seconds is recorded as failing while it runs, with `running` being 1, and
+its current frame counts as the one that failed: if the run is killed, it is a test that never ended.
 
 A test is its set-up, its own code and its tear-down, up to the exception that fails it: what runs after that, and what
 builds the message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts
@@ -55,7 +55,7 @@ class SpectrumObserver:
         if not self._watched:
             self._watched = True
             self._main = _thread.get_ident()
-            _thread.start_new_thread(self._watch, ())  # Not in the list of threads that tests may look at.
+            _thread.start_new_thread(self._watch, ())  # Not in the thread list that tests may look at.
         self._error = None
         self._began = time.time()
         self._follower.start()
@@ -72,7 +72,7 @@ class SpectrumObserver:
             self._error = error
 
     def enter_report(self):
-        """Somebody writes a report: nothing is counted."""
+        """A report is being written: nothing is counted."""
         self._follower.on = False
 
     def leave_report(self):
@@ -111,7 +111,7 @@ class SpectrumObserver:
             self._write(self._tests, self._lines, self._distances)
 
     def _watch(self):
-        """Writes what a test that runs for long has done so far; it may never end."""
+        """Writes what a long-running test has done so far; it may never end."""
         while True:
             time.sleep(WRITE_EVERY_S)
             with _Held(self._lock):

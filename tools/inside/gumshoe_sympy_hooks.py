@@ -1,7 +1,7 @@
 """Tells when tests of sympy's own runner (`bin/test`) begin and end. Standard library only, Python 3.6 to 3.14.
 
 The runner is part of the project that it tests, so nothing is imported here: its reporter is wrapped when the program
-imports it. A test is named `path::function`, as in what the runner prints.
+imports it. A test is named `path::function`, as in the runner's output.
 """
 
 import functools
@@ -29,7 +29,7 @@ _followers = []
 
 
 def follow(begin, end, broken):
-    """Has the runner tell of its tests, once its module is imported.
+    """Has the runner report its tests, once its module is imported.
 
     Args:
         begin: called with the name of a test right before its code runs.
@@ -42,7 +42,7 @@ def follow(begin, end, broken):
 
 
 def observe(observer):
-    """Has the runner tell an observer, whose methods `gumshoe_pytest_hooks` names."""
+    """Has the runner tell an observer, whose methods are listed in `gumshoe_pytest_hooks`."""
 
     def end(test, outcome, error):
         observer.pause(None if error is None else error[1])
@@ -93,7 +93,7 @@ def _replace(kind, name, change):
 
 
 def _first(do, method):
-    """A method that does something before."""
+    """A method that does something else first."""
 
     @functools.wraps(method)
     def both(*arguments, **options):
@@ -104,7 +104,7 @@ def _first(do, method):
 
 
 def _then(method, do):
-    """A method that does something after."""
+    """A method that does something else afterward."""
 
     @functools.wraps(method)
     def both(*arguments, **options):
@@ -116,7 +116,7 @@ def _then(method, do):
 
 
 def _shown(filename):
-    """A file as it is named in the project."""
+    """A file's name within the project."""
     return project_path(str(filename), os.getcwd()) or str(filename)
 
 

@@ -1,15 +1,15 @@
-"""Says whether this interpreter can read a text: that of standard input, as a Python file.
+"""Says whether this interpreter can parse the text on standard input as a Python file.
 
     python gumshoe_syntax.py -- -m pytest < module.py
 
-Standard library only, Python 3.6 to 3.14. Nothing of the text is run, nor is the program behind `--`: that one says
-which test server may answer instead.
+Standard library only, Python 3.6 to 3.14. No part of the text is run, nor is the program after `--`: it only says which
+test server may answer instead.
 """
 
 import os
 import sys
 
-# Modules of the workspace may have the names of those that follow.
+# Workspace modules may have the same names as those that follow.
 _LIBRARY = os.path.dirname(os.__file__)
 if __name__ == "__main__":
     sys.path[:] = [each for each in sys.path if os.path.dirname(each) == _LIBRARY or each == _LIBRARY]
@@ -24,7 +24,7 @@ LONGEST = 500
 
 
 def report(data):
-    """A line with the error's type, its message and the line, as a JSON list in bytes; nothing where there is none."""
+    """A JSON line in bytes with a list of the error's type, message and line number; empty if there is no error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -37,7 +37,7 @@ def report(data):
 
 
 def answer(stdin, stdout, status, liveness):
-    """Does in the test server what a process of its own would do, and reports as its supervisor would."""
+    """Does in the test server what a separate process would do, and reports as its supervisor would."""
     with contextlib.suppress(OSError):
         os.write(status, b"supervisor 0\n")
         data, piece = b"", None

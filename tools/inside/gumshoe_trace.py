@@ -3,9 +3,9 @@
     GUMSHOE_TRACE=request.json python gumshoe_trace.py -- -m pytest -q
 
 Standard library only, Python 3.6 to 3.14. The request is `{"function": {"path", "line", "name"}, "record",
-"deadline_s"}`; what goes into the file `record` is described in `gumshoe_calls`. The program runs in a child; when the
-deadline has come, the call that goes on then is recorded as unfinished, and the program is killed. A program that runs
-neither pytest, unittest nor sympy's runner counts as one test, which fails with an exit code other than 0.
+"deadline_s"}`; what goes into the file `record` is described in `gumshoe_calls`. The program runs in a child; at the
+deadline, the call in progress is recorded as unfinished, and the program is killed. A program that runs none of pytest,
+unittest and sympy's runner counts as one test, which fails if the exit code is not 0.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ def main(arguments):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGUSR2)
         status = gumshoe_children.wait(pid, time.time() + GRACE_S)
-    gumshoe_children.kill(pid)  # with all that the program has left running
+    gumshoe_children.kill(pid)  # with everything that the program has left running
     if status is None:
         os.waitpid(pid, 0)
     return TIMED_OUT if status is None else os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1

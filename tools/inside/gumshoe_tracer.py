@@ -95,7 +95,7 @@ class Debugger:
             self._on_exception(frame, *arg)
 
     def begin_test(self, name):
-        """A test begins; with None, one has ended. Stops say which test runs, and how often it was there."""
+        """A test begins; with None, one has ended. Stops say which test is running, and how often it was there."""
         self.test = name
         self.counts.begin()
         self._late.pause()
@@ -103,7 +103,7 @@ class Debugger:
     # - what plans want
 
     def _plan_for(self, frame):
-        """The plan, where it is about this frame: it is the frame's own, or goes step by step through its thread."""
+        """The plan, if it is about this frame: it is the frame's own, or steps through every line of its thread."""
         plan = self.plan
         if plan is None or plan.thread != _get_ident() or not self.files.name(frame.f_code.co_filename):
             return None
@@ -142,7 +142,7 @@ class Debugger:
             self.stop_at(frame, "return", value=short_repr(value), time=self.counts.of(frame, "return"))
         elif plan.kind == "step":
             if waits(frame, value):
-                self.resume(Plan("next", frame))  # until what it waits for is there
+                self.resume(Plan("next", frame))  # until what it awaits is there
             else:
                 self._leave(frame)
 
@@ -151,7 +151,7 @@ class Debugger:
             return
         self._raising = frame, None
         if self.breakpoints.catches and value is not self._met:
-            self._met = value  # It is met again in each frame that it goes through.
+            self._met = value  # It is met again in each frame that it passes through.
             hit, problem = self.breakpoints.catching(frame, kind)
             if hit is not None:
                 self.last_exception = value
@@ -170,7 +170,7 @@ class Debugger:
     # - going on
 
     def resume(self, plan):
-        """Sets up tracing for the way to the next stop. A plan without a frame stops at any workspace line."""
+        """Sets up tracing until the next stop. A plan without a frame stops at any workspace line."""
         if plan is not None and plan.frame is None:
             plan.kind = "step"
         self.plan = plan
@@ -189,7 +189,7 @@ class Debugger:
         self._trace(needed)
 
     def end_of_main(self):
-        """Lets the program's other threads go on to their ends; one that is at a stop first has its turn."""
+        """Lets the program's other threads run to their ends; a thread that is at a stop gets its turn first."""
         with self._turn:
             self.resume(None)
 
@@ -199,14 +199,14 @@ class Debugger:
         set_trace(on_call if needed else None)
 
     def engage(self):
-        """Begins tracing that was put off while a test runner started, which runs none of the workspace's code."""
+        """Begins tracing, which was put off while a test runner started, since that runs no workspace code."""
         if self.deferred:
             self.deferred = False
             begin = self._late.start if self._only_breakpoints() else self._begin_trace
             begin()
 
     def _begin_trace(self, entered=None):
-        """Begins tracing in this thread, where a frame with a breakpoint may have been entered."""
+        """Begins tracing in this thread; `entered`, if given, is a frame that may have a breakpoint."""
         if self.state == "running" and not self.dead:
             self._trace(self._needs_trace())
             if entered is not None and self.breakpoints.wants(entered.f_code):
@@ -219,7 +219,7 @@ class Debugger:
         return self.plan is not None or bool(self.breakpoints) or bool(self.watches)
 
     def _report_breakpoints(self):
-        """Tells the host of changed breakpoints before the program goes on, since it may never come back."""
+        """Tells the host about changed breakpoints before the program goes on, since it may never stop again."""
         if self.request is not None and self.breakpoints.unreported:
             self.breakpoints.unreported = False
             told = {"id": self.request.get("id"), "interim": True, "breakpoints": self.breakpoints.as_data()}
@@ -239,7 +239,7 @@ class Debugger:
     def post_mortem(self, kind, value, trace, test=None):
         """Stops at the innermost workspace frame of a traceback, or of what caused the exception.
 
-        Is called by the hooks into the test runners, and for exceptions that nothing caught.
+        Called by the hooks into the test runners, and for exceptions that nothing caught.
         """
         if self.is_silent():
             return
@@ -302,7 +302,7 @@ class Debugger:
         seen = self._seen[1] if self.state == "stopped" else {}
         stale = sorted(self.files.shown(path) for path, stamp in seen.items() if stamp_of(path) != stamp)
         if stale:
-            # The host starts the program anew and gives it the same commands.
+            # The host starts the program again and gives it the same commands.
             self.queue = []
             self.extra = {"state": "stale", "changed": stale}
             return

@@ -1,8 +1,8 @@
 """Sets the trace function as late and as cheaply as breakpoints allow. Standard library only, Python 3.6 to 3.14.
 
-A trace function costs something in each call of the program, and a test runner makes tens of thousands before the first
-test. As long as nothing but breakpoints is to stop at, what is known to have none is let go with one look, and tracing
-begins when code that has one is first executed.
+A trace function costs something at each call in the program, and a test runner makes tens of thousands before the first
+test. As long as breakpoints are the only thing to stop at, code that is known to have none is dismissed at a glance,
+and tracing begins when code that has one is first executed.
 """
 
 import sys
@@ -14,13 +14,13 @@ _current_frame = vars(sys)["_getframe"]
 
 
 def set_trace(function):
-    """Makes it the trace function of this thread and of those that are started from now on; None for none."""
+    """Makes this the trace function of the current thread and of those started from now on; None for none."""
     threading.settrace(function)
     sys.settrace(function)
 
 
 def only_wanted(wanted, more, on_call):
-    """`on_call` without the calls of code that has no breakpoint.
+    """`on_call`, but not for calls of code that has no breakpoint.
 
     Args:
         wanted: what is known so far: (whether it has one, the code object) by the id of the code object.
@@ -36,10 +36,10 @@ def only_wanted(wanted, more, on_call):
 
 
 class LateTracing:
-    """Begins tracing when code with a breakpoint is first executed, in each test anew, until the first stop.
+    """Begins tracing when code with a breakpoint is first executed, again in each test, until the first stop.
 
-    Other threads than this one cannot be traced from here, and what they import is for all: so tracing also begins when
-    one is started, and goes on as long as there is one.
+    Threads other than this one cannot be traced from here, and what they import is shared by all: so tracing also
+    begins when one is started, and continues as long as there is one.
 
     Args:
         breakpoints: all breakpoints.
@@ -67,11 +67,11 @@ class LateTracing:
         _before_each_thread(self._begin_here)
 
     def end(self):
-        """Waits no more: from now on it is known what there is to stop at."""
+        """Stops waiting: from now on it is known what there is to stop at."""
         self._waits = False
 
     def pause(self):
-        """Ends tracing between two tests, unless a function that has a breakpoint is running, or another thread."""
+        """Ends tracing between two tests, unless a function with a breakpoint, or another thread, is running."""
         set_by_us = sys.gettrace() is not None and sys.gettrace() is self._ours
         if not self._waits or not set_by_us or threading.active_count() > 1:
             return
@@ -96,7 +96,7 @@ class LateTracing:
             self._begin()
 
     def _begin_here(self, entered=None):
-        """Begins where nothing is traced; what the program has set for new threads stays."""
+        """Begins tracing unless something is traced already; what the program has set for new threads stays."""
         if not self._waits or sys.gettrace() is not None:
             return
         others = _of_new_threads()
@@ -111,7 +111,7 @@ class LateTracing:
 
 
 def _of_new_threads():
-    """The trace function of threads that are started; before Python 3.10 `threading` does not tell."""
+    """The trace function of new threads; before Python 3.10, `threading` has no public way to tell."""
     return vars(threading).get("_trace_hook")
 
 
@@ -137,7 +137,7 @@ class Counts:
         self._seen = {}
 
     def begin(self):
-        """Begins anew, with a test or after one."""
+        """Starts over, with a test or after one."""
         self._seen = {}
         self._breakpoints.span += 1
 
@@ -147,7 +147,7 @@ class Counts:
         self._seen[key] = self._seen.get(key, 0) + 1
 
     def of(self, frame, event):
-        """How often the test was at this line, this time included; None where it was not followed from the first."""
+        """How often the test was at this line, including this time; None if it was not followed from the start."""
         if not self._breakpoints.follows_all(frame.f_code):
             return None
         return self._seen[frame.f_code.co_filename, frame.f_lineno, event]

@@ -1,7 +1,7 @@
 """Tells an observer when tests of unittest begin, fail and end. Standard library only, Python 3.6 to 3.14.
 
-The observer has the methods that `gumshoe_pytest_hooks` names. What runs between tests, such as the set-up of a class,
-is part of none.
+The observer has the methods listed in `gumshoe_pytest_hooks`. What runs between tests, such as the set-up of a class,
+belongs to no test.
 """
 
 import functools
@@ -64,7 +64,7 @@ def _failing(method, observer, state):
 
 
 def tell_of_reports(module, names, observer):
-    """Has the functions of a module that build messages of failed assertions tell the observer."""
+    """Makes a module's functions that build the messages of failed assertions tell the observer."""
     for name in names:
         function = getattr(module, name, None)
         if function is not None:

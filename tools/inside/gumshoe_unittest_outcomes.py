@@ -19,7 +19,7 @@ _OUTCOMES = {
 
 
 def install(path):
-    """Has these runners write one JSON line a test, `{"id", "outcome", "message"}`, to a file."""
+    """Has these runners write one JSON line per test, `{"id", "outcome", "message"}`, to a file."""
     import unittest
 
     def end(test, outcome, error):

@@ -1,4 +1,4 @@
-"""Short texts of values and exceptions, even if their own code fails. Standard library only, Python 3.6 to 3.14."""
+"""Short text for values and exceptions, even if their own code fails. Standard library only, Python 3.6 to 3.14."""
 
 import contextlib
 import re
@@ -38,7 +38,7 @@ _short = _ShortRepr()
 
 
 def short_repr(value):
-    """A repr of at most about VALUE_LIMIT characters, also of values whose own repr fails."""
+    """A repr of at most about VALUE_LIMIT characters, even for values whose own repr fails."""
     try:
         if _has_plain_repr(value):
             return shorten(_attributes(value, _short.repr), VALUE_LIMIT)
@@ -48,7 +48,7 @@ def short_repr(value):
 
 
 def full_repr(value):
-    """The repr of a value; an object without one of its own is shown by its attributes."""
+    """The repr of a value; an object without its own repr is shown by its attributes."""
     return _attributes(value, short_repr) if _has_plain_repr(value) else without_addresses(value, repr(value))
 
 
@@ -63,7 +63,7 @@ def _attributes(value, show):
 
 
 def attributes_of(value):
-    """An object's own attributes, also those in slots, as far as they are set; none of its code runs."""
+    """An object's own attributes, including those in slots, as far as they are set; none of its code runs."""
     found = {}
     for kind in type(value).__mro__[::-1]:
         if "__slots__" in vars(kind):
@@ -77,7 +77,7 @@ def attributes_of(value):
 
 
 def without_addresses(value, text):
-    """The text of a repr without memory addresses, which differ from run to run; texts are left as they are."""
+    """The text of a repr without memory addresses, which differ from run to run; strings are left as they are."""
     return text if isinstance(value, (str, bytes, bytearray)) else _ADDRESS_IN_REPR.sub("", text)
 
 
@@ -88,7 +88,7 @@ _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 
 
 def describe_exception(kind, value):
-    """`KeyError: 'x'`, without empty lines, also when the exception cannot be printed."""
+    """`KeyError: 'x'`, without empty lines, even if the exception cannot be printed."""
     try:
         text = "".join(traceback.format_exception_only(kind, value))
     except Exception:  # the exception's own code may raise anything

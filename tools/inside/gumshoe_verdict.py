@@ -7,16 +7,16 @@ repository's own.
 
 The variable GUMSHOE_VERDICT, which is removed at once, names a socket: `fd:NUMBER` or a path. With `load:NUMBER` the
 runner is loaded ahead: that is announced by a line, `loaded`, and the rest waits for the supervisor's word. A process
-that had to load anything from the repository for it, which the patch may be about to change, ends without it.
+that had to load anything from the repository for this, which the patch may be about to change, exits without saying so.
 
 Reports go over the socket as lines of a keyed digest and a JSON list:
 
     ["start", id], ["result", id, outcome, message, title], ["broken", id, message], ["tampered", text], ["end", code],
     ["final"]
 
-The last one is sent when the interpreter itself ends, by the main thread and with no caller, so that a process which
-leaves by `os._exit` does not send it. What code in this process could still do, if it were written against this very
-file: find the key among the interpreter's objects or in its memory, report whatever it likes, and leave.
+The last one is sent when the interpreter itself ends, by the main thread and with no caller, so that a process that
+exits through `os._exit` does not send it. What code in this process could still do, if it were written against this
+very file: find the key among the interpreter's objects or in its memory, report whatever it likes, and exit.
 """
 
 import _thread
@@ -35,8 +35,8 @@ VARIABLE = "GUMSHOE_VERDICT"
 
 
 def load_runner(runner, arguments=None, tests=()):
-    """Loads what runs the tests, with what is needed to report; `arguments` and `tests` are those to get ready for."""
-    gc.disable()  # Modules are no garbage; looking for some among them takes a tenth of the time.
+    """Loads what runs the tests and what is needed to report; `arguments` and `tests` are what to prepare for."""
+    gc.disable()  # Modules are not garbage; looking for garbage among them takes a tenth of the time.
     try:
         if "pytest" in runner:
             from gumshoe_verdict_pytest import load
@@ -50,8 +50,8 @@ def load_runner(runner, arguments=None, tests=()):
 
 
 def load_ahead(runner, arguments):
-    """Loads it before the supervisor gives the word, but for the paths of test files, which it tells first; leaves when
-    any of it came from the repository.
+    """Loads the runner before the supervisor gives the word; only the paths of test files are received first. Exits if
+    any module came from the repository.
     """
     from gumshoe_project import real_paths
 
@@ -69,9 +69,9 @@ def load_ahead(runner, arguments):
 
 
 def connect():
-    """(function that sends a report, options) of the supervisor that this process was started by; None without one.
+    """(function that sends a report, options) for the supervisor that started this process; None without one.
 
-    The key is known to the returned function alone. Reports of forked copies of this process are dropped.
+    Only the returned function knows the key. Reports from forked copies of this process are dropped.
     """
     where = os.environ.pop(VARIABLE, None)
     if where is None:
@@ -84,7 +84,7 @@ def connect():
         line = socket.socket(socket.AF_UNIX)
         try:
             line.connect(where)
-        except OSError:  # Another process of the command was first, and reports.
+        except OSError:  # Another process of the command connected first, and reports.
             return None
     if how == "load":
         line.sendall(b"loaded\n")
@@ -99,7 +99,7 @@ def connect():
 
 
 def receive_line(descriptor):
-    """The one line that is on its way; empty where the other side has closed."""
+    """The one line that is on its way; empty if the other side has closed."""
     text = b""
     while not text.endswith(b"\n"):
         piece = os.read(descriptor, 1 << 16)
@@ -126,7 +126,7 @@ def sender(line, key, blake2b=hashlib.blake2b, dumps=json.dumps, getpid=os.getpi
 
 
 def register_final(send, caller=sys._getframe, thread=_thread.get_ident):
-    """Has the interpreter send the last report when it ends; nothing else is to hold or to find what does it."""
+    """Has the interpreter send the last report when it ends; nothing else may hold or find the function for it."""
     main = thread()
 
     def final():
@@ -141,13 +141,13 @@ def register_final(send, caller=sys._getframe, thread=_thread.get_ident):
 
 
 def freeze():
-    """Takes what there is from the list of the interpreter's objects, garbage too, where it can."""
+    """Removes all current objects, garbage too, from the interpreter's list of objects, where that is possible."""
     if hasattr(gc, "freeze"):
         gc.freeze()
 
 
 def is_changed(options):
-    """A function that tells whether the file of a name was changed by the patch."""
+    """A function that tells whether the patch changed the file with a given name."""
     root = os.path.realpath(options["root"]) + os.sep
     changed = {os.path.normpath(root + path) for path in options["changed"]}
     known = {}
@@ -161,7 +161,7 @@ def is_changed(options):
 
 
 def run_pytest(send, options, arguments, watch, insert_folder):
-    """As `python -m pytest`, or as `pytest`, which leaves the current folder out of the path."""
+    """Runs as `python -m pytest`, or as `pytest`, which leaves the current folder out of the path."""
     import pytest
     from gumshoe_verdict_pytest import Reporter
 
@@ -173,16 +173,16 @@ def run_pytest(send, options, arguments, watch, insert_folder):
 
 
 def with_options(arguments):
-    """What pytest is given.
+    """The arguments that pytest is given.
 
-    The reports tell of each failure. Where many tests fail, printing tracebacks takes longer than the tests; those of
+    The reports describe each failure. If many tests fail, printing tracebacks takes longer than the tests; those of
     files that cannot be imported are printed all the same.
     """
     return ["--tb=line", *arguments]
 
 
 def run_unittest(send, options, arguments):
-    """As `python -m unittest`."""
+    """Runs as `python -m unittest`."""
     import unittest
 
     from gumshoe_verdict_unittest import report_unittest
@@ -194,7 +194,7 @@ def run_unittest(send, options, arguments):
 
 
 def run_script(send, options, arguments):
-    """As `python script argument...`: unittest's and sympy's tests report; without any, the script is the test."""
+    """Runs as `python script argument...`: unittest and sympy tests report; without any, the script is the test."""
     from gumshoe_verdict_unittest import describe, report_sympy, report_unittest, through_changed
 
     changed = is_changed(options)
@@ -269,7 +269,7 @@ def main():
 
 
 def pytest_configure(config):
-    """Within a command of the repository's own: registers the reporter, if this process is the first to connect."""
+    """Within one of the repository's own commands: registers the reporter, if this process is the first to connect."""
     connected = connect()
     if connected is not None:
         from gumshoe_verdict_pytest import RUNNER, Reporter, RunnerState

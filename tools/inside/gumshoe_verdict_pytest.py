@@ -15,7 +15,7 @@ from gumshoe_originals import Originals, compile_ahead
 from gumshoe_outcomes import Outcomes, plain_message
 
 RUNNER = ("_pytest", "pytest", "pluggy", "unittest", "gumshoe_outcomes", "gumshoe_verdict_pytest")
-# The runner is looked at again after a test only when this many times the cost of looking has passed.
+# The runner is checked again after a test only once this many times the cost of a check has passed.
 CHECK_EVERY = 20
 REPLACED = "the code of {} was replaced"
 ELSEWHERE = "the tests of {} were loaded from {}"
@@ -26,7 +26,7 @@ def load(arguments=None, tests=()):
     """Loads pytest's own plugins and returns their RunnerState and what is known of test files, for the Reporter.
 
     Args:
-        arguments: those that pytest will get, where it is to get ready for them.
+        arguments: those that pytest will get, if it should prepare for them.
         tests: paths of test files to get ready, relative to the current folder.
     """
     import _pytest.config
@@ -34,7 +34,7 @@ def load(arguments=None, tests=()):
     for name in getattr(_pytest.config, "default_plugins", ()):
         try:
             importlib.import_module("_pytest.{}".format(name))
-        except ImportError:  # Pytest says so itself when it needs it.
+        except ImportError:  # Pytest reports this itself if it needs the module.
             continue
     if arguments is not None:
         gumshoe_ahead.prepare(arguments, "pytest.main()")
@@ -44,14 +44,14 @@ def load(arguments=None, tests=()):
 class Reporter(Outcomes):
     """Reports the start and the outcome of every test, and what tampers with the runner.
 
-    A test passes when pytest says so, the body of the test has returned to this plugin, and the runner is as it was.
+    A test passes if pytest says so, the body of the test has returned to this plugin, and the runner is unchanged.
 
     Args:
         send: sends one report.
-        changed: whether the file of this name was changed by the patch.
+        changed: whether the patch changed the file of this name.
         loaded: the RunnerState, which begins with the session, and what is known of test files; see `load`.
         deciding: paths of the files with the tests that decide.
-        ends: whether the end of the session is the last that can be reported.
+        ends: whether the end of the session is the last thing that can be reported.
     """
 
     def __init__(self, send, changed, loaded, deciding, ends=False):
@@ -69,7 +69,7 @@ class Reporter(Outcomes):
         self._config = None
         self._remote = False
         self._modules = {}
-        # Pytest's own repository, whose tests run and change the very pytest that runs them.
+        # True for pytest's own repository, whose tests run and change the very pytest that runs them.
         self._own = os.path.realpath(pytest.__file__).startswith(os.path.realpath(self.root) + os.sep)
         if not self._own:
             Originals(self.root, deciding, ahead).hold()
@@ -85,7 +85,7 @@ class Reporter(Outcomes):
             self._begin_watch()
 
     def _begin_watch(self):
-        """Takes the runner as it is now; what was put in its way before is reported."""
+        """Records the runner's current state; anything that intruded before is reported."""
         began = time.monotonic()
         self._watch.begin(self._changed)
         for text in self._watch.intruders(self._config.hook):
@@ -104,14 +104,14 @@ class Reporter(Outcomes):
                 self._tampered(REPLACED.format(item.nodeid))
 
     def _execute(self, code, namespace):
-        """In place of the built-in function where pytest executes test modules."""
+        """Replaces the built-in `exec` where pytest executes test modules."""
         __tracebackhide__ = True
         self._definitions.note(code)
         self._modules[id(namespace)] = namespace, code.co_filename
         exec(code, namespace)  # noqa: S102 - as pytest does
 
     def _check_file(self, item):
-        """Whether a test's module is that of the file in which the test was found."""
+        """Checks that a test's module is that of the file in which the test was found."""
         module = getattr(item, "module", None)
         _, file = self._modules.get(id(getattr(module, "__dict__", None)), (None, None))
         found = str(getattr(item, "path", None) or getattr(item, "fspath", ""))
@@ -148,12 +148,12 @@ class Reporter(Outcomes):
         item.runtest = runtest
         yield
         item.__dict__.pop("runtest", None)
-        # A plugin may have put another function into the item meanwhile, which runs an asynchronous test, for one.
+        # A plugin may have put another function into the item in the meantime, for example to run an asynchronous test.
         self._check_function(item, function)
         self._check()
 
     def _check_function(self, item, function=None):
-        """Whether a test is still what was collected, or that function is, which it was before it ran."""
+        """Checks that a test, or the given function that it had before it ran, is still what was collected."""
         function = function or getattr(item, "function", None)
         body = _body(function)
         if any(now is not before for now, before in zip(body, self._bodies.get(item.nodeid, body))):
@@ -186,7 +186,7 @@ class Reporter(Outcomes):
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtestloop(self, session):
-        """After the last test, one that must fail shows whether failures are still reported."""
+        """After the last test, runs one that must fail, to show whether failures are still reported."""
         yield
         self._check(always=True)
         if not self._remote and session.items and not session.config.option.collectonly:
@@ -237,14 +237,14 @@ class Reporter(Outcomes):
             self._send("tampered", text[:300])
 
     def _write(self, name, outcome, otherwise):
-        """Instead of into a file."""
+        """Sends the result instead of writing it to a file."""
         message = self._messages.pop(name, "") or otherwise
         self._frames.pop(name, None)
         self._send("result", name, outcome, "" if outcome == "passed" else message, "")
 
 
 def _body(function):
-    """What a function does: its code, and the variables that it finds."""
+    """What determines a function's behavior: its code and its globals."""
     return getattr(function, "__code__", None), getattr(function, "__globals__", None)
 
 
@@ -260,5 +260,5 @@ class FailingItem(pytest.Item):
         return str(excinfo.value)
 
     def reportinfo(self):
-        """A place that is no file of the project."""
+        """A place that is not a file of the project."""
         return "gumshoe_must_fail", 0, "gumshoe_must_fail"

@@ -1,7 +1,7 @@
 """Reports the outcomes of unittest's and sympy's runners for a verdict.
 
 Standard library only, Python 3.6 to 3.14. Django's runner is unittest's with another way of finding tests. A test is
-named `module.Class.method`; its title is the first line of its docstring, by which published lists name it.
+named `module.Class.method`; its title is the first line of its docstring, which is how published lists name it.
 """
 
 import functools

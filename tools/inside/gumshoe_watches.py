@@ -9,7 +9,7 @@ SHOWN = 20
 
 
 class Watch:
-    """An expression of a frame, whose value is looked at after each line that runs until the frame ends."""
+    """An expression in a frame, whose value is checked after each line that runs until the frame ends."""
 
     def __init__(self, number, expression, frame):
         self.number = number
@@ -18,7 +18,7 @@ class Watch:
         self.value, self.shown = self._read()
 
     def _read(self):
-        """The value in full and in short; an exception's text where it has none."""
+        """The value in full and in short; an exception's text if there is no value."""
         try:
             value = eval(self.expression, self.frame.f_globals, self.frame.f_locals)
             return shorten(full_repr(value), LONGEST), short_repr(value)
@@ -29,7 +29,7 @@ class Watch:
             return text, text
 
     def change(self):
-        """The value before and now in short, where it has changed since it was last asked for; else None."""
+        """The previous and current value in short, if it has changed since the last check; else None."""
         before, value = self.shown, self._read()
         if value[0] == self.value:
             return None
@@ -58,7 +58,7 @@ class Watches:
         return self.all[-1]
 
     def check(self, frame):
-        """What has changed by the line that ran last, in words and as data; None where nothing has."""
+        """What the last line changed, in words and as data; None if nothing has changed."""
         by = self._last
         self.started(frame)
         by = by or self._last
@@ -105,7 +105,7 @@ class Log:
         self.values.append(dict(names, expression=point.log, value=text))
 
     def take(self):
-        """What a command's result has of them: `output`, the text, and `log`; empty where there are none."""
+        """What a command's result shows of them: `output`, the text, and `log`; empty if there are none."""
         values, dropped = self.values, self.dropped
         self.values, self.dropped = [], 0
         if not values:

@@ -1,4 +1,4 @@
-"""Runs a program several times, each time with one line of the project changed in memory; and watches it unchanged.
+"""Runs a program several times, each time with one line of the project changed in memory; also watches it unchanged.
 
     python gumshoe_whatif.py -- -m pytest -q          with the request in the file that GUMSHOE_WHATIF names
 
@@ -13,9 +13,9 @@ and `answer.json`: for each run its
 why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one, in processor
 time; those that wait instead, `IDLE` times as long as that.
 
-Where the request names the `failing` tests, a run is of these alone, in a fork that has collected them
-(`gumshoe_forks`), and of all tests if one of them passes with the change; `whole` says which, and `usual_s` how long
-all tests took unchanged. If they do not fail by themselves, or are not pytest's, every run is of all tests.
+If the request names the `failing` tests, a run covers these alone, in a fork that has collected them
+(`gumshoe_forks`), and all tests if one of them passes with the change; `whole` says which, and `usual_s` how long all
+tests took unchanged. If they do not fail when run alone, or are not pytest's, every run covers all tests.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class ForkedRun:
             os._exit(_child(program, record, watcher, only))
 
     def is_over(self):
-        """Whether it has ended; then takes in how."""
+        """Whether it has ended; if so, notes how."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid == 0:
             return False
@@ -72,12 +72,12 @@ class ForkedRun:
         return True
 
     def has_used(self, seconds):
-        """Whether it has run for so long, and not waited for a processor."""
+        """Whether it has used that much CPU time, or `IDLE` times as much wall time."""
         took = time.time() - self.began
         return took >= IDLE * seconds or (took >= seconds and _processor_s(self.pid) >= seconds)
 
     def stop(self):
-        """Ends it, with all that it has started."""
+        """Ends it, with everything that it has started."""
         gumshoe_children.kill(self.pid)
         os.waitpid(self.pid, 0)
         self._finish()
@@ -120,7 +120,7 @@ def _child(program, record, watcher, only):
 
 
 def _processor_s(pid):
-    """Seconds of processor time that a process and its ended children have used; endless where that is not known."""
+    """Seconds of CPU time that a process and its ended children have used; infinite if that is not known."""
     try:
         with open("/proc/{}/stat".format(pid), "rb") as stream:
             fields = stream.read().rpartition(b")")[2].split()
@@ -153,7 +153,7 @@ def run_all(runs, is_late):
 
 
 def failing_tests(record):
-    """The ids of the tests that failed, from the file that was written; none where there is no such file."""
+    """The ids of the tests that failed, from the record file; none if there is no such file."""
     try:
         with open(record, "rb") as file:
             outcomes = [json.loads(line.decode("utf-8")) for line in file]
@@ -164,7 +164,7 @@ def failing_tests(record):
 
 def _in_forks(changes, failing, program, folder, end):
     """The answers of variants that were run on the failing tests alone, by number, and 0 for the unchanged run; none
-    where these tests do not fail in the same way without the others.
+    if these tests do not fail in the same way without the others.
     """
     import gumshoe_forks  # which needs pytest
 
@@ -181,7 +181,7 @@ def _in_forks(changes, failing, program, folder, end):
 
 
 def _changes(variants, answers):
-    """What variants make of their modules, by number; where that is not possible, the answer says why."""
+    """The changes that variants make to their modules, by number; if one is impossible, its answer says why."""
     sources, changes = {}, {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
