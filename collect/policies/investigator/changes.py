@@ -197,7 +197,7 @@ def _altered(owner: ast.stmt, field: str, names: Sequence[str], *, whole: bool =
 
 
 def _children(owner: ast.AST, field: str) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """The field's nodes, each with the node, field and place in a list that hold it; functions inside left alone."""
+    """The nodes below a field, each with the node, the field and the place in a list that hold it."""
     value = getattr(owner, field)
     for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
         if not isinstance(child, ast.AST):
