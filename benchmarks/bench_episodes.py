@@ -4,8 +4,8 @@
     python benchmarks/bench_episodes.py ../before . --backends docker bubblewrap --repeats 3
     python benchmarks/bench_episodes.py ../before . --set tasks/packages --bug synth/schema/condition-0123abcd
 
-Each turn is a process of its own that plays the same scripted episode with one worker and one warm sandbox; two
-episodes run before the clock starts. The table shows each turn and the medians. A task from a harvested set is played
+Each round is a process of its own that plays the same scripted episode with one worker and one warm sandbox; two
+episodes run before the clock starts. The table shows each round and the medians. A task from a harvested set is played
 without its environment, which old checkouts do not know: it must need nothing but pytest.
 """
 
@@ -70,10 +70,10 @@ def main() -> None:
             found: dict[Path, list[float]] = {checkout: [] for checkout in options.checkouts}
             for _ in range(options.repeats):
                 for checkout, rates in found.items():
-                    rates.append(one_turn(checkout.resolve(), folder, bug, backend, options.episodes))
+                    rates.append(one_round(checkout.resolve(), folder, bug, backend, options.episodes))
             for checkout, rates in found.items():
-                turns = ", ".join(f"{rate:.0f}" for rate in rates)
-                print(f"{backend}  {checkout}  median {statistics.median(rates):.0f} a minute  ({turns})", flush=True)
+                rounds = ", ".join(f"{rate:.0f}" for rate in rates)
+                print(f"{backend}  {checkout}  median {statistics.median(rates):.0f} a minute  ({rounds})", flush=True)
 
 
 def without_environment(bug: Bug) -> Bug:
@@ -82,7 +82,7 @@ def without_environment(bug: Bug) -> Bug:
     return replace(bug, task=bug.task.model_copy(update={"workspace": workspace}))
 
 
-def one_turn(checkout: Path, source: str, bug: Bug, backend: str, episodes: int) -> float:
+def one_round(checkout: Path, source: str, bug: Bug, backend: str, episodes: int) -> float:
     """Episodes per minute of one process."""
     config = bug.sandbox(backend).model_copy(update={"pool": 1}).model_dump_json(exclude_unset=True)
     argv = [sys.executable, "-c", TURN, str(checkout), source, json.dumps(bug.episode()), config, str(episodes)]

@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", help="a set that `gumshoe harvest` made")
     parser.add_argument("--backend", default="bubblewrap", help="sandbox (bubblewrap)")
-    parser.add_argument("--repeats", type=int, default=3, help="turns of each (3)")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of each (3)")
     parser.add_argument("--suite-s", type=float, default=2.0, help="leave out packages whose tests take longer (2)")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()

@@ -30,12 +30,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from gumshoe.collect.export.rows import project_of
 from gumshoe.collect.grounding import grounded_share, observation_texts, quoted_share
 from gumshoe.collect.unseen import unseen
 from gumshoe.errors import ConfigError
 from gumshoe.records import Decision, StopReason, Trajectory
-from gumshoe.storage import read_jsonl
+from gumshoe.storage import read_jsonl, read_records
 
 __all__ = ["Rule", "make_rule", "rejecting_rule", "rule_names", "succeeded"]
 
@@ -257,12 +259,20 @@ def _projects(path: Path) -> frozenset[str]:
     return frozenset(line.strip() for line in lines if line.strip())
 
 
+class _Scored(BaseModel):
+    """What is read of a row of an evaluation's `results.jsonl`."""
+
+    arm: str
+    trajectory: str
+    scores: dict[str, float | None]
+
+
 def _scored(text: str, setting: str) -> Rule:
     """Raises ConfigError where the arm was not measured, or not so; ValueError for a setting of another form."""
     arm, metric, limit = setting.rsplit(":", 2)
     least, run = float(limit), Path(arm).resolve()
-    rows = [row for _, row in read_jsonl(run.parent.parent / "results.jsonl", error=ConfigError)]
-    scores = {row["trajectory"]: row["scores"] for row in rows if row["arm"] == run.name}
+    rows = read_records(run.parent.parent / "results.jsonl", _Scored, error=ConfigError)
+    scores = {row.trajectory: row.scores for row in rows if row.arm == run.name}
     known = sorted({name for measured in scores.values() for name in measured})
     if metric not in known:
         raise ConfigError(f"rule scored: {arm} has no metric {metric!r}, but {', '.join(known) or 'none at all'}")

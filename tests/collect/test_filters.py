@@ -170,6 +170,9 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
         make_rule(f"scored={tmp_path / 'arms' / 'nobody'}:hit:1")
     with pytest.raises(ConfigError, match=r"results\.jsonl"):
         make_rule(f"scored={tmp_path}:hit:1")
+    (tmp_path / "results.jsonl").write_text('{"arm": "model"}\n')
+    with pytest.raises(ConfigError, match="trajectory"):
+        make_rule(f"scored={arm}:hit:1")
 
 
 @pytest.mark.parametrize("rule", ["steps=many", "steps", "pass_rate=3", "nothing", "scored=hit", "scored=arm:hit:all"])
