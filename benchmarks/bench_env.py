@@ -109,6 +109,21 @@ def paused_env(bug: Bug, config: SandboxConfig) -> Generator[DebugEnv]:
         yield env
 
 
+def snapshot_times(env: DebugEnv, repeats: int) -> Times:
+    """Seconds of a snapshot and its restore, each after a command that may have changed the paused program: of one that
+    is still what it was, nothing would have to be kept.
+    """
+    kept: list[str] = []
+    works: dict[str, Callable[[], object]] = {
+        "a command": lambda: call(env, "pdb", command="p 1 + 1"),
+        "snapshot": lambda: kept.append(env.snapshot()),
+        "another": lambda: call(env, "pdb", command="p 1 + 1"),
+        "restore": lambda: env.restore(kept.pop()),
+    }
+    times = in_turns(repeats, **works)
+    return [sum(each) for each in zip(times["snapshot"], times["restore"], strict=True)]
+
+
 def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[str, Callable[[], object]]) -> Any:
     """Seconds of the calls that run no tests, alternating with the baselines."""
     numbers: Iterator[int] = iter(range(10**9))
@@ -124,11 +139,9 @@ def quick_times(bug: Bug, config: SandboxConfig, repeats: int, beside: Mapping[s
             "pdb b": lambda: call(env, "pdb", command=f"b {bug.path}:{bug.line}"),
         }
         times = in_turns(repeats, **quick, **beside)
-        moving = {
-            "pdb n": lambda: call(env, "pdb", command="n"),
-            "snapshot and restore, paused": lambda: env.restore(env.snapshot()),
-        }
-        return {**times, **in_turns(max(5, repeats // 10), **moving)}
+        few = max(5, repeats // 10)
+        times["snapshot and restore, paused"] = snapshot_times(env, few)
+        return {**times, **in_turns(few, **{"pdb n": lambda: call(env, "pdb", command="n")})}
 
 
 def test_times(bug: Bug, config: SandboxConfig, repeats: int, leave_out: Collection[str]) -> dict[str, Times]:

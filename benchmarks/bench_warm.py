@@ -15,7 +15,7 @@ import statistics
 from pathlib import Path
 
 from bench_bug import Bug, as_bug, gold_edit
-from bench_env import in_turns, paused_env, test_times
+from bench_env import paused_env, snapshot_times, test_times
 from drawn_bugs import draw
 from rich.console import Console
 from rich.table import Table
@@ -33,7 +33,7 @@ def figures(bug: Bug, backend: str, repeats: int) -> dict[str, float]:
     measured = test_times(bug, config, repeats, leave_out=("suspects", "whatif, 8 variants"))
     times = {name: statistics.median(each) for name, each in measured.items()}
     with paused_env(bug, config) as env:
-        paused = in_turns(5, paused=lambda: env.restore(env.snapshot()))["paused"]
+        paused = snapshot_times(env, 5)
     return {
         "bare ms": 1e3 * times["bare test command"],
         "eval": times["eval"] / times["bare test command"],

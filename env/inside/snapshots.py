@@ -11,8 +11,9 @@ from gumshoe.env.inside.contents import Contents
 from gumshoe.env.inside.files import Ignore, delete, kind_of, make_accessible, read_regular, write_atomically
 
 CONTENT_LIMIT = 64 << 20
-# A file that changed this shortly before it was looked at may change again without its time stamp telling.
-RACY_NS = 2 * 10**9
+# A file that changed this shortly before it was looked at may change again without its time stamp telling: file systems
+# with whole seconds only take up to two, the others take the time of the kernel's last tick, at most 10 ms ago.
+RACY_NS, RACY_WHOLE_SECONDS_NS = 10**8, 2 * 10**9
 
 
 class Snapshots:
@@ -114,7 +115,7 @@ class Snapshots:
         if kind != "file":
             return {"kind": kind, "mode": mode}
         stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-        settled = time.time() * 10**9 - found.st_ctime_ns > RACY_NS
+        settled = time.time() * 10**9 - found.st_ctime_ns > _racy_ns(found)
         if known and known.get("settled") and known.get("stamp") == stamp:
             digest = known["digest"]
         else:
@@ -190,6 +191,10 @@ class _Bounded:
         self.expect(relative, size)
         self._total += size
         self.items[relative] = (before, after)
+
+
+def _racy_ns(found):
+    return RACY_NS if found.st_ctime_ns % 10**9 else RACY_WHOLE_SECONDS_NS
 
 
 def _read(path):

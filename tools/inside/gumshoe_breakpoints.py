@@ -1,6 +1,6 @@
 """Breakpoints, and quick answers to whether a line has one. Standard library only, Python 3.6 to 3.14."""
 
-from gumshoe_files import code_lines, stop_line
+from gumshoe_files import code_lines
 from gumshoe_values import CommandError, describe_exception
 
 _END_OF_ITERATION = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
@@ -102,7 +102,7 @@ class Breakpoints:
     def add(self, path="", line=0, **options):
         """A new breakpoint with the next number, or the existing one. Raises CommandError."""
         number = max(self.by_number, default=0) + 1
-        made = Breakpoint(number, path, stop_line(self.files, path, line) if path else 0, **options)
+        made = Breakpoint(number, path, self.files.stop_line(path, line) if path else 0, **options)
         for known in self.by_number.values():
             if known.place == made.place:
                 return known
@@ -122,7 +122,7 @@ class Breakpoints:
                     made.path, made.line = "", 0
                     continue
                 made.path = self.files.resolve(made.path)
-                made.line = stop_line(self.files, made.path, made.line)
+                made.line = self.files.stop_line(made.path, made.line)
             except CommandError as error:
                 made.problem = str(error)
             finally:

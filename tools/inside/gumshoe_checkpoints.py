@@ -6,7 +6,7 @@ other. What is restored is the memory of the process. NOT covered: files and the
 other threads (a checkpoint is refused while there are any), the clock, and the process id, which changes.
 
 A checkpoint that is *held* outlives the program: when that ends, a copy of the checkpoint waits for requests in its
-place.
+place. A program that has run no command since such a checkpoint is still the same: it is not forked again.
 """
 
 import contextlib
@@ -43,11 +43,27 @@ class Checkpoints:
         self._gone = gone
         self._registry = mmap.mmap(-1, 8192)
         self._root = _getpid()
+        self._unmoved_since = None
         self.forking = False
 
     def note(self, nonce):
         """Notes the nonce of the request being carried out; None when it has been answered."""
         self._registry[PENDING : PENDING + 32] = (nonce or "").encode("ascii")[:32].ljust(32, b"\0")
+
+    def move_on(self):
+        """Notes that a command is about to run, so that the process may differ from every checkpoint."""
+        self._unmoved_since = None
+
+    def is_at(self, name):
+        """Whether the process is what it was at a held checkpoint."""
+        return self._unmoved_since is not None and self._unmoved_since == self.addresses.get(name)
+
+    def name_again(self, name):
+        """Gives the held checkpoint that the process still equals another name; false where there is none."""
+        if self._unmoved_since is None:
+            return False
+        self.addresses[name] = self._unmoved_since
+        return True
 
     def make(self, name, hold=False):
         """Forks. Returns None in the process that runs on, and the restoring message in each later copy; that message
@@ -70,6 +86,7 @@ class Checkpoints:
             child = _fork()
             if child == 0:
                 self.forking = False
+                self._unmoved_since = address if hold else None
                 listener.close()
                 if message:
                     self.addresses = message["addresses"]

@@ -8,7 +8,7 @@ import threading
 from gumshoe_breakpoints import is_loaded
 from gumshoe_checkpoints import flush_output
 from gumshoe_command_line import HELP, check_expression, number, split_command
-from gumshoe_files import body_line, function_line, stop_line
+from gumshoe_files import body_line, function_line
 from gumshoe_inspection import NOT_STARTED, Inspection
 from gumshoe_stops import Plan, Stop, caller_of, stack_of
 from gumshoe_values import CommandError, shorten
@@ -34,6 +34,8 @@ class Commands(Inspection):
         """Runs one command; true when the program continues. The command's output goes into `result`."""
         try:
             name, rest = split_command(line)
+            if name not in ("hold", "restore"):
+                self.debugger.checkpoints.move_on()
             output = getattr(self, "do_" + name)(rest) if name else self.execute(rest)
         except CommandError as error:
             output = str(error)
@@ -231,7 +233,7 @@ class Commands(Inspection):
             raise CommandError("give a number: " + usage)
         if ":" in rest:
             path, line, _ = self._find_place(rest)
-            line = stop_line(self.files, path, line)
+            line = self.files.stop_line(path, line)
             found = [each for each in self.breakpoints.by_number.values() if (each.path, each.line) == (path, line)]
         else:
             words = rest.replace(",", " ").split()
@@ -286,6 +288,8 @@ class Commands(Inspection):
 
     def do_hold(self, rest):
         """Keeps the state of the process for the host, beyond the end of the program."""
+        if self.debugger.checkpoints.name_again(rest):
+            return "checkpoint " + rest
         return self.do_checkpoint(rest, hold=True)
 
     def do_checkpoint(self, rest, hold=False):
@@ -308,15 +312,19 @@ class Commands(Inspection):
         self.debugger.channel.nonce = message["nonce"]
         self.breakpoints.replace_all(message["breakpoints"])
         # The result that `run` fills in belongs to the past; the one to answer with came with the message.
-        self.debugger.results[-1].update(output="restored " + rest, stop=self.stop.as_data())
-        return "restored " + rest
+        restored = "restored " + message["name"]
+        self.debugger.results[-1].update(output=restored, stop=self.stop.as_data())
+        return restored
 
     def do_restore(self, rest):
         """Goes back to a checkpoint. Breakpoints stay as they are now."""
-        message = {"request": self.debugger.request, "queue": self.debugger.queue, "results": self.debugger.results}
-        message["breakpoints"] = self.breakpoints.as_data()
-        message["nonce"] = self.debugger.channel.nonce
-        self.debugger.checkpoints.restore(rest, message)
+        if not self.debugger.checkpoints.is_at(rest):
+            message = {"request": self.debugger.request, "queue": self.debugger.queue, "results": self.debugger.results}
+            message["breakpoints"] = self.breakpoints.as_data()
+            message.update(nonce=self.debugger.channel.nonce, name=rest)
+            self.debugger.checkpoints.restore(rest, message)
+        self.debugger.results[-1]["stop"] = self.stop.as_data()
+        return "restored " + rest
 
     def do_restart(self, rest):
         """Leaves it to the host to start the program anew, with the commands that follow."""

@@ -36,6 +36,7 @@ class WorkspaceFiles:
         self._names = {}
         self._lines = {}
         self._codes = {}
+        self._stops = {}
 
     def name(self, filename):
         """The path relative to the workspace; None for a file outside it or in an installed package."""
@@ -90,6 +91,17 @@ class WorkspaceFiles:
             code = _compiled(path, name)
             self._codes[path] = stamp, code
         return code
+
+    def stop_line(self, name, line):
+        """The line at which a breakpoint set at `line` stops: the start of the statement continued there, or the next
+        one. A breakpoint on a `def` or its decorators means the function's first line. Raises CommandError.
+        """
+        code = self.compiled(name)
+        known, stop = self._stops.get((name, line), (None, None))
+        if known is not code:
+            stop = _stop_line(code, name, self.source(os.path.join(self.root, name)), line)
+            self._stops[name, line] = code, stop
+        return stop
 
     def resolve(self, path):
         """The workspace's name for a file given by an agent. Raises CommandError."""
@@ -182,13 +194,8 @@ def _is_function(code):
     return bool(code.co_flags & 1) and code.co_name.isidentifier()
 
 
-def stop_line(files, name, line):
-    """The line at which a breakpoint set at `line` stops: the start of the statement continued there, or the next one.
-
-    A breakpoint on a `def` or its decorators means the function's first line. Raises CommandError.
-    """
-    top = files.compiled(name)
-    lines = files.source(os.path.join(files.root, name))
+def _stop_line(top, name, lines, line):
+    """As `WorkspaceFiles.stop_line`, for a file with this code and these lines."""
     if not 1 <= line <= len(lines):
         raise CommandError("{} has only {} lines".format(name, len(lines)))
     known = {found for code in code_objects(top) for found in code_lines(code)}
