@@ -148,16 +148,18 @@ class Breakpoints:
             known = self.wanted[key] = (wanted, code)
         return known[0]
 
-    def hit(self, frame, log):
+    def hit(self, frame, code, line, log):
         """The breakpoint to stop at on this line, and why its condition failed, if it did; else (None, None).
 
         Args:
-            frame: where a line begins.
+            frame: where the line begins.
+            code: its code.
+            line: the line's number.
             log: called with each logpoint hit here, and the frame.
         """
-        lines = self.lines_in(frame.f_code.co_filename)
+        lines = self.lines_in(code.co_filename)
         stop = None, None
-        for each in list(lines.get(frame.f_lineno, ())):
+        for each in list(lines.get(line, ())):
             if each.log:
                 if self._counts(each, frame)[0]:
                     log(each, frame)

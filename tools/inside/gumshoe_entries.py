@@ -46,10 +46,9 @@ class EntryReports:
         """Whether a code object is that of a module in which every function with one of the lines reports."""
         return any(each is module for each in self._modules)
 
-    def is_report(self, frame):
-        """Whether a function is at the line of its report, which no function reaches otherwise."""
-        code = frame.f_code
-        return self._lines.get((code.co_filename, code.co_firstlineno, code.co_name)) == frame.f_lineno
+    def is_report(self, code, line):
+        """Whether a line of a function is that of its report, which no function reaches otherwise."""
+        return self._lines.get((code.co_filename, code.co_firstlineno, code.co_name)) == line
 
     def _code_for(self, loader, path):
         is_plain = type(loader) is importlib.machinery.SourceFileLoader and sys.gettrace() is None

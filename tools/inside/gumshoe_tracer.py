@@ -1,5 +1,6 @@
 """Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
 
+import functools
 import sys
 import threading
 
@@ -50,8 +51,7 @@ class Debugger:
         self._late = LateTracing(self.breakpoints, self._begin_trace)
         self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
         self._turn = threading.RLock()
-        self._raising = None, None
-        self._met = None
+        self._raising, self._met = (None, None), None
         self._at_prompt = False
         self._seen = 0, {}
 
@@ -74,21 +74,22 @@ class Debugger:
         """The trace function of a frame; without `lines`, which Python 3.6 always has, it costs less."""
         if hasattr(frame, "f_trace_lines"):
             frame.f_trace_lines = lines
-        return self.on_event
+        return functools.partial(self.on_event, frame.f_code)
 
-    def on_event(self, frame, event, arg):
-        """The local trace function of frames that are followed.
+    def on_event(self, code, frame, event, arg):
+        """The local trace function of frames that are followed. It is given the code: reading it raises an audit event.
 
         Returns None, which leaves the frame's trace function as it is: `resume` may just have taken it away.
         """
-        if self.dead or self.state == "exited" or (event == "line" and self._late.is_report(frame)):
+        line = frame.f_lineno
+        if self.dead or self.state == "exited" or (event == "line" and self._late.is_report(code, line)):
             return
         if event != "exception":
-            self.counts.add(frame, event)
+            self.counts.add(code, line, event)
         if event == "line":
             if self._raising[0] is frame:
-                self._raising = frame, frame.f_lineno
-            self._on_line(frame)
+                self._raising = frame, line
+            self._on_line(frame, code, line)
         elif event == "return":
             self._on_return(frame, arg)
         elif event == "exception":
@@ -109,19 +110,18 @@ class Debugger:
             return None
         return plan if plan.kind == "step" or plan.frame is frame else None
 
-    def _on_line(self, frame):
-        hit, problem = self.breakpoints.hit(frame, self.log.add)
+    def _on_line(self, frame, code, line):
+        hit, problem = self.breakpoints.hit(frame, code, line, self.log.add)
         watched = self.watches.check(frame) if self.watches else None
         if hit is not None:
             facts = watched or {"note": problem}
-            time = self.counts.of(frame, "line")
-            self.stop_at(frame, "breakpoint", breakpoint=hit.number, time=time, **facts)
+            self.stop_at(frame, "breakpoint", breakpoint=hit.number, time=self.counts.of(frame, "line"), **facts)
             return
         if watched is not None:
             self.stop_at(frame, "watch", **watched)
             return
         plan = self._plan_for(frame)
-        if plan is not None and plan.kind != "return" and frame.f_lineno >= plan.line:
+        if plan is not None and plan.kind != "return" and line >= plan.line:
             self.stop_at(frame, "step", time=self.counts.of(frame, "line"))
 
     def _on_return(self, frame, value):
