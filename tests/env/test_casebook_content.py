@@ -23,7 +23,10 @@ CASEBOOK = Path(gumshoe.env.__file__).resolve().parent / "casebook"
 CASES = sorted(path.parent for path in CASEBOOK.glob("*/case.yaml"))
 OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR) (\S+::\S+)", re.MULTILINE)
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+pytestmark = [
+    pytest.mark.parametrize("case", CASES, ids=lambda case: case.name),
+    pytest.mark.usefixtures("not_measured"),
+]
 
 
 def read_case(case: Path) -> dict[str, Any]:

@@ -62,6 +62,14 @@ class Box:
 '''
 
 
+@pytest.fixture(autouse=True)
+def small_heap() -> Iterator[None]:
+    """Keeps all that earlier tests have loaded out of the searches for functions, which take seconds there."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 class Loaded:
     """A module loaded from a folder of its own."""
 
