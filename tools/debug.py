@@ -143,13 +143,13 @@ class Debug(BaseTool):
         """The table, and the paused program, which is kept in its own process. A program with threads, or that has not
         begun, starts anew after `restore`.
         """
-        held = f"snapshot-{next(self._names)}"
-        session = self._session if self._session is not None and self._session.hold(held) else None
+        held = None if self._session is None else self._session.hold(f"snapshot-{next(self._names)}")
+        session = None if held is None else self._session
         if session is not None and session not in self._held:
             self._held.append(session)
         items = tuple(dict(item) for item in self._table.items)
         whole = session is self._session
-        return _Moment(items, dict(self._texts), tuple(self._notes), session, held, whole)
+        return _Moment(items, dict(self._texts), tuple(self._notes), session, held or "", whole)
 
     def restore(self, state: _Moment, workspace: Workspace) -> None:
         """Goes back, to the paused program too."""

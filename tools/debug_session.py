@@ -45,6 +45,7 @@ class DebugSession:
         argv = debug_argv(sandbox, workspace.debug_entrypoint)
         self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT, warm=True)
         self.ended = False
+        self._unmoved_since: str | None = None
         self.warm, self.cold = self._session.warm, self._session.cold
         self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
         if self.start.answer is None:
@@ -54,20 +55,32 @@ class DebugSession:
 
     def request(self, op: str, timeout: float, **fields: Any) -> Exchange:
         """Sends a request and waits for its answer; after `timeout` seconds the program is interrupted."""
+        self._unmoved_since = None
         exchange = Exchange(None)
         if not self._take(exchange, self._session.request({"op": op, **fields}, timeout)):
             self._interrupt(exchange)
         return exchange
 
-    def hold(self, name: str) -> bool:
-        """Keeps the paused program as it is now, for `go_back`, beyond its end; false where it cannot be kept."""
-        return self._did(self.request("commands", _GRACE_S, lines=[f"__hold__ {name}"]))
+    def hold(self, name: str) -> str | None:
+        """Keeps the paused program as it is now, for `go_back`, beyond its end.
+
+        Returns the name of what is kept: an earlier one if nothing was asked of the program since. None where it cannot
+        be kept.
+        """
+        if self._unmoved_since is None and self._did(self.request("commands", _GRACE_S, lines=[f"__hold__ {name}"])):
+            self._unmoved_since = name
+        return self._unmoved_since
 
     def go_back(self, name: str, breakpoints: Sequence[dict[str, Any]]) -> bool:
         """Makes the program what it was at `hold`, with these breakpoints; false where that is gone."""
-        request = {"lines": [f"restore {name}"], "breakpoints": list(breakpoints)}
-        back = self._did(self.request("commands", _GRACE_S, **request))
+        table = {"breakpoints": list(breakpoints)}
+        if self._unmoved_since == name:
+            exchange = self.request("set_breakpoints", _GRACE_S, **table)
+        else:
+            exchange = self.request("commands", _GRACE_S, lines=[f"restore {name}"], **table)
+        back = self._did(exchange)
         self.ended = not back
+        self._unmoved_since = name if back else None
         return back
 
     @staticmethod

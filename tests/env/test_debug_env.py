@@ -293,6 +293,30 @@ def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None
         assert "-1" in observation["text"]
 
 
+def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
+    with closing(DebugEnv(task, tools=["pdb", "eval"], sandbox=LOCAL, trusted=True)) as env:
+        env.reset(seed=0)
+        env.step(call("pdb", command="b calc.py:2\nc\n!seen = 1"))
+        first = env.snapshot()
+        env.step(call("eval"))
+        second = env.snapshot()
+        env.restore(first)
+        third = env.snapshot()
+        *_, info = env.step(call("pdb", command="condition 1 a > 9\n!seen = 2"))
+        assert len(info["observation"].data["checkpoints"]) == 1
+        fourth = env.snapshot()
+        early, late = (1, None), (2, "a > 9")
+        expected = {first: early, second: early, third: early, fourth: late}
+        for name in (third, fourth, second, fourth, first):
+            seen, condition = expected[name]
+            env.restore(name)
+            *_, info = env.step(call("pdb", command="p seen"))
+            assert info["observation"].text == f"seen = {seen}"
+            assert [each["condition"] for each in info["observation"].data["breakpoints"]] == [condition]
+            env.restore(name)
+            assert "program ended" in env.step(call("pdb", command="cl\nc\nc"))[0]["text"]
+
+
 def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task) -> None:
     small = LOCAL.model_copy(update={"patch_mb": 1})
     with closing(DebugEnv(task, tools=TOOLS, sandbox=small, trusted=True)) as env:

@@ -47,28 +47,6 @@ def test_interrupt_after_a_restore(start: Start, project: Path) -> None:
     assert place(driver.receive())[:3] == ("interrupt", "script.py", 4)
 
 
-def test_a_program_that_has_run_no_command_is_not_kept_twice(start: Start) -> None:
-    driver = start(*PYTEST)
-    driver.do("b cart.py:16", "c", "n", "__hold__ first")
-    kept = len(group_members(driver.process.pid))
-    driver.do("__hold__ second")
-    assert driver.outputs("restore first;; p total") == ["restored first", "total = 0"]
-    assert len(group_members(driver.process.pid)) == kept
-    assert driver.outputs("total = 7;; __hold__ third;; p total") == ["", "checkpoint third", "total = 7"]
-    assert len(group_members(driver.process.pid)) == kept + 1
-    assert driver.outputs("restore second;; p total;; restore third;; p total;; restore first;; p total") == [
-        *("restored second", "total = 0", "restored third", "total = 7", "restored first", "total = 0")
-    ]
-
-
-def test_going_back_to_where_the_program_is_takes_the_breakpoints_that_come_along(start: Start) -> None:
-    driver = start(*PYTEST)
-    table = driver.do("b cart.py:16", "c", "__hold__ here")["breakpoints"]
-    reply = driver.request("commands", lines=["restore here"], breakpoints=[])
-    assert (reply["breakpoints"], reply["results"][0]["stop"]["line"]) == ([], 16)
-    assert driver.request("commands", lines=["p 1", "restore here"], breakpoints=table)["breakpoints"] == table
-
-
 def test_no_checkpoint_with_threads_or_without_a_name(start: Start, project: Path) -> None:
     text = (
         "import threading\ndone = threading.Event()\nthreading.Thread(target=done.wait, name='W').start()\ndone.set()\n"

@@ -6,7 +6,7 @@ other. What is restored is the memory of the process. NOT covered: files and the
 other threads (a checkpoint is refused while there are any), the clock, and the process id, which changes.
 
 A checkpoint that is *held* outlives the program: when that ends, a copy of the checkpoint waits for requests in its
-place. A program that has run no command since such a checkpoint is still the same: it is not forked again.
+place.
 """
 
 import contextlib
@@ -43,27 +43,12 @@ class Checkpoints:
         self._gone = gone
         self._registry = mmap.mmap(-1, 8192)
         self._root = _getpid()
-        self._unmoved_since = None
+        self._held = "\0gumshoe-{}-{}-".format(_getpid(), os.urandom(16).hex())
         self.forking = False
 
     def note(self, nonce):
         """Notes the nonce of the request being carried out; None when it has been answered."""
         self._registry[PENDING : PENDING + 32] = (nonce or "").encode("ascii")[:32].ljust(32, b"\0")
-
-    def move_on(self):
-        """Notes that a command is about to run, so that the process may differ from every checkpoint."""
-        self._unmoved_since = None
-
-    def is_at(self, name):
-        """Whether the process is what it was at a held checkpoint."""
-        return self._unmoved_since is not None and self._unmoved_since == self.addresses.get(name)
-
-    def name_again(self, name):
-        """Gives the held checkpoint that the process still equals another name; false where there is none."""
-        if self._unmoved_since is None:
-            return False
-        self.addresses[name] = self._unmoved_since
-        return True
 
     def make(self, name, hold=False):
         """Forks. Returns None in the process that runs on, and the restoring message in each later copy; that message
@@ -71,7 +56,8 @@ class Checkpoints:
 
         Raises CommandError where the system has no sockets for it.
         """
-        address = "\0gumshoe-{}-{}".format(_getpid(), os.urandom(16).hex())
+        # A copy of an earlier checkpoint, which goes on in place of an ended program, must find the later ones, too.
+        address = self._held + (name if hold else os.urandom(16).hex())
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(address)
@@ -86,7 +72,6 @@ class Checkpoints:
             child = _fork()
             if child == 0:
                 self.forking = False
-                self._unmoved_since = address if hold else None
                 listener.close()
                 if message:
                     self.addresses = message["addresses"]
@@ -96,17 +81,16 @@ class Checkpoints:
 
     def restore(self, name, message):
         """Wakes the checkpoint and ends this process. Raises CommandError."""
-        if name not in self.addresses:
-            known = ", ".join(sorted(self.addresses)) or "none"
-            raise CommandError("no checkpoint {!r}; there are: {}".format(name, known))
         data = json.dumps(dict(message, addresses=self.addresses)).encode("ascii")
         flush_output()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
-                connection.connect(self.addresses[name])
+                connection.connect(self.addresses.get(name, self._held + name))
             except OSError:
-                del self.addresses[name]
-                raise CommandError("checkpoint {!r} is gone".format(name)) from None
+                if self.addresses.pop(name, None):
+                    raise CommandError("checkpoint {!r} is gone".format(name)) from None
+                known = ", ".join(sorted(self.addresses)) or "none"
+                raise CommandError("no checkpoint {!r}; there are: {}".format(name, known)) from None
             connection.sendall(data)
         _exit(RESTORED)
 

@@ -34,8 +34,6 @@ class Commands(Inspection):
         """Runs one command; true when the program continues. The command's output goes into `result`."""
         try:
             name, rest = split_command(line)
-            if name not in ("hold", "restore"):
-                self.debugger.checkpoints.move_on()
             output = getattr(self, "do_" + name)(rest) if name else self.execute(rest)
         except CommandError as error:
             output = str(error)
@@ -288,8 +286,6 @@ class Commands(Inspection):
 
     def do_hold(self, rest):
         """Keeps the state of the process for the host, beyond the end of the program."""
-        if self.debugger.checkpoints.name_again(rest):
-            return "checkpoint " + rest
         return self.do_checkpoint(rest, hold=True)
 
     def do_checkpoint(self, rest, hold=False):
@@ -312,19 +308,15 @@ class Commands(Inspection):
         self.debugger.channel.nonce = message["nonce"]
         self.breakpoints.replace_all(message["breakpoints"])
         # The result that `run` fills in belongs to the past; the one to answer with came with the message.
-        restored = "restored " + message["name"]
-        self.debugger.results[-1].update(output=restored, stop=self.stop.as_data())
-        return restored
+        self.debugger.results[-1].update(output="restored " + rest, stop=self.stop.as_data())
+        return "restored " + rest
 
     def do_restore(self, rest):
         """Goes back to a checkpoint. Breakpoints stay as they are now."""
-        if not self.debugger.checkpoints.is_at(rest):
-            message = {"request": self.debugger.request, "queue": self.debugger.queue, "results": self.debugger.results}
-            message["breakpoints"] = self.breakpoints.as_data()
-            message.update(nonce=self.debugger.channel.nonce, name=rest)
-            self.debugger.checkpoints.restore(rest, message)
-        self.debugger.results[-1]["stop"] = self.stop.as_data()
-        return "restored " + rest
+        message = {"request": self.debugger.request, "queue": self.debugger.queue, "results": self.debugger.results}
+        message["breakpoints"] = self.breakpoints.as_data()
+        message["nonce"] = self.debugger.channel.nonce
+        self.debugger.checkpoints.restore(rest, message)
 
     def do_restart(self, rest):
         """Leaves it to the host to start the program anew, with the commands that follow."""
