@@ -57,6 +57,8 @@ def test_no_checkpoint_with_threads_or_without_a_name(start: Start, project: Pat
     assert outputs[3] == "no checkpoint while other threads run: W"
     assert outputs[4] == "give a name: checkpoint NAME"
     assert outputs[5] == "no checkpoint 'x'; there are: none"
+    for name in ("\ud800", "x" * 200, "\0", ""):
+        assert driver.outputs(f"restore {name}") == [f"no checkpoint {name!r}; there are: none"]
 
 
 def group_members(group: int) -> list[str]:

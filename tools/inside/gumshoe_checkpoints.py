@@ -43,7 +43,7 @@ class Checkpoints:
         self._gone = gone
         self._registry = mmap.mmap(-1, 8192)
         self._root = _getpid()
-        self._held = "\0gumshoe-{}-{}-".format(_getpid(), os.urandom(16).hex())
+        self._family = "\0gumshoe-{}-{}-".format(_getpid(), os.urandom(16).hex())
         self.forking = False
 
     def note(self, nonce):
@@ -57,7 +57,7 @@ class Checkpoints:
         Raises CommandError where the system has no sockets for it.
         """
         # A copy of an earlier checkpoint, which goes on in place of an ended program, must find the later ones, too.
-        address = self._held + (name if hold else os.urandom(16).hex())
+        address = self._family + (name if hold else os.urandom(16).hex())
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(address)
@@ -85,8 +85,8 @@ class Checkpoints:
         flush_output()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
-                connection.connect(self.addresses.get(name, self._held + name))
-            except OSError:
+                connection.connect(self.addresses.get(name, self._family + name))
+            except (OSError, ValueError):  # the latter for a name that no address can hold
                 if self.addresses.pop(name, None):
                     raise CommandError("checkpoint {!r} is gone".format(name)) from None
                 known = ", ".join(sorted(self.addresses)) or "none"
