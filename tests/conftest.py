@@ -158,7 +158,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps coverage out of the programs that a test starts: Python runs much slower with it."""
+    """Keeps coverage out of programs that a test starts and the floor leaves out: Python runs slower with it."""
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 

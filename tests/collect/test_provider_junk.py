@@ -200,7 +200,7 @@ def _event_stream(lines: list[Any]) -> bytes:
 
 @pytest.mark.usefixtures("no_collections")
 @settings(
-    max_examples=200,
+    max_examples=500,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

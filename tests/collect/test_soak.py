@@ -11,7 +11,6 @@ import pytest
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.usefixtures("not_measured")
 def test_a_small_soak_holds(root: Path, tmp_path: Path) -> None:
     sizes = ["--episodes", "24", "--workers", "4", "--pool", "4", "--kills", "2", "--sandbox", "bubblewrap"]
     argv = [sys.executable, str(root / "benchmarks" / "soak.py"), "--folder", str(tmp_path / "soak"), *sizes]

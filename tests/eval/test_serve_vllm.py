@@ -21,7 +21,6 @@ REQUIRED = os.environ.get("GUMSHOE_REQUIRE_VLLM") == "1"
 
 @pytest.mark.skipif(not PYTHON and not REQUIRED, reason="GUMSHOE_VLLM_PYTHON names no environment with vLLM")
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("not_measured")
 def test_vllm_serves_a_model_as_it_was_trained(micro_model: Path, tmp_path: Path) -> None:
     """One start serves every item: calls that it reads itself, and every conversation token by token."""
     assert PYTHON, "GUMSHOE_REQUIRE_VLLM=1, but GUMSHOE_VLLM_PYTHON names no interpreter: .ci/vllm.sh FOLDER makes one"

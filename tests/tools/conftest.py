@@ -69,7 +69,7 @@ def test_collect():
 
 @pytest.fixture(autouse=True)
 def started_unmeasured(not_measured: None) -> None:
-    """The floor of coverage leaves out what these tests start."""
+    """These tests start programs under test and what is injected into them, which the floor of coverage leaves out."""
 
 
 @pytest.fixture(params=PYTHONS, ids=lambda path: "python")

@@ -13,7 +13,6 @@ SCRIPT = Path(__file__).with_name("run_notebook.py")
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.usefixtures("not_measured")
 def test_the_tutorial_leads_from_a_repository_to_a_model(root: Path, start: Path, tmp_path: Path) -> None:
     environment = {
         **os.environ,
