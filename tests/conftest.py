@@ -162,6 +162,15 @@ def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
+@pytest.fixture
+def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps plugins that are slow to load out of every pytest that a test starts with this process's environment."""
+    from sandbox_backends import FEW_PLUGINS
+
+    for name, value in FEW_PLUGINS.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository."""

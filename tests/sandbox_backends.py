@@ -1,10 +1,14 @@
-"""The backends that the tests of sandboxes go through."""
+"""The backends that the tests of sandboxes go through, and the config of the local one."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-__all__ = ["BACKENDS", "ISOLATED"]
+from gumshoe.env import SandboxConfig
+
+__all__ = ["BACKENDS", "FEW_PLUGINS", "ISOLATED", "LOCAL", "LOCAL_SETTINGS"]
 
 BACKENDS = [
     pytest.param("docker", marks=pytest.mark.needs("docker")),
@@ -13,3 +17,9 @@ BACKENDS = [
     "local",
 ]
 ISOLATED = BACKENDS[:3]
+
+FEW_PLUGINS = {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:anyio"}
+"""For the local sandbox, which runs this Python: with these two plugins a small suite takes nearly twice as long."""
+LOCAL = SandboxConfig(kind="local", unsafe=True, env=FEW_PLUGINS)
+LOCAL_SETTINGS: dict[str, Any] = LOCAL.model_dump(include={"kind", "unsafe", "env"})
+"""The same as it stands in config files."""

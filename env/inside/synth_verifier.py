@@ -204,6 +204,7 @@ def serve(request, known, project, forks, results):
     project.cpu_s, project.wall_s = known["cpu_s"], known["wall_s"]
     preload(known["modules"])
     project.look()
+    project.restore()
     freeze()
     answers = in_place(request["candidates"], project, forks, known)
     for candidate in request["candidates"]:

@@ -61,7 +61,7 @@ def test_import_only(): ...
 
 
 @pytest.fixture(params=["late", "early"])
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def project(request: pytest.FixtureRequest, few_plugins: None, tmp_path: Path) -> Path:
     """In `early` a conftest imports the project while pytest is configured, so that forks have to come before."""
     root = tmp_path / "root"
     (root / "shop").mkdir(parents=True)
@@ -189,12 +189,15 @@ def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:
         "    assert (here / 'data').read_text() == 'clean'\n    (here / 'data').unlink()\n    (here / 'data').mkdir()\n"
         "    (here / 'new' / 'deep').mkdir(parents=True)\n    (here / 'new' / 'deep' / 'x').touch()\n"
         "    (here / 'link.py').unlink()\n    os.symlink('/', here / 'away')\n"
+        "    text = 'import pathlib; (pathlib.Path(__file__).parents[1] / \"imported\").touch()'\n"
+        "    (here / 'a_test.py').write_text(text)\n"
     )
     (project / "test_shop.py").write_text(TESTS + leave)
     clean, first, second = asked(project, ("LIMIT = 3", "LIMIT = 2"), ("LIMIT = 3", "LIMIT = 2"))
     assert clean["unstable"] == []
     assert first["outcomes"] == second["outcomes"]
     assert first["outcomes"]["test_shop.py::test_leave"] == "passed"
+    assert not (project.parent / "imported").exists()
 
 
 def test_a_failing_subtest_fails_its_test(tmp_path: Path) -> None:
