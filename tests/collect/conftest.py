@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 from small_tasks import make_taskset
 
 from gumshoe.collect.config import CollectConfig
@@ -29,7 +30,7 @@ def config(tmp_path: Path) -> Callable[..., CollectConfig]:
             "out": str(tmp_path / "run"),
             "tasks": {"source": str(folder)},
             "policy": {"kind": "teacher", "explore": 0.0},
-            "sandbox": {"kind": "local", "unsafe": True},
+            "sandbox": LOCAL_SETTINGS,
             **changes,
         }
         return validate(CollectConfig, data, origin="test")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from provider_server import Handler, chat, provider
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 from small_tasks import make_task
 
 from gumshoe.cli import main
@@ -23,7 +24,7 @@ from gumshoe.collect.config import BranchConfig, CollectConfig
 from gumshoe.collect.environments import LocalEnvironment
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.collect.tree import Node, Trees, node_of
-from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
 
 Make = Callable[..., CollectConfig]
@@ -98,7 +99,7 @@ def test_a_shell_is_as_it_was_in_every_branch(config: Make) -> None:
 
 def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
-    sandbox = SandboxConfig(kind="local", unsafe=True)
+    sandbox = LOCAL
     env = DebugEnv(task, tools=["view", "bash", "report"], sandbox=sandbox)
     environment = LocalEnvironment(env)
     try:
@@ -119,7 +120,7 @@ def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tm
 
 def test_a_paused_debugger_goes_along_with_a_snapshot(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
-    env = DebugEnv(task, tools=["pdb", "report"], sandbox=SandboxConfig(kind="local", unsafe=True))
+    env = DebugEnv(task, tools=["pdb", "report"], sandbox=LOCAL)
     environment = LocalEnvironment(env)
 
     def pdb(command: str) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from ray_cluster import two_nodes
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 from small_tasks import make_task
 
 from gumshoe.collect.cluster import Host
 from gumshoe.collect.environments import EnvironmentSpec
 from gumshoe.collect.store import read_failures, read_trajectories
-from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import SandboxError
 from gumshoe.records import StopReason, ToolCall
 
@@ -89,7 +89,7 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="no episode in progress"):
         host.patch()
     for _ in range(2):
-        sandbox = SandboxConfig(kind="local", unsafe=True, pool=4)
+        sandbox = LOCAL.model_copy(update={"pool": 4})
         info = host.reset(EnvironmentSpec(task, ("view", "rewrite", "submit"), sandbox, True, oracle), 1)
         assert set(info.decisions) == {"view", "rewrite", "submit"}
         assert info.sandbox == "local"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from hidden_tests import BUGGY, CLEAN, hidden_pair
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 
@@ -35,7 +35,7 @@ def played(pair: tuple[Task, Oracle | None], *rewrites: dict[str, Any]) -> Traje
     ]
     episode = EpisodeSpec(*pair, sample=0, seed=0)
     agent = make_agent(AgentConfig())
-    return Rollout(episode, agent, ScriptedPolicy(script), sandbox=SandboxConfig(kind="local", unsafe=True)).run()
+    return Rollout(episode, agent, ScriptedPolicy(script), sandbox=LOCAL).run()
 
 
 def resolved(trajectory: Trajectory) -> float | None:

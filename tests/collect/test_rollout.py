@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 from small_tasks import make_task
 
 from gumshoe.collect.agent import DEBUG_TOOLS, make_agent
@@ -18,7 +19,6 @@ from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import ContextOverflow, ScriptExhausted
 from gumshoe.protocols import Policy
 from gumshoe.records import (
@@ -51,7 +51,7 @@ def rollout(tmp_path: Path, policy: Policy, *, agent: str = "debug", steps: int 
     task = task.model_copy(update={"limits": Limits(steps=steps)})
     episode = EpisodeSpec(task, oracle, 0, 1)
     config = make_agent(AgentConfig(kind=agent))  # pyright: ignore[reportArgumentType]
-    return Rollout(episode, config, policy, sandbox=SandboxConfig(kind="local", unsafe=True), **settings)
+    return Rollout(episode, config, policy, sandbox=LOCAL, **settings)
 
 
 def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
@@ -269,9 +269,7 @@ def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path
     looks = [say(("view", {"path": "shop.py"})) for _ in range(12)]
     policy = Remembering([*looks, say(("submit", {}))])
     agent = make_agent(AgentConfig(context_tokens=1400))
-    found = Rollout(
-        EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=SandboxConfig(kind="local", unsafe=True)
-    ).run()
+    found = Rollout(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=LOCAL).run()
     assert len(found.steps) == 13
     positions = [step.elided for step in found.steps]
     assert positions == sorted(positions)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 from trajectory_strategies import foreign, own
 
 from gumshoe.cli import main
@@ -62,7 +63,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "out": str(folder / "run"),
         "tasks": {"source": str(make_taskset(folder / "tasks", 2))},
         "policy": {"kind": "teacher", "explore": 0.0},
-        "sandbox": {"kind": "local", "unsafe": True},
+        "sandbox": LOCAL_SETTINGS,
     }
     collect(validate(CollectConfig, made, origin="test"))
     return folder / "run"

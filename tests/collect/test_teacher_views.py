@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, TeacherConfig
@@ -13,7 +14,6 @@ from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.unseen import unseen
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, StopReason, Task, WorkspaceSpec
 
@@ -47,7 +47,7 @@ def test_it_reads_on_to_a_line_behind_a_long_view(seed: int, tmp_path: Path) -> 
     oracle = Oracle(task_id=task.id, gold_patch=make_patch({"long.py": (wrong.encode(), right.encode())}))
     policy = make_policy(TeacherConfig(explore=0.0), task, oracle, seed)
     agent = make_agent(AgentConfig(kind="seeker"))
-    found = Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="local", unsafe=True)).run()
+    found = Rollout(EpisodeSpec(task), agent, policy, sandbox=LOCAL).run()
     views = [output for output in outputs_of_steps(found.steps) if output.tool == "view"]
     line = MIDDLE + 2
     assert not any(view.observation.truncated for view in views)

@@ -10,9 +10,10 @@ from typing import Any
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.text_env import TextWrapper
-from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig
+from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, StopReason, Task, WorkspaceSpec
 
@@ -37,7 +38,7 @@ def task(tmp_path: Path) -> Task:
 
 @pytest.fixture
 def env(task: Task) -> Iterator[TextWrapper]:
-    made = TextWrapper(DebugEnv(task, tools=TOOLS, sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True))
+    made = TextWrapper(DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True))
     yield made
     made.close()
 
@@ -51,9 +52,7 @@ FIX = hermes("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version:UserWarning")
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
-    made = gymnasium.make(
-        ENV_ID, task=task, tools=TOOLS, sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True
-    )
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=LOCAL, trusted=True)
     env = TextWrapper(made)
     assert isinstance(env.action_space, gymnasium.spaces.Text)
     assert isinstance(env.observation_space, gymnasium.spaces.Text)
@@ -116,9 +115,7 @@ def test_calls_have_a_limit_of_their_own(env: TextWrapper) -> None:
 
 
 def test_the_registered_environment_can_be_wrapped(task: Task) -> None:
-    made = gymnasium.make(
-        ENV_ID, task=task, tools=TOOLS, sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True
-    )
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=LOCAL, trusted=True)
     env = TextWrapper(made, describe=False)
     try:
         assert env.reset(seed=1)[0] == "add(2, 3) is -1."

@@ -9,12 +9,12 @@ from pathlib import Path
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import ENV_ID, DebugEnv, DebugVectorEnv, SandboxConfig
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
 BUGGY = "def add(a, b):\n    return a - b\n"
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 TESTS = """\
 import unittest
 

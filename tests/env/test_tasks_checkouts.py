@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch, gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
@@ -16,7 +16,6 @@ from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 HALF = "def half(n):\n    return n // 3\n"
 FIXED = "def half(n):\n    return n // 2\n"
 HALF_TESTS = "from shop import half\n\n\ndef test_half():\n    assert half(8) == 4\n"

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError, ToolFailure
-
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 
 
 @pytest.fixture

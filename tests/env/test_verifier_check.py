@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_task, check_tasks
@@ -17,7 +17,6 @@ from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 BUGGY = "def add(a, b):\n    return a - b\n"
 CLEAN = "def add(a, b):\n    return a + b\n"
 TESTS = """\

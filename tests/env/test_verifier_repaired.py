@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.content import workspace_from_folder
 from gumshoe.env.verifier.repaired import RepairedRuns
@@ -14,7 +14,6 @@ from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Oracle, Task
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 CLEAN = "def add(a, b):\n    return a + b\n\n\ndef double(a):\n    return 2 * a\n"
 TESTS = """\
 from calc import add, double

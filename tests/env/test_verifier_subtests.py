@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 BUGGY = b"def double(n):\n    return n + 2\n"
 CLEAN = b"def double(n):\n    return n * 2\n"
 # Leaves in the midst of the test, after a report of its own making that the test has passed.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.records import (
     Completion,
@@ -154,7 +155,7 @@ def make_trajectory(
 
 def write_eval_config(folder: Path, **config: Any) -> Path:
     """The config of an evaluation in the local sandbox, with its results in `folder`/out."""
-    data = {"out": str(folder / "out"), "sandbox": {"kind": "local", "unsafe": True}, **config}
+    data = {"out": str(folder / "out"), "sandbox": LOCAL_SETTINGS, **config}
     path = folder / "eval.yaml"
     path.write_text(yaml.safe_dump(data))
     return path

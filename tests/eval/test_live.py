@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from held_out import make_taskset
+from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.live import LiveArena, LiveEpisode, open_arena
@@ -27,7 +28,7 @@ REPORT = {
 def arena(tmp_path_factory: pytest.TempPathFactory) -> LiveArena:
     tasks = make_taskset(tmp_path_factory.mktemp("live") / "tasks", 2)
     live: dict[str, Any] = {"tasks": {"source": str(tasks), "shuffle": True}, "limits": {"steps": 4}}
-    return open_arena({**live, "sandbox": {"kind": "local", "unsafe": True}})
+    return open_arena({**live, "sandbox": LOCAL_SETTINGS})
 
 
 def wants(name: str, arguments: dict[str, Any], text: str = "[seek 0.5] Look.") -> str:

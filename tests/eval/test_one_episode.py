@@ -12,6 +12,7 @@ import pytest
 import yaml
 from explorers import serving
 from held_out import make_taskset
+from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
@@ -100,7 +101,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> dict[str
             "out": str(folder / "out"),
             "tasks": {"source": str(tasks)},
             "arms": [{"name": "model", "policy": policy}],
-            "sandbox": {"kind": "local", "unsafe": True},
+            "sandbox": LOCAL_SETTINGS,
             "limits": LIMITS,
             "replay": False,
             "resamples": 100,
@@ -118,7 +119,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> dict[str
 
 def live_episode(tasks: Path, name: str) -> LiveEpisode:
     settings: dict[str, Any] = {"tasks": {"source": str(tasks)}, "limits": LIMITS}
-    return open_arena({**settings, "sandbox": {"kind": "local", "unsafe": True}}).episode(f"shop/{NUMBERS[name]}")
+    return open_arena({**settings, "sandbox": LOCAL_SETTINGS}).episode(f"shop/{NUMBERS[name]}")
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -8,13 +8,13 @@ from pathlib import Path
 from held_out import make_pair, make_taskset
 from made import make_pack
 from pydantic import JsonValue
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.brief import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.env.config import SandboxConfig
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks
 from gumshoe.records import Completion, Message, StopReason, ToolCall, ToolSchema
 
@@ -40,7 +40,7 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
     task = limited(with_pack(task, pack), pack)
     policy = ShownFirst(solver, shown)
     spec = EpisodeSpec(task, oracle)
-    found = Rollout(spec, make_agent(AGENT), policy, sandbox=SandboxConfig(kind="local", unsafe=True)).run()
+    found = Rollout(spec, make_agent(AGENT), policy, sandbox=LOCAL).run()
     assert [message.name for message in solver.asked if message.role == "tool"] == ["view", "view"]
     assert [len(step.tool_calls) for step in found.steps] == [2, 1]
     assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from held_out import make_pair, make_taskset
 from made import make_pack, make_step, make_trajectory
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
@@ -18,7 +19,6 @@ from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.grading.replays import Recorded, Replays
 from gumshoe.records import Task, Trajectory
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 TOOLS = ("view", "eval", "report")
 
 

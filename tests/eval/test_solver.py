@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from held_out import CLEAN, make_pair
 from made import make_oracle, make_pack
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.control import Control
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
@@ -24,7 +24,6 @@ from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from driver import Driver, Start
+from sandbox_backends import FEW_PLUGINS  # pyright: ignore[reportMissingImports]
 from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
@@ -68,7 +69,7 @@ def test_collect():
 
 
 @pytest.fixture(autouse=True)
-def started_unmeasured(not_measured: None) -> None:
+def started_quickly(not_measured: None, few_plugins: None) -> None:
     """These tests start programs under test and what is injected into them, which the floor of coverage leaves out."""
 
 
@@ -125,7 +126,8 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
             "limits": Limits(command_timeout_s=timeout),
             **task,
         }
-        config = SandboxConfig(kind=kind, unsafe=True, env=dict(env or {}))  # type: ignore[arg-type]
+        few = FEW_PLUGINS if kind == "local" else {}
+        config = SandboxConfig(kind=kind, unsafe=True, env={**few, **(env or {})})  # type: ignore[arg-type]
         envs.append(DebugEnv(Task(**fields), tools=tools, sandbox=config, trusted=True))
         envs[-1].reset(seed=0)
         return Bench(envs[-1])

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import SynthResult, make_bugs, write_result
@@ -17,7 +17,6 @@ from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.records import Task
 from gumshoe.tools.spans import enclosing, spans
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
 FILES = {
     "settings/read.py": '''\

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.synth.bug import Bug
@@ -17,7 +18,6 @@ from gumshoe.env.synth.make import make_bugs
 from gumshoe.env.synth.verify import CandidateVerdict, FailedTest
 from gumshoe.errors import DatasetError
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 CONFIG = SynthConfig(projects=("casebook:ttl_cache",), per_project=12, batch=4, sandbox=LOCAL)
 NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`
 

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import SynthResult, make_bugs, write_result
@@ -18,7 +18,6 @@ from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=5, sandbox=LOCAL)
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.verify import CandidateVerdict, ProjectVerifier
 from gumshoe.errors import SandboxClosed, TaskError
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 CLEAN = """\
 SCALE = 2
 
