@@ -25,6 +25,8 @@ MAY_IMPORT = {
 IMPORT_LINTER = Path(sys.executable).with_name("lint-imports")
 RUFF = Path(sys.executable).with_name("ruff")
 
+pytestmark = pytest.mark.usefixtures("not_measured")  # What these tests start is not ours.
+
 
 def check_layers(repository: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hidden_tests import BUGGY, CLEAN, hidden_pair
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
 from gumshoe.collect.brief import pack_text
@@ -26,7 +27,7 @@ from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools
 
-LOCAL, BWRAP = SandboxConfig(kind="local", unsafe=True), SandboxConfig(kind="bubblewrap")
+BWRAP = SandboxConfig(kind="bubblewrap")
 VISIBLE = b"from calc import add\n\n\ndef test_nothing():\n    assert add(2, 0) == 2\n"
 HIDDEN = VISIBLE + b"\n\ndef test_add():\n    assert add(2, 2) == 4\n"
 RIGHT = "from calc import add\n\n\ndef test_sum():\n    assert add(1, 2) == 3\n"
