@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from anthropic_answers import call, refusal, said, stream, text, thinking
 from provider_server import Answer, Provider, hang_up, provider, raw, stall
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import AnthropicConfig, CollectConfig, OpenAIConfig, Prices, RetryConfig
@@ -225,7 +224,7 @@ def test_an_entry_of_llm_yaml_may_be_of_this_kind(tmp_path: Path) -> None:
 def test_a_model_plays_a_whole_episode(config: Callable[..., CollectConfig]) -> None:
     with provider(said(text("[seek 0.5] look"), call("eval", {})), said(call("submit", {}))) as server:
         policy = {"kind": "anthropic", "model": "m", "base_url": server.url.removesuffix("/v1")}
-        made = config(1, policy=policy, sandbox=LOCAL_SETTINGS)
+        made = config(1, policy=policy)
         assert collect(made).finished == 1
         assert [turn["role"] for turn in server.requests[1]["messages"]] == ["user", "assistant", "user"]
     (found,) = read_trajectories(Path(made.out))

@@ -99,8 +99,7 @@ def test_a_shell_is_as_it_was_in_every_branch(config: Make) -> None:
 
 def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
-    sandbox = LOCAL
-    env = DebugEnv(task, tools=["view", "bash", "report"], sandbox=sandbox)
+    env = DebugEnv(task, tools=["view", "bash", "report"], sandbox=LOCAL)
     environment = LocalEnvironment(env)
     try:
         environment.reset(0)

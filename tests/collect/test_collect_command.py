@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from provider_server import Handler, chat, provider
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_failures, read_trajectories
@@ -121,7 +120,7 @@ def gated(gate: Gate, config_file: Make) -> Generator[Make]:
     """Makes a config whose policy asks the gate."""
     with provider(gate) as server:
         policy = {"kind": "openai", "model": "m", "base_url": server.url}
-        yield lambda tasks: config_file(tasks, policy=policy, sandbox=LOCAL_SETTINGS)
+        yield lambda tasks: config_file(tasks, policy=policy)
         gate.open()
 
 

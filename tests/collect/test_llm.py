@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 from provider_server import chat, fault, provider
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.config import CollectConfig, OpenAIConfig, TeacherConfig
 from gumshoe.collect.llm import find_key, llm_path, load_llm, with_llm, write_template
@@ -107,7 +106,6 @@ def test_a_planted_key_is_nowhere(tmp_path: Path, config: Callable[..., CollectC
         made = config(
             1,
             policy={"kind": "openai", "model": "m", "retry": {"attempts": 1}},
-            sandbox=LOCAL_SETTINGS,
             agent={"tools": ["bash", "submit"]},
         )
         file = tmp_path / "c.yaml"

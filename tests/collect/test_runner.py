@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from provider_server import Answer, Handler, chat, fault, provider
 from rich.console import Console
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 from small_trajectories import trajectory
 
 from gumshoe.cli import main
@@ -30,7 +29,7 @@ def served(config: Make, url: str, tasks: int = 2, **changes: object) -> Collect
     """A run in which a model behind `url` decides."""
     retry = {"attempts": 1, "first_s": 0.0}
     policy = {"kind": "openai", "model": "m", "base_url": url, "retry": retry, "prices": changes.pop("prices", None)}
-    return config(tasks, policy=policy, sandbox=LOCAL_SETTINGS, **changes)
+    return config(tasks, policy=policy, **changes)
 
 
 def test_a_model_over_the_wire_plays_whole_episodes(config: Make) -> None:

@@ -6,13 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env import open_sandbox
 from gumshoe.env.git import remove_future
 from gumshoe.errors import SandboxError
 from gumshoe.records import Task, WorkspaceSpec
 
-LOCAL = SandboxConfig(kind="local", unsafe=True)
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=trunk"]
 
 

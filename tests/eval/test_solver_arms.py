@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
+from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
@@ -92,7 +93,7 @@ def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generato
                 "references": ["solo", "no_pack", "static", "oracle_pack", "debug", "rewrite"],
             },
             "limits": {"steps": 3, "tokens": 500},
-            "sandbox": {"kind": "local", "unsafe": True, "env": {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}},
+            "sandbox": LOCAL_SETTINGS,
             "flaky_runs": 2,
             "max_flaky": 0.4,
             "replay": True,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
+from sandbox_backends import ISOLATED, LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.inside.state import mounts
@@ -154,7 +154,7 @@ def test_the_pools_of_one_environment_are_closed(task: Task, request: pytest.Fix
 
 
 def test_local_has_no_pool(task: Task) -> None:
-    with open_sandbox(task, SandboxConfig(kind="local", unsafe=True, pool=2), trusted=True) as sandbox:
+    with open_sandbox(task, LOCAL.model_copy(update={"pool": 2}), trusted=True) as sandbox:
         assert sandbox.run(["true"]).exit_code == 0
 
 
