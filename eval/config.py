@@ -43,7 +43,10 @@ class ServeConfig(Config):
     port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
     name: str | None = Field(default=None, description="name under which it is served; null: a path, which is printed")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where the model runs")
-    dtype: str = Field(default="auto", description="type of the weights; auto: as stored, float32 on a CPU")
+    dtype: str = Field(
+        default="auto",
+        description="type of the weights; auto: as stored, on a CPU float32 unless it computes in the stored bfloat16",
+    )
     max_length: int = Field(
         default=8192, ge=1, description="tokens of prompt and answer together (vLLM, and with prefix_cache)"
     )

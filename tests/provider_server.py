@@ -31,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     provider: Provider
     guard: threading.Lock
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # It would hold the body back for 40 ms.
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -283,6 +283,29 @@ def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) ->
     assert on_gpu[-2:] == ["--dtype", "auto"]
 
 
+@pytest.mark.parametrize(
+    ("stored", "bf16", "dtype"),
+    [
+        ('{"dtype": "bfloat16"}', True, "bfloat16"),
+        ('{"torch_dtype": "bfloat16"}', True, "bfloat16"),
+        ('{"dtype": "bfloat16"}', False, "float32"),
+        ('{"dtype": "float16"}', True, "float32"),
+        ("{}", True, "float32"),
+        ("[]", True, "float32"),
+        ("", True, "float32"),
+    ],
+)
+def test_a_processor_computes_in_bfloat16_what_is_stored_so_if_it_can(
+    stored: str, bf16: bool, dtype: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(stored)
+    found = Installed("python", None, "5.23", gpu=False, bf16=bf16)
+    for wanted, used in (("auto", dtype), ("float16", "float16")):
+        config = ServeConfig(backend="transformers", dtype=wanted)
+        argv, _ = serve_command("transformers", config, found, model=tmp_path, port=5)
+        assert argv[argv.index("--dtype") + 1] == used
+
+
 def test_an_image_is_run_with_the_model_at_its_own_path(tmp_path: Path) -> None:
     config = ServeConfig(image="vllm/vllm-openai:v1", arguments=("--seed", "1"))
     command, _ = serve_command("vllm", config, installed("1", gpu=True), model=tmp_path, port=5)

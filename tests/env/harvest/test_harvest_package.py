@@ -324,6 +324,7 @@ def kill_the_next_sandbox(before: set[int]) -> None:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap" and len(descendants(pid)) > 2:
                     for one in descendants(pid):
-                        os.kill(one, signal.SIGKILL)
+                        with suppress(ProcessLookupError):  # the first one takes the others with it
+                            os.kill(one, signal.SIGKILL)
                     return
         time.sleep(0.01)
