@@ -31,7 +31,7 @@ SMALL_MODEL_BYTES = 256 << 20
 PAGE_TOKENS = 32
 """Prompts share whole pages of the prefix cache."""
 _KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(8 << 30), "MALLOC_TOP_PAD_": str(256 << 20)}
-"""Has glibc keep the memory of tensors. Asking the kernel for it again for each token took a quarter of the CPU time."""
+"""Has glibc keep the memory of tensors. The kernel used to clear it for each token: a quarter of the CPU time."""
 
 _LOOK = """
 import importlib.metadata as metadata, importlib.util as util, json, os
