@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +37,7 @@ class Trainer(SFTTrainer):
         half of the time of a step (SmolLM2-135M, rows of 2,000 tokens, two cores). So on a processor, the logits of the
         trained tokens are computed at once. TRL's entropy and token accuracy are not logged in that case.
         """
-        if self.args.device.type != "cpu" or return_outputs or not model.training or not self._takes_positions():
+        if self.args.device.type != "cpu" or return_outputs or not model.training or not self._takes_positions:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         targets = inputs["labels"][:, 1:]
         positions = (targets != UNTRAINED).any(dim=0).nonzero().flatten()
@@ -49,6 +50,7 @@ class Trainer(SFTTrainer):
         # The number counts the tokens of all processes, and the gradients of processes are averaged.
         return loss * self.accelerator.num_processes / torch.as_tensor(num_items_in_batch).clamp(min=1)
 
+    @functools.cached_property
     def _takes_positions(self) -> bool:
         """Whether the model can compute the logits of chosen tokens only, and its loss has no other part."""
         model: Any = self.accelerator.unwrap_model(self.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Literal
 
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
+from gumshoe.eval.serve.model_folder import is_in_bfloat16
 
 __all__ = [
     "Backend",
@@ -105,7 +107,7 @@ def serve_command(
     backend: Backend, config: ServeConfig, installed: Installed, *, model: Path, port: int
 ) -> tuple[list[str], str]:
     """The argv that serves `model` on `port`, and the name under which it is served."""
-    device = config.device if config.device != "auto" else ("cuda" if installed.gpu else "cpu")
+    device = _device(config, installed)
     if backend == "vllm":
         name = config.name or str(model)
         return [*_vllm(config, device, model, name, port), *config.arguments], name
@@ -118,12 +120,14 @@ def _dtype_on_cpu(model: Path, installed: Installed) -> str:
     """bfloat16 for a model stored in it, if the processor has the instructions for it; they halve the time of a turn
     with SmolLM2-135M. Without them, bfloat16 is emulated and far slower than float32.
     """
-    try:
-        stored = json.loads((model / "config.json").read_text(encoding="utf-8"))
-        in_bf16 = "bfloat16" in (stored.get("dtype"), stored.get("torch_dtype"))
-    except (OSError, ValueError, AttributeError):
-        in_bf16 = False  # The server says what is wrong with the folder.
-    return "bfloat16" if in_bf16 and installed.bf16 else "float32"
+    with contextlib.suppress(ServeError):  # The server says what is wrong with the folder.
+        if installed.bf16 and is_in_bfloat16(model):
+            return "bfloat16"
+    return "float32"
+
+
+def _device(config: ServeConfig, installed: Installed) -> str:
+    return config.device if config.device != "auto" else ("cuda" if installed.gpu else "cpu")
 
 
 def container_command(config: ServeConfig, installed: Installed, command: list[str], model: Path) -> list[str]:
@@ -179,7 +183,7 @@ def environment(
         cache = scratch / "huggingface"
         (cache / "hub").mkdir(parents=True, exist_ok=True)
         variables["HF_HOME"] = str(cache)
-    if config.device == "cpu" or (config.device == "auto" and not installed.gpu):
+    if _device(config, installed) == "cpu":
         variables |= _on_cpu(config, model) | (_KEEP_MEMORY if backend == "transformers" else {})
     if backend == "vllm":
         variables |= {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from gumshoe.errors import ServeError
 
-__all__ = ["check_model_folder", "lay_out_for_transformers"]
+__all__ = ["check_model_folder", "is_in_bfloat16", "lay_out_for_transformers"]
 
 _TOOLS = re.compile(r"\btools\b")
 
@@ -83,6 +83,12 @@ def _end_tokens(model: Path, tokenizer: dict[str, Any]) -> list[str]:
     eos = tokenizer.get("eos_token")
     texts.append(eos.get("content") if isinstance(eos, dict) else eos)
     return sorted({text for text in texts if text})
+
+
+def is_in_bfloat16(folder: Path) -> bool:
+    """Whether the weights are stored in bfloat16. Raises ServeError if that cannot be read."""
+    stored = _read(folder / "config.json")
+    return "bfloat16" in (stored.get("dtype"), stored.get("torch_dtype"))
 
 
 def _read(path: Path) -> dict[str, Any]:
