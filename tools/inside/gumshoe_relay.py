@@ -32,6 +32,7 @@ class RelayHandler(BaseHTTPRequestHandler):
     """Waits until the host has answered."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # It would hold a response's body back for 40 ms.
 
     def do_GET(self):
         """Carries a request without a body."""
