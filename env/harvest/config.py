@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
@@ -13,10 +13,19 @@ from gumshoe.env.synth.config import NO_SOURCES
 __all__ = ["BaselineConfig", "BuildConfig", "HarvestConfig"]
 
 
+def _as_version(value: Any) -> Any:
+    """The text of a version that YAML reads as a number. It reads 3.10 as 3.1, but no Python 3.1 is supported."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return "3.10" if value == 3.1 else str(value)
+
+
 class BuildConfig(Config):
     """How an environment is built, in the only sandbox with network."""
 
-    python: str = Field(default="", description="version such as 3.12; empty: this one if the package allows it")
+    python: Annotated[str, BeforeValidator(_as_version)] = Field(
+        default="", description="version such as 3.12; empty: this one if the package allows it"
+    )
     install_timeout_s: float = Field(default=900.0, gt=0, description="time limit for one installation, in seconds")
     collect_timeout_s: float = Field(default=120.0, gt=0, description="time limit for collecting the tests, in seconds")
     install_rounds: int = Field(default=6, ge=1, description="how often missing modules are installed")

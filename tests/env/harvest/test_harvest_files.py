@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.config import load_config
 from gumshoe.env.environments import environment_folder
 from gumshoe.env.harvest.archives import copy_tree, unpack
 from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
@@ -207,6 +208,17 @@ def test_the_python_is_one_that_the_package_allows() -> None:
     assert choose_python("") == own
     with pytest.raises(TaskError, match=r"no Python for requires-python >=4\.0: there are 3\."):
         choose_python(">=4.0")
+
+
+def test_a_version_may_be_written_without_quotes(tmp_path: Path) -> None:
+    config = tmp_path / "harvest.yaml"
+    for written in ("3.9", "3.10", "3.14"):
+        config.write_text(f"sources: [toolz]\nbuild: {{python: {written}}}\n")
+        assert load_config(HarvestConfig, config).build.python == written
+        assert load_config(HarvestConfig, config, [f"build.python={written}.2"]).build.python == f"{written}.2"
+    assert load_config(HarvestConfig, config, ["build.python=3"]).build.python == "3"
+    with pytest.raises(ConfigError, match=r"build\.python: .*string"):
+        load_config(HarvestConfig, config, ["build.python=true"])
 
 
 def test_of_the_pythons_that_are_there_the_own_one_is_taken_else_the_newest_that_is_allowed() -> None:
