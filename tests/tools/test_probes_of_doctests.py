@@ -11,7 +11,7 @@ from tool_bench import Bench
 
 from gumshoe.collect.evidence import failures
 from gumshoe.collect.tool_output import ToolOutput
-from gumshoe.records import ContextPack, StopProbe
+from gumshoe.records import Check, ContextPack, StopProbe
 from gumshoe.tools.probe_checks import check_probes
 
 
@@ -56,3 +56,21 @@ def test_a_doctest_with_another_result_fails_at_its_example(open_doctests: Calla
     assert [check.status for check in check_probes(bench.workspace, probes)] == ["confirmed"] * 2
     wrong = [probes[0] and probes[0].model_copy(update=other) for other in ({"line": 6}, {"value": "Expected: 3"})]
     assert [check.status for check in check_probes(bench.workspace, wrong)] == ["contradicted"] * 2
+
+
+def test_a_doctest_of_a_text_file_is_confirmed(open_bench: Callable[..., Bench], project: Path) -> None:
+    (project / "test_cart.py").unlink()
+    (project / "shop.py").write_text("def half(price):\n    return price / 4\n")
+    (project / "README.rst").write_text("It's a shop.\n\n>>> from shop import half\n>>> half(4)\n2.0\n")
+    bench = open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-glob=*.rst"))
+    observation = bench.call("eval")
+    (failed,) = failures([ToolOutput(0, observation)])
+    pack = ContextPack.model_validate(report(bench, (0, failed.message)).data["context_pack"])
+    (found,) = pack.findings
+    assert isinstance(found.probe, StopProbe)
+    assert (found.probe.path, found.probe.line) == ("README.rst", 4)
+    assert found.check == Check(status="confirmed", telling=True)
+    wrong = [
+        found.probe.model_copy(update=other) for other in ({"line": 3}, {"value": "Expected: 3"}, {"path": "R.rst"})
+    ]
+    assert [check.status for check in check_probes(bench.workspace, wrong)] == ["contradicted"] * 3

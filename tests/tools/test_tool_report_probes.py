@@ -11,6 +11,8 @@ import pytest
 from test_tool_whatif import LARGE, SHOP, SMALL, STEPS, TESTS
 from tool_bench import Bench
 
+from gumshoe.collect.evidence import failures
+from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
 from gumshoe.tools.probe_checks import check_findings, check_probes, read_looks
 from gumshoe.tools.probes import with_probes
@@ -161,6 +163,20 @@ def test_a_failure_is_confirmed_only_where_it_is(open_bench: Open, shop: Path) -
     assert [check.status for check in check_probes(bench.workspace, probes)] == ["confirmed"] * 2
     moved = [probe and probe.model_copy(update={"line": 15}) for probe in probes]
     assert check_probes(bench.workspace, moved) == [Check(status="contradicted", note="it does not fail there")] * 2
+
+
+def test_where_an_object_lies_in_memory_does_not_count(open_bench: Open, project: Path) -> None:
+    (project / "test_cart.py").unlink()
+    (project / "test_shop.py").write_text("def test_kept():\n    kept = {id([])}\n    assert kept == set()\n")
+    bench = open_bench(tools=TOOLS)
+    (failed,) = failures([ToolOutput(0, bench.call("eval"))])
+    (made,) = ContextPack.model_validate(report(bench, (0, failed.message)).data["context_pack"]).findings
+    assert isinstance(made.probe, StopProbe)
+    assert made.check == Check(status="confirmed", telling=True)
+    (address,) = re.findall(r"\d{14,15}", made.probe.value)
+    for other, status in ((str(int(address) - 4096), "confirmed"), ("7", "contradicted"), ("1" * 16, "contradicted")):
+        moved = made.probe.model_copy(update={"value": made.probe.value.replace(address, other)})
+        assert check_probes(bench.workspace, [moved])[0].status == status
 
 
 def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:

@@ -42,8 +42,7 @@ class Probe:
         self.test = facts["test"]
         self.up = facts["up"]
         self.expression = facts["expression"]
-        found = breakpoints.add(facts["path"], facts["line"])
-        self.place = (found.path, found.line)
+        self.place = _place(self.event, facts["path"], facts["line"], breakpoints)
         self.in_fork = False
         if self.expression not in ("", "__exception__", "__return__"):
             try:
@@ -60,6 +59,18 @@ class Probe:
     def is_about(self, event, test, number):
         """Whether this is the exact time the probe is about."""
         return event == self.event and self.test in (None, test or "") and self.time in (None, number)
+
+
+def _place(event, path, line, breakpoints):
+    """Where the probe looks. Raises CommandError."""
+    try:
+        found = breakpoints.add(path, line)
+    except CommandError:
+        if event != "failure":
+            raise
+        # A doctest of a text file fails where no breakpoint can be.
+        return breakpoints.files.resolve(path), line
+    return found.path, found.line
 
 
 class ProbeObserver:
