@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
 from gumshoe.env.environments import environment_of
+from gumshoe.env.tasks.taskset import is_taskset, load_taskset
 
 __all__ = ["add_repository_arguments", "policy_of", "repository_options"]
+
+PYTEST = "python -m pytest -q"
 
 
 def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str) -> None:
@@ -16,9 +20,8 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
     parser.add_argument("path", type=Path, metavar="PATH", help="folder of the repository")
     parser.add_argument(
         "--entrypoint",
-        default="python -m pytest -q",
         metavar="COMMAND",
-        help=f"{entrypoint} (default: %(default)s)",
+        help=f"{entrypoint} (default: {PYTEST}, or the command of the set named by --environment)",
     )
     parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
     parser.add_argument(
@@ -32,12 +35,22 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
 def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of the task source `local`, except for the path. Raises TaskError for an unknown environment."""
     given = {
-        "entrypoint": arguments.entrypoint,
         "debug_entrypoint": arguments.debug_entrypoint,
         "setup": arguments.setup,
         "environment": arguments.environment and environment_of(arguments.environment),
     }
-    return {name: value for name, value in given.items() if value}
+    # Refusing an empty command is up to the task source.
+    return {"entrypoint": _command(arguments), **{name: value for name, value in given.items() if value}}
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command given, else the one by which harvest ran the tests, else pytest."""
+    if arguments.entrypoint is not None:
+        return arguments.entrypoint
+    if arguments.environment and is_taskset(Path(arguments.environment)):
+        for task, _ in load_taskset(arguments.environment):
+            return shlex.join(task.entrypoint)
+    return PYTEST
 
 
 def policy_of(arguments: argparse.Namespace) -> dict[str, Any]:

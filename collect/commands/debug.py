@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -27,6 +28,8 @@ __all__ = ["configure", "run"]
 
 ONLY_LOOK = ("investigator", "suspect", "traceback")
 """Policies that report and do not edit."""
+NO_TESTS = 5
+"""How pytest exits where it has collected no tests."""
 
 EPILOG = """\
 examples:
@@ -89,6 +92,7 @@ def _passing_tests(config: CollectConfig) -> str | None:
     """How many tests pass, if all do; None if some fail, so that a model has something to do.
 
     Raises ConfigError if the tests take longer than one command may: the limit, not the code, would be debugged.
+    Neither is there anything to debug where pytest finds no tests.
     """
     options: dict[str, Any] = dict(config.tasks.options)
     ((task, _),) = load_tasks(config.tasks.source, **options)
@@ -101,6 +105,10 @@ def _passing_tests(config: CollectConfig) -> str | None:
             f"the tests did not finish within {limit:g} s, the time limit for one command: "
             "raise it with -p limits.command_timeout_s=SECONDS, or run fewer tests with --entrypoint"
         )
+    if "pytest" in task.entrypoint and run.result.exit_code == NO_TESTS and not run.outcomes:
+        raise ConfigError(
+            f"`{shlex.join(task.entrypoint)}` finds no tests: name the command that runs them with --entrypoint"
+        )
     if not run.passed:
         return None
     count = len(run.outcomes)
@@ -109,8 +117,7 @@ def _passing_tests(config: CollectConfig) -> str | None:
 
 def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
     """The config of a run with one episode. Raises ConfigError."""
-    # Refusing an empty command is up to the task source.
-    options = {**repository_options(arguments), "path": str(arguments.path), "entrypoint": arguments.entrypoint}
+    options = {**repository_options(arguments), "path": str(arguments.path)}
     if arguments.problem:
         options["problem_statement"] = arguments.problem
     policy = {"kind": "openai", **policy_of(arguments)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.collect.repository_arguments import PYTEST, add_repository_arguments, repository_options
 from gumshoe.collect.store import read_trajectories
+from gumshoe.env.tasks.folders import load_local
+from gumshoe.env.tasks.taskset import write_taskset
 
 BUGGY = "def add(a, b):\n    return a - b\n"
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
@@ -188,3 +192,27 @@ def test_an_environment_that_is_not_there_is_named(
     options = [*scripted(tmp_path, []), "--environment", "0123456789abcdef", "-p", "sandbox.kind=bubblewrap"]
     assert main(["debug", str(repo), *options]) == 2
     assert "environment 0123456789abcdef is not on this machine: gumshoe harvest --rebuild" in capsys.readouterr().err
+
+
+def test_a_command_that_finds_no_tests_is_named(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repo / "test_calc.py").rename(repo / "checks.py")
+    assert main(["debug", str(repo), *scripted(tmp_path, [])]) == 2
+    assert "`python -m pytest -q` finds no tests: name the command" in capsys.readouterr().err
+    assert main(["debug", str(repo), "--entrypoint", "python -m pytest -q checks.py", *scripted(tmp_path, REPAIR)]) == 0
+
+
+def test_the_set_of_an_environment_says_how_the_tests_run(repo: Path, tmp_path: Path) -> None:
+    name, command = "0123456789abcdef", "python -m pytest -q 'my checks.py'"
+    parser = argparse.ArgumentParser()
+    add_repository_arguments(parser, entrypoint="command")
+
+    def entrypoint(*arguments: str) -> str:
+        return repository_options(parser.parse_args([str(repo), *arguments]))["entrypoint"]
+
+    made = repo.parent
+    write_taskset(made, load_local(repo, entrypoint=command))
+    (made / "environments").mkdir()
+    (made / "environments" / f"{name}.json").write_text("{}")
+    assert entrypoint() == entrypoint("--environment", name) == PYTEST
+    assert entrypoint("--environment", str(made)) == command
+    assert entrypoint("--environment", str(made), "--entrypoint", "pytest -x") == "pytest -x"
