@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.environments import environment_of
-from gumshoe.env.tasks.taskset import is_taskset, load_taskset
+from gumshoe.env.tasks.folders import PYTEST
+from gumshoe.env.tasks.taskset import TASKS, is_taskset
+from gumshoe.errors import TaskError
+from gumshoe.records import Task
+from gumshoe.storage import read_records
 
 __all__ = ["add_repository_arguments", "policy_of", "repository_options"]
-
-PYTEST = "python -m pytest -q"
 
 
 def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str) -> None:
@@ -48,7 +50,7 @@ def _command(arguments: argparse.Namespace) -> str:
     if arguments.entrypoint is not None:
         return arguments.entrypoint
     if arguments.environment and is_taskset(Path(arguments.environment)):
-        for task, _ in load_taskset(arguments.environment):
+        for task in read_records(Path(arguments.environment) / TASKS, Task, error=TaskError):
             return shlex.join(task.entrypoint)
     return PYTEST
 

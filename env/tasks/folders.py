@@ -15,15 +15,17 @@ from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
-__all__ = ["load_local", "load_nightmare"]
+__all__ = ["PYTEST", "load_local", "load_nightmare"]
 
+PYTEST = "python -m pytest -q"
+"""How the tests of a repository run where nothing else is said."""
 TEST = "test.py"
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 
 
 def load_local(
     path: str | Path,
-    entrypoint: str | Sequence[str] = "python -m pytest -q",
+    entrypoint: str | Sequence[str] = PYTEST,
     debug_entrypoint: str | Sequence[str] | None = None,
     problem_statement: str = "",
     setup: Sequence[str | Sequence[str]] = (),
