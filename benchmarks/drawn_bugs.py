@@ -25,7 +25,13 @@ SHARE = 0.75
 Pairs = list[tuple[Task, Oracle]]
 
 
-def draw(path: str, leave_out: Sequence[str] = (), per_package: int = 12, suite_s: float = 5.0) -> Pairs:
+def draw(
+    path: str,
+    leave_out: Sequence[str] = (),
+    per_package: int = 12,
+    suite_s: float = 5.0,
+    packages: Sequence[str] | None = None,
+) -> Pairs:
     """The bugs of an evaluation.
 
     Args:
@@ -33,11 +39,13 @@ def draw(path: str, leave_out: Sequence[str] = (), per_package: int = 12, suite_
         leave_out: packages that were looked at before.
         per_package: at most this many bugs per package, three in four of them hard; fewer if it has fewer hard ones.
         suite_s: packages whose tests take longer than this, in seconds, are left out.
+        packages: the packages to draw from; None: all of the set.
     """
     return [
         pair
         for folder in sorted((Path(path) / "packages").iterdir())
-        if folder.name not in leave_out and _is_ready(folder, suite_s)
+        if (packages is None or folder.name in packages) and folder.name not in leave_out
+        if _is_ready(folder, suite_s)
         for pair in _of_package(load_taskset(folder), per_package)
     ]
 

@@ -34,6 +34,7 @@ __all__ = [
     "TasksConfig",
     "TeacherConfig",
     "TracebackConfig",
+    "VaryConfig",
 ]
 
 
@@ -132,6 +133,13 @@ class SuspectConfig(Config):
     """Reports the function that the tool suspects lists first: the heuristic that needs no model."""
 
     kind: Literal["suspect"] = "suspect"
+
+
+class VaryConfig(Config):
+    """Tries small changes in one suspect after another with the tool vary, and reports where one repairs everything."""
+
+    kind: Literal["vary"] = "vary"
+    suspects: int = Field(default=3, ge=1, description="maximum number of suspects in which changes are tried")
 
 
 class InvestigatorConfig(Config):
@@ -284,6 +292,7 @@ PolicyConfig = Annotated[
     TeacherConfig
     | TracebackConfig
     | SuspectConfig
+    | VaryConfig
     | InvestigatorConfig
     | ScriptedConfig
     | ReplayConfig

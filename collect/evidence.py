@@ -18,6 +18,7 @@ from gumshoe.tools.outcomes import SHOW_OUTCOMES
 from gumshoe.tools.tracebacks import doctest_place
 
 __all__ = [
+    "MAX_QUOTE",
     "FailingTest",
     "Region",
     "build_pack",

@@ -47,7 +47,7 @@ LEAKS = re.compile(
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
 INFORMATION = frozenset(
-    {"listdir", "view", "grep", "reproduce", "eval", "suspects", "trace", "whatif", "probe", "pdb", "bash"}
+    {"listdir", "view", "grep", "reproduce", "eval", "suspects", "trace", "whatif", "vary", "probe", "pdb", "bash"}
 )
 
 

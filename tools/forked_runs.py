@@ -73,6 +73,8 @@ def run_forked(
     variants: Sequence[Variant],
     probes: Sequence[StopProbe] = (),
     known: KnownRun | None = None,
+    *,
+    repairs_only: bool = False,
 ) -> ForkedRuns:
     """Runs the tests unchanged, then each variant; nothing in the workspace changes.
 
@@ -82,6 +84,7 @@ def run_forked(
         probes: what is watched in the unchanged run.
         known: the unchanged tests, where these were run: then only the failing ones are run, and all with variants
             that let one of them pass.
+        repairs_only: with `known`, run all tests only with variants that let all failing ones pass.
 
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
@@ -93,6 +96,7 @@ def run_forked(
         "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
         "failing": [test for test, outcome in outcomes_before.items() if outcome.outcome in ("failed", "error")],
         "usual_s": known.duration_s if known is not None else None,
+        "repairs_only": repairs_only,
         "folder": folder,
     }
     ran = run_script(workspace, "whatif", request, "-p gumshoe_outcomes -p no:cacheprovider")

@@ -19,7 +19,7 @@ from gumshoe.tools.outcomes import SHOW_OUTCOMES
 from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.trace_calls import is_hidden
 from gumshoe.tools.tracebacks import describe_frame, doctest_place
-from gumshoe.tools.whatif import describe_effect
+from gumshoe.tools.whatif import SHOW_CHANGES, describe_effect
 
 __all__ = ["EXCEPTION", "MOST_CHARACTERS", "RETURNED", "Fact", "Numbered", "all_facts", "normal", "variant_of"]
 
@@ -82,7 +82,7 @@ def all_facts(observations: Sequence[Numbered]) -> list[Fact]:
                 facts += _of_debugger(step, observation.data, stopped)
             elif observation.tool in SHOW_OUTCOMES:
                 facts += _of_tests(step, observation.data)
-            elif observation.tool == "whatif":
+            elif observation.tool in SHOW_CHANGES:
                 facts += _of_changes(step, observation.data)
             elif observation.tool == "suspects":
                 facts += _of_suspects(step, observation.data)

@@ -23,6 +23,7 @@ from gumshoe.tools.probe_facts import (
     normal,
     variant_of,
 )
+from gumshoe.tools.whatif import SHOW_CHANGES
 
 __all__ = ["fits_quote", "with_probes"]
 
@@ -38,8 +39,8 @@ def with_probes(findings: Sequence[Finding], observations: Sequence[Numbered]) -
     """The findings with the probes that follow from the observations, which are numbered by step."""
     facts = all_facts(observations)
     seen = [one for _, one in observations if one.failure is None]
-    texts = [normal(one.text) for one in seen if one.tool != "whatif"]
-    tried = [normal(one.text) for one in seen if one.tool == "whatif"]
+    texts = [normal(one.text) for one in seen if one.tool not in SHOW_CHANGES]
+    tried = [normal(one.text) for one in seen if one.tool in SHOW_CHANGES]
     return tuple(finding.model_copy(update={"probe": _derive(finding, facts, texts, tried)}) for finding in findings)
 
 

@@ -23,6 +23,7 @@ BUILTIN: dict[str, str] = {
     "suspects": "gumshoe.tools.suspects:Suspects",
     "trace": "gumshoe.tools.trace:TraceFunction",
     "whatif": "gumshoe.tools.whatif:WhatIf",
+    "vary": "gumshoe.tools.vary:Vary",
     "probe": "gumshoe.tools.probe:ProbeTool",
     "pdb": "gumshoe.tools.debug:Debug",
     "rewrite": "gumshoe.tools.rewrite:Rewrite",

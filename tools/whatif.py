@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
@@ -19,7 +19,24 @@ from gumshoe.tools.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.text import cut_line, plural
 
-__all__ = ["MOST_VARIANTS", "WhatIf", "changes", "describe_effect"]
+__all__ = [
+    "MOST_VARIANTS",
+    "SHOW_CHANGES",
+    "Effect",
+    "Experiment",
+    "WhatIf",
+    "changes",
+    "describe_change",
+    "describe_effect",
+    "describe_unchanged",
+    "effect_of",
+    "unchanged",
+]
+
+SHOW_CHANGES = ("whatif", "vary")
+"""The tools whose data has the results of changes, under `variants`."""
+Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
+"""What a change does to the failing tests: all pass and no other test breaks; some pass; some pass and others break."""
 
 MOST_VARIANTS = 16
 _NAMES = 80
@@ -43,37 +60,12 @@ _SHAPE = {
 _Variants = Annotated[list[Variant], WithJsonSchema({"type": "array", "items": _SHAPE})]
 
 
-class WhatIf(BaseTool):
-    """Runs the tests once unchanged and once for each variant."""
-
-    name = "whatif"
+class Experiment(BaseTool):
+    """A tool that runs the tests with changes, and knows what `eval` has shown since the last edit."""
 
     def __init__(self) -> None:
         super().__init__()
         self._known: KnownRun | None = None
-
-    def run(self, workspace: Workspace, variants: _Variants, quick: bool = False) -> Observation:
-        """Run the tests with lines changed in memory, and show which tests then pass or fail.
-
-        Args:
-            variants: up to 16 changes, each run on its own: path, line, and what to do there: code to run before the
-                line (x = 3), skip, true or false (force an if or while), condition EXPR (for an if or while), iterate
-                EXPR (for a for), return EXPR, replace CODE; time: only the n-th time; when: only under this condition
-            quick: after `eval`, run only the tests that failed; all tests if one of them then passes
-        """
-        if not 1 <= len(variants) <= MOST_VARIANTS:
-            raise ToolFailure("bad_arguments", f"give 1 to {MOST_VARIANTS} variants, not {len(variants)}")
-        for variant in variants:
-            workspace.read_text(variant.path)
-            if holds_tests(variant.path):
-                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes only the code under test")
-        runs = run_forked(workspace, variants, known=self._known if quick else None)
-        results = changes(runs, variants)
-        before = _outcomes(runs.outcomes[0])
-        unchanged = {"exit_code": runs.answers[0].exit_code, "outcomes": before}
-        lines = [_describe_unchanged(runs.answers[0], before)]
-        lines += [f"{number} {_describe(result)}" for number, result in enumerate(results, start=1)]
-        return self.observe("\n".join(lines), {"unchanged": unchanged, "variants": results})
 
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets what the tests did."""
@@ -94,6 +86,33 @@ class WhatIf(BaseTool):
     def restore(self, state: KnownRun | None, workspace: Workspace) -> None:
         """As it was."""
         self._known = state
+
+
+class WhatIf(Experiment):
+    """Runs the tests once unchanged and once for each variant."""
+
+    name = "whatif"
+
+    def run(self, workspace: Workspace, variants: _Variants, quick: bool = False) -> Observation:
+        """Run the tests with lines changed in memory, and show which tests then pass or fail.
+
+        Args:
+            variants: up to 16 changes, each run on its own: path, line, and what to do there: code to run before the
+                line (x = 3), skip, true or false (force an if or while), condition EXPR (for an if or while), iterate
+                EXPR (for a for), return EXPR, replace CODE; time: only the n-th time; when: only under this condition
+            quick: after `eval`, run only the tests that failed; all tests if one of them then passes
+        """
+        if not 1 <= len(variants) <= MOST_VARIANTS:
+            raise ToolFailure("bad_arguments", f"give 1 to {MOST_VARIANTS} variants, not {len(variants)}")
+        for variant in variants:
+            workspace.read_text(variant.path)
+            if holds_tests(variant.path):
+                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes only the code under test")
+        runs = run_forked(workspace, variants, known=self._known if quick else None)
+        results = changes(runs, variants)
+        lines = [f"unchanged: {describe_unchanged(runs)}"]
+        lines += [f"{number} {describe_change(result)}" for number, result in enumerate(results, start=1)]
+        return self.observe("\n".join(lines), {"unchanged": unchanged(runs), "variants": results})
 
 
 def changes(runs: ForkedRuns, variants: Sequence[Variant]) -> list[dict[str, JsonValue]]:
@@ -139,15 +158,38 @@ def _result(
     }
 
 
-def _describe_unchanged(answer: ForkOutcome, outcomes: Mapping[str, JsonValue]) -> str:
+def unchanged(runs: ForkedRuns) -> dict[str, JsonValue]:
+    """How the unchanged tests ended."""
+    return {"exit_code": runs.answers[0].exit_code, "outcomes": _outcomes(runs.outcomes[0])}
+
+
+def describe_unchanged(runs: ForkedRuns) -> str:
+    """The same in a few words."""
+    outcomes = _outcomes(runs.outcomes[0])
     if not outcomes:
-        code = answer.exit_code
-        return "unchanged: " + ("timed out" if code is None else f"exit code {code}")
+        code = runs.answers[0].exit_code
+        return "timed out" if code is None else f"exit code {code}"
     failing = sum(outcome in ("failed", "error") for outcome in outcomes.values())
-    return f"unchanged: {failing} of {plural(len(outcomes), 'test')} fail"
+    return f"{failing} of {plural(len(outcomes), 'test')} fail"
 
 
-def _describe(result: Mapping[str, Any]) -> str:
+def effect_of(result: Mapping[str, Any]) -> Effect:
+    """What a change did, from its result in the data of an observation."""
+    if result["error"]:
+        return "invalid"
+    if not result["hits"]:
+        return "unreached"
+    if result["passes"] and not result["fails"]:
+        return "cures" if result["still_fails"] else "repairs"
+    if result["passes"]:
+        return "mixed"
+    if result["exit_code"] == 0 and result["unchanged_exit_code"] != 0:
+        return "repairs"
+    return "nothing"
+
+
+def describe_change(result: Mapping[str, Any]) -> str:
+    """A change and what it does to the tests, on one line."""
     variant = Variant.model_validate({name: result[name] for name in Variant.model_fields})
     return f"{variant.describe()}: {describe_effect(result)}"
 

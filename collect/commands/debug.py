@@ -26,7 +26,7 @@ from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]
 
-ONLY_LOOK = ("investigator", "suspect", "traceback")
+ONLY_LOOK = ("investigator", "suspect", "traceback", "vary")
 """Policies that report and do not edit."""
 NO_TESTS = 5
 """How pytest exits where it has collected no tests."""

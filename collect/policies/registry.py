@@ -18,6 +18,7 @@ from gumshoe.collect.config import (
     SuspectConfig,
     TeacherConfig,
     TracebackConfig,
+    VaryConfig,
 )
 from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.replay import Recordings
@@ -28,7 +29,7 @@ from gumshoe.records import Oracle, Task
 
 __all__ = ["TRUSTED_KINDS", "check_policy", "close_policy", "make_policy"]
 
-TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback"))
+TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
 
 
@@ -81,6 +82,10 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             from gumshoe.collect.policies.suspect import SuspectPolicy
 
             return SuspectPolicy()
+        case VaryConfig():
+            from gumshoe.collect.policies.vary import VaryPolicy
+
+            return VaryPolicy(suspects=config.suspects)
         case InvestigatorConfig():
             from gumshoe.collect.policies.investigator import InvestigatorPolicy
 

@@ -25,8 +25,8 @@ examples:
   gumshoe mcp . --http --port 7118                                 over HTTP, for clients on this machine
   gumshoe mcp . -p sandbox.kind=bubblewrap -p tools=[eval,pdb]
 
-A client gets the debugger, suspects, trace, whatif, eval, view, grep and listdir on a copy of PATH in a sandbox, and
-`investigate`, which looks for the cause and reports it. Your files are read, never written. docs/mcp.md has the
+A client gets the debugger, suspects, trace, whatif, vary, eval, view, grep and listdir on a copy of PATH in a sandbox,
+and `investigate`, which looks for the cause and reports it. Your files are read, never written. docs/mcp.md has the
 settings for Claude Code, Codex, Cursor, OpenHands and VS Code.
 """
 PORT = 7118

@@ -17,7 +17,7 @@ class McpConfig(Config):
     """Which tools a client gets, and who investigates."""
 
     tools: tuple[str, ...] = Field(
-        default=("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb"),
+        default=("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "vary", "pdb"),
         min_length=1,
         description="tools that a client gets besides `investigate`; those that end an episode are refused",
     )

@@ -28,7 +28,8 @@ CHANGING = frozenset({"rewrite", "bash"})
 INSTRUCTIONS = """\
 Tools on a copy of the repository in a sandbox: nothing that they run can change your files or reach the network. \
 Edits to your files are copied into the sandbox before the next call. Start with `eval` or `suspects`, see what a \
-function does with `trace`, stop where it fails with `pdb`, and try a fix with `whatif` before you write it. \
+function does with `trace`, stop where it fails with `pdb`, let `vary` try small changes in a suspect, and try a fix \
+with `whatif` before you write it. \
 `investigate` looks for the cause by itself."""
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ LOOP = 3
 """The same call this many times in a row is a loop."""
 LATE_STEPS = 5
 """A report is late when the cause has been on screen for more than this many steps."""
-PROGRAM_TOOLS = ("reproduce", "eval", "pdb", "bash", "suspects", "trace", "whatif", "probe")
+PROGRAM_TOOLS = ("reproduce", "eval", "pdb", "bash", "suspects", "trace", "whatif", "vary", "probe")
 
 
 def _steps(trajectory: Trajectory) -> float:

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
-from gumshoe.collect.policies.investigator.changes import changes_at
 from gumshoe.collect.policies.investigator.looks import information, looks
-from gumshoe.collect.policies.investigator.statements import statements_in
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.errors import PolicyError
 from gumshoe.records import (
@@ -21,6 +19,8 @@ from gumshoe.records import (
     Observation,
     ToolSchema,
 )
+from gumshoe.tools.small_changes import changes_at
+from gumshoe.tools.statements import statements_in
 
 CODE = """\
 def total(prices, rate):

@@ -19,6 +19,7 @@ from gumshoe.collect.config import (
     SuspectConfig,
     TeacherConfig,
     TracebackConfig,
+    VaryConfig,
 )
 from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.policies import close_policy, make_policy
@@ -286,6 +287,7 @@ def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
         "teacher": TeacherConfig(),
         "traceback": TracebackConfig(),
         "suspect": SuspectConfig(),
+        "vary": VaryConfig(),
         "investigator": InvestigatorConfig(),
         "human": HumanConfig(),
         "openai": OpenAIConfig(model="m", base_url="http://127.0.0.1:9/v1"),

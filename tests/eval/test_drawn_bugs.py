@@ -50,3 +50,5 @@ def test_three_in_four_are_hard_and_packages_seen_slow_or_unfinished_are_left_ou
     package(tmp_path, "later", ["tied"] * 4)
     again = [task.id for task, _ in load_tasks(SOURCE, path=str(tmp_path), leave_out=["seen"])]
     assert {task.id for task in drawn} < set(again)
+    only = load_tasks(SOURCE, path=str(tmp_path), packages=["easy"])
+    assert {task.tags["project"] for task, _ in only} == {"easy"}

@@ -40,7 +40,7 @@ from gumshoe.records import ContextPack
 pytestmark = pytest.mark.needs("bubblewrap")
 
 OPTIONS = ("-p", "sandbox.kind=bubblewrap")
-TOOLS = ["listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "investigate"]
+TOOLS = ["listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "vary", "pdb", "investigate"]
 LIMIT_S = 60.0
 
 
@@ -139,6 +139,8 @@ def test_an_agent_debugs_a_bug_to_its_failing_frame_and_nothing_is_left(ledger: 
                 },
             )
             assert data_of(tried)["variants"]
+            varied = await session.call_tool("vary", {"path": "ledger/rates.py", "start": 24, "end": 28})
+            assert "tried at lines 24 to 28 of ledger/rates.py" in text_of(varied)
             found = await session.call_tool("investigate", {"problem": "transfers to yen arrive too large"})
             pack = ContextPack.model_validate(found.structuredContent)
             assert pack.locations[0].path.startswith("ledger/")

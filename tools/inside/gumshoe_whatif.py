@@ -3,9 +3,9 @@
     python gumshoe_whatif.py -- -m pytest -q          with the request in the file that GUMSHOE_WHATIF names
 
 Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
-"probes": [...], "failing", "usual_s", "folder", "deadline_s"}`. The test runner is imported once; then the program is
-forked for the unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each variant. In a
-fork the module at `path` is compiled from a changed syntax tree; no file changes.
+"probes": [...], "failing", "usual_s", "repairs_only", "folder", "deadline_s"}`. The test runner is imported once; then
+the program is forked for the unchanged run, which probes watch (see `gumshoe_probes`), and, when that is over, for each
+variant. In a fork the module at `path` is compiled from a changed syntax tree; no file changes.
 
 Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), `probes.jsonl` with what the probes saw,
 and `answer.json`: for each run its
@@ -14,8 +14,9 @@ why the change cannot be made. Runs of variants take at most `PATIENCE` times as
 time; those that wait instead, `IDLE` times as long as that.
 
 If the request names the `failing` tests, a run covers these alone, in a fork that has collected them
-(`gumshoe_forks`), and all tests if one of them passes with the change; `whole` says which, and `usual_s` how long all
-tests took unchanged. If they do not fail when run alone, or are not pytest's, every run covers all tests.
+(`gumshoe_forks`), and all tests if one of them passes with the change (with `repairs_only`: if all of them pass);
+`whole` says which, and `usual_s` how long all tests took unchanged. If they do not fail when run alone, or are not
+pytest's, every run covers all tests.
 """
 
 import contextlib
@@ -217,8 +218,9 @@ def main(arguments):
         known = {0: base.answer}
     for number, answer in known.items():
         answers[number] = answer
-    helped = [number for number in known if number and failing_tests(_record(folder, number)) < failing]
-    helped = [number for number in helped if known[number]["exit_code"] is not None]
+    ended = [number for number in known if number and known[number]["exit_code"] is not None]
+    left = {number: failing_tests(_record(folder, number)) for number in ended}
+    helped = [number for number in ended if (not left[number] if request["repairs_only"] else left[number] < failing)]
     usual = known[0]["duration_s"] if known[0]["whole"] else request["usual_s"]
     patience = max(LEAST_S, PATIENCE * usual)
     again = [number for number in changes if number not in known or number in helped]

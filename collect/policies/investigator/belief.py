@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from gumshoe.collect.evidence import seen_code
-from gumshoe.collect.policies.investigator.changes import changes_at
 from gumshoe.collect.policies.investigator.prior import ELSEWHERE, failing_frames, failing_tests, prior_weight
-from gumshoe.collect.policies.investigator.statements import Statement, statements_in
 from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.tools.small_changes import changes_at
+from gumshoe.tools.statements import Statement, statements_in
 from gumshoe.tools.suspects import shown_suspects
+from gumshoe.tools.whatif import Effect, effect_of
 
-__all__ = ["Belief", "Effect", "SuspectFunction", "TriedChange", "form_belief", "trials"]
+__all__ = ["Belief", "SuspectFunction", "TriedChange", "form_belief", "trials"]
 
 RAISED_THERE = 2.0
 """How many times likelier a statement is if the exception went through it."""
@@ -54,8 +55,6 @@ SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 1.5
 """How many times as likely a function is if all its calls in failing tests are as in passing ones; if it is not called
 there; if equal arguments lead to a different outcome there.
 """
-
-Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
 
 
 @dataclass(frozen=True)
@@ -263,7 +262,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
                     result["path"],
                     result["line"],
                     result["do"],
-                    _effect(result),
+                    effect_of(result),
                     quote,
                     tuple(result["passes"]),
                     tuple(result["fails"]),
@@ -271,17 +270,3 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
                 )
             )
     return found
-
-
-def _effect(result: Mapping[str, Any]) -> Effect:
-    if result["error"]:
-        return "invalid"
-    if not result["hits"]:
-        return "unreached"
-    if result["passes"] and not result["fails"]:
-        return "cures" if result["still_fails"] else "repairs"
-    if result["passes"]:
-        return "mixed"
-    if result["exit_code"] == 0 and result["unchanged_exit_code"] != 0:
-        return "repairs"
-    return "nothing"

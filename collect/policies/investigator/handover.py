@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.collect.evidence import failures, stop_at, telling_values
-from gumshoe.collect.policies.investigator.belief import Belief, Effect, SuspectFunction, TriedChange
+from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.prior import failing_tests
-from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
 from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.tools.statements import Statement
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.tracebacks import describe_frame
+from gumshoe.tools.whatif import Effect
 
 __all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]
 

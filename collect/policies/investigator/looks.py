@@ -17,9 +17,9 @@ from pydantic import JsonValue
 
 from gumshoe.collect.evidence import seen_code
 from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, SuspectFunction
-from gumshoe.collect.policies.investigator.changes import WhatifChange, changes_at
-from gumshoe.collect.policies.investigator.statements import Statement
 from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.tools.small_changes import WhatifChange, changes_at
+from gumshoe.tools.statements import Statement
 
 __all__ = ["BATCH", "Look", "looks", "window_of"]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from gumshoe.collect.policies.investigator.statements import Statement, blocks_of
+from gumshoe.tools.statements import Statement, blocks_of
 
 __all__ = ["WhatifChange", "changes_at"]
 

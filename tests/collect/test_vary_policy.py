@@ -1,0 +1,98 @@
+"""The heuristic that varies the suspects: whole episodes in a sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gumshoe.collect.agent import make_agent
+from gumshoe.collect.config import AgentConfig, VaryConfig
+from gumshoe.collect.policies import make_policy
+from gumshoe.collect.policies.vary import VaryPolicy
+from gumshoe.collect.rollout import Rollout
+from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.unseen import unseen
+from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import PolicyError
+from gumshoe.records import Limits, StopReason, Task, ToolSchema, Trajectory, WorkspaceSpec
+
+TOOLS = ("eval", "suspects", "vary", "report")
+SHOP = """\
+def is_large(count):
+    return count >= 10
+
+
+def price(count):
+    cost = count * 3
+    if is_large(count):
+        cost = cost - 5
+    return cost
+"""
+TESTS = """\
+from shop import price
+
+def test_small():
+    assert price(2) == 6
+
+def test_ten_is_small():
+    assert price(10) == 30
+
+def test_large():
+    assert price(11) == 28
+"""
+
+
+def play(folder: Path, shop: str, suspects: int = 3) -> Trajectory:
+    (folder / "shop.py").write_text(shop)
+    (folder / "test_shop.py").write_text(TESTS)
+    task = Task(
+        id="shop/large",
+        source="synth",
+        problem_statement="test_shop.py::test_ten_is_small fails",
+        workspace=WorkspaceSpec(path=str(folder)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        limits=Limits(command_timeout_s=300),
+    )
+    policy = make_policy(VaryConfig(suspects=suspects), task, None, 0)
+    agent = make_agent(AgentConfig(kind="seeker", tools=TOOLS))
+    return Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="bubblewrap")).run()
+
+
+def tools_called(found: Trajectory) -> list[str]:
+    return [call.name for step in found.steps for call in step.tool_calls]
+
+
+def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -> None:
+    found = play(tmp_path, SHOP)
+    assert found.stop is StopReason.REPORTED
+    pack = found.context_pack
+    assert pack is not None
+    (place,) = pack.locations
+    assert (place.path, place.start, place.end, place.symbol) == ("shop.py", 2, 2, "is_large")
+    assert "count > 10" in pack.hypothesis
+    assert [finding.check and finding.check.status for finding in pack.findings] == ["confirmed", "confirmed"]
+    assert tools_called(found) == ["eval", "suspects", *["vary"] * (len(found.steps) - 3), "report"]
+    assert unseen(found) == []
+
+
+def test_where_nothing_repairs_the_first_suspect_is_reported_whole(tmp_path: Path) -> None:
+    wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = sorted([count * 3, 30])[-1]")
+    found = play(tmp_path, wrong, suspects=1)
+    assert found.context_pack is not None
+    (place,) = found.context_pack.locations
+    assert (place.symbol, place.end - place.start) == ("price", 4)
+    assert "still the first suspect" in found.context_pack.hypothesis
+    assert tools_called(found) == ["eval", "suspects", "vary", "report"]
+
+
+def test_where_the_tests_pass_there_is_nothing_to_report(tmp_path: Path) -> None:
+    found = play(tmp_path, SHOP.replace(">= 10", "> 10"))
+    assert found.context_pack is None
+    assert found.stop is StopReason.NO_TOOL_CALL
+
+
+def test_a_missing_tool_is_named() -> None:
+    offered = [ToolSchema(name=name, description="", parameters={}) for name in ("eval", "suspects", "report")]
+    with pytest.raises(PolicyError, match="needs the tool vary"):
+        VaryPolicy().complete([], offered)

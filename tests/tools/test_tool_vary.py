@@ -1,0 +1,129 @@
+"""vary: the usual small changes at some lines, tried one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tool_bench import Bench
+
+from gumshoe.records import Finding, WhatIfProbe
+from gumshoe.tools.probes import with_probes
+from gumshoe.tools.vary import MOST_CHANGES
+
+Open = Callable[..., Bench]
+TOOLS = ("eval", "vary", "rewrite")
+
+SHOP = """\
+def is_large(count):
+    return count >= 10
+
+
+def price(count):
+    cost = count * 3
+    if is_large(count):
+        cost = cost - 5
+    return cost
+
+
+def unused(count):
+    return count + 1
+"""
+TESTS = """\
+from shop import price
+
+
+def test_small():
+    assert price(2) == 6
+
+
+def test_ten_is_small():
+    assert price(10) == 30
+
+
+def test_large():
+    assert price(11) == 28
+"""
+TEN = "test_shop.py::test_ten_is_small"
+REPAIR = f"shop.py:2 replace return count > 10: 1 test now passes: {TEN}"
+
+
+@pytest.fixture
+def shop(project: Path) -> Path:
+    (project / "test_cart.py").unlink()
+    (project / "shop.py").write_text(SHOP)
+    (project / "test_shop.py").write_text(TESTS)
+    return project
+
+
+def after_eval(open_bench: Open, *arguments: Any) -> Bench:
+    bench = open_bench(*arguments, tools=TOOLS)
+    bench.call("eval")
+    return bench
+
+
+def test_the_change_that_repairs_is_found_on_every_backend(open_bench: Open, backend: str, shop: Path) -> None:
+    bench = after_eval(open_bench, backend)
+    observation = bench.call("vary", path="shop.py", start=1, end=2)
+    assert observation.text.splitlines() == [
+        "6 changes tried at lines 1 to 2 of shop.py; unchanged, 1 of 3 tests fail",
+        REPAIR,
+        f"shop.py:2 replace return count >= 11: 1 test now passes: {TEN}",
+        "2 other changes let failing tests pass, too, or some of them.",
+    ]
+    assert bench.workspace.patch() == ""
+    (probed,) = with_probes([Finding(claim="it repairs", step=1, quote=REPAIR)], [(1, observation)])
+    assert probed.probe == WhatIfProbe(
+        path="shop.py", line=2, do="replace return count > 10", effect=f"1 test now passes: {TEN}"
+    )
+
+
+def test_a_change_that_harms_others_comes_after_one_that_does_not(open_bench: Open, shop: Path) -> None:
+    found: Any = after_eval(open_bench).call("vary", path="shop.py", start=5, end=9).data["helpful"]
+    assert found, "without the discount, ten costs what it should"
+    assert all(result["passes"] == [TEN] and result["fails"] for result in found)
+
+
+def test_lines_out_of_reach_are_left_after_the_first_try(open_bench: Open, shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP + "    # " + "x\n" + "".join(f"    count += {n}\n" for n in range(40)))
+    observation = after_eval(open_bench).call("vary", path="shop.py", start=12, end=60)
+    assert observation.text.splitlines()[1:] == ["The failing tests do not reach these lines."]
+
+
+def test_no_more_changes_are_tried_than_said(open_bench: Open, shop: Path) -> None:
+    long = "".join(f"    cost = cost + {n} - {n}\n" for n in range(60))
+    (shop / "shop.py").write_text(SHOP.replace("    return cost\n", long + "    return cost\n"))
+    data: Any = after_eval(open_bench).call("vary", path="shop.py", start=5, end=69).data
+    assert len(data["variants"]) == MOST_CHANGES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ({"path": "test_shop.py", "start": 1, "end": 5}, "bad_arguments"),
+        ({"path": "shop.py", "start": 0, "end": 5}, "bad_arguments"),
+        ({"path": "shop.py", "start": 5, "end": 2}, "bad_arguments"),
+        ({"path": "shop.py", "start": 500, "end": 502}, "bad_arguments"),
+        ({"path": "shop.py", "start": 3, "end": 4}, "nothing_to_vary"),
+        ({"path": "absent.py", "start": 1, "end": 2}, "no_such_file"),
+    ],
+)
+def test_what_cannot_be_varied_is_said(open_bench: Open, shop: Path, arguments: Any, kind: str) -> None:
+    failure = after_eval(open_bench).call("vary", **arguments).failure
+    assert failure is not None
+    assert failure.kind == kind
+
+
+def test_it_wants_the_tests_to_be_run_first_and_again_after_an_edit(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS)
+    first = bench.call("vary", path="shop.py", start=1, end=2)
+    assert first.failure is not None
+    assert first.text == "error: call eval first: vary runs the tests that failed there"
+    bench.call("eval")
+    assert bench.call("vary", path="shop.py", start=1, end=2).failure is None
+    bench.call("rewrite", path="shop.py", code="    cost = count * 4", start=6, end=6)
+    again = bench.call("vary", path="shop.py", start=1, end=2)
+    assert again.failure is not None
+    assert again.failure.kind == "needs_eval"
