@@ -68,7 +68,8 @@ class Vary(Experiment):
         found.sort(key=lambda change: -change.power)
         runs, results = _try(workspace, found, self._known)
         helpful = _helpful(results)
-        title = f"{plural(len(results), 'change')} tried at lines {start} to {end} of {path}"
+        share = f"{len(results)} of " if len(results) < len(found) else ""
+        title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
         shown = [describe_change(result) for result in helpful[:_SHOWN]]
         text = "\n".join([f"{title}; unchanged, {describe_unchanged(runs)}", *shown, _rest(results, len(shown))])
         data: dict[str, JsonValue] = {"path": path, "start": start, "end": end, "helpful": [*helpful[:_SHOWN]]}
@@ -106,7 +107,9 @@ def _try(
 def _rest(results: Sequence[dict[str, JsonValue]], shown: int) -> str:
     """What is not shown change by change."""
     effects = [effect_of(result) for result in results]
-    if all(effect in ("unreached", "invalid") for effect in effects):
+    if set(effects) == {"invalid"}:
+        return f"None of them can be made: {results[0]['error']}"
+    if set(effects) <= {"unreached", "invalid"}:
         return "The failing tests do not reach these lines."
     more = sum(effect in _HELPFUL for effect in effects) - shown
     if more:

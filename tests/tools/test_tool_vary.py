@@ -95,8 +95,16 @@ def test_lines_out_of_reach_are_left_after_the_first_try(open_bench: Open, shop:
 def test_no_more_changes_are_tried_than_said(open_bench: Open, shop: Path) -> None:
     long = "".join(f"    cost = cost + {n} - {n}\n" for n in range(60))
     (shop / "shop.py").write_text(SHOP.replace("    return cost\n", long + "    return cost\n"))
-    data: Any = after_eval(open_bench).call("vary", path="shop.py", start=5, end=69).data
-    assert len(data["variants"]) == MOST_CHANGES
+    observation = after_eval(open_bench).call("vary", path="shop.py", start=5, end=69)
+    variants: Any = observation.data["variants"]
+    assert len(variants) == MOST_CHANGES
+    assert observation.text.startswith(f"{MOST_CHANGES} of ")
+
+
+def test_a_file_that_does_not_parse_cannot_be_varied(open_bench: Open, shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP + "\n\ndef broken(:\n")
+    text = after_eval(open_bench).call("vary", path="shop.py", start=1, end=2).text
+    assert "None of them can be made: shop.py: " in text
 
 
 @pytest.mark.parametrize(
