@@ -6,6 +6,9 @@ import argparse
 import shlex
 import sys
 import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,8 @@ __all__ = ["configure", "run"]
 
 ONLY_LOOK = ("investigator", "suspect", "traceback", "vary")
 """Policies that report and do not edit."""
+SLOW_S = 10.0
+"""After so long, the first run of the tests says that it is still going on."""
 NO_TESTS = 5
 """How pytest exits where it has collected no tests."""
 
@@ -98,7 +103,7 @@ def _passing_tests(config: CollectConfig) -> str | None:
     ((task, _),) = load_tasks(config.tasks.source, **options)
     limit = config.limits.over(task.limits).command_timeout_s
     # Only the task's own tests run here, whoever debugs it later.
-    with open_sandbox(task, config.sandbox, trusted=True) as sandbox:
+    with open_sandbox(task, config.sandbox, trusted=True) as sandbox, _said_if_slow(limit):
         run = Workspace(task, sandbox).run_tests(limit)
     if run.result.timed_out:
         raise ConfigError(
@@ -113,6 +118,23 @@ def _passing_tests(config: CollectConfig) -> str | None:
         return None
     count = len(run.outcomes)
     return f" ({count} test{'s' * (count != 1)} in {run.result.duration_s:.1f} s)" if count else ""
+
+
+@contextmanager
+def _said_if_slow(limit: float) -> Generator[None]:
+    """Says after a while that the tests are still running, and for how long they may."""
+    wait = min(SLOW_S, limit / 2)
+    said = (
+        f"the tests are still running after {wait:g} s; they are stopped after {limit:g} s "
+        "(-p limits.command_timeout_s=SECONDS; --entrypoint runs fewer of them)"
+    )
+    timer = threading.Timer(wait, print, args=(said,), kwargs={"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:

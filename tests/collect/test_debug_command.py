@@ -182,6 +182,7 @@ def test_a_time_limit_of_ours_is_not_taken_for_a_failure(
     options = [*scripted(tmp_path, []), "-p", "limits.command_timeout_s=2"]
     assert main(["debug", str(repo), *options]) == 2
     error = capsys.readouterr().err
+    assert "the tests are still running after 1 s; they are stopped after 2 s" in error
     assert "did not finish within 2 s, the time limit for one command" in error
     assert "limits.command_timeout_s" in error
 
