@@ -1,0 +1,147 @@
+"""The tables and the picture of docs/results.md, from an evaluation's folder.
+
+    python benchmarks/results_table.py runs/results/eval --out docs/images/results-seekers.svg
+
+The tables are Markdown: each arm's means over all bugs, over those where the first suspect is wrong or tied, and over
+the others; and the paired comparisons with the first suspect. The picture shows function Acc@1 with 95% intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from gumshoe.eval.results.stats import mcnemar, wilson
+
+FIRST, HARD, EASY = "all", "first suspect wrong or tied", "first suspect right"
+MEASURES = {
+    "function_acc@1": "function Acc@1",
+    "file_acc@1": "file Acc@1",
+    "top1_hit": "line hit at 1, of the reports",
+    "line_f1": "line F1",
+    "grounding": "grounded findings",
+    "valid_calls": "valid calls",
+    "reported": "reported",
+    "steps": "turns",
+    "tokens": "tokens",
+    "seconds": "seconds",
+}
+COUNTS = ("steps", "tokens", "seconds")
+
+Rows = dict[str, dict[str, Any]]
+"""The rows of an arm by the id of the task."""
+
+
+def main() -> None:
+    """Prints the tables, draws the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="folder of an evaluation")
+    parser.add_argument("--out", type=Path, help="file of the picture (.svg or .png)")
+    options = parser.parse_args()
+    summary = json.loads((options.run / "summary.json").read_text(encoding="utf-8"))
+    labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
+    arms = rows_by_arm(options.run / "results.jsonl", list(labels))
+    groups = grouped(next(iter(arms.values())))
+    print(measures_table(arms, labels, groups))
+    print()
+    print(comparisons_table(arms, labels, groups, baseline="suspect"))
+    if options.out:
+        draw(arms, labels, groups, options.out)
+
+
+def rows_by_arm(results: Path, names: Sequence[str]) -> dict[str, Rows]:
+    """The seekers' rows of the arms, for the tasks that all of them have finished."""
+    arms: dict[str, Rows] = {name: {} for name in names}
+    for line in results.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if not row["solver"] and row["arm"] in arms:
+            arms[row["arm"]][row["task_id"]] = row
+    common = set.intersection(*(set(rows) for rows in arms.values()))
+    return {name: {task: row for task, row in rows.items() if task in common} for name, rows in arms.items()}
+
+
+def grouped(rows: Rows) -> dict[str, list[str]]:
+    """The tasks of each group."""
+    is_first = {task: row["tags"]["suspect"] == "first" for task, row in sorted(rows.items())}
+    return {
+        FIRST: list(is_first),
+        HARD: [task for task, first in is_first.items() if not first],
+        EASY: [task for task, first in is_first.items() if first],
+    }
+
+
+def mean(rows: Rows, measure: str, tasks: Sequence[str]) -> str:
+    """The mean of a measure, where it is known, as a table shows it."""
+    known = [value for task in tasks for value in [rows[task]["scores"].get(measure)] if value is not None]
+    if not known:
+        return ""
+    return f"{fmean(known):,.1f}" if measure in COUNTS else f"{100 * fmean(known):.1f}%"
+
+
+def measures_table(arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]]) -> str:
+    """A row for each measure, one for each group of tasks below the first."""
+    lines = [f"| {len(groups[FIRST])} bugs | {' | '.join(labels.values())} |", "|---" * (len(labels) + 1) + "|"]
+    for measure, title in MEASURES.items():
+        split = groups if measure == "function_acc@1" else {FIRST: groups[FIRST]}
+        for group, tasks in split.items():
+            name = title if group == FIRST else f"the same, {group} ({len(tasks)})"
+            cells = [mean(rows, measure, tasks) for rows in arms.values()]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def comparisons_table(
+    arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]], baseline: str
+) -> str:
+    """Function Acc@1 of each arm against the baseline, bug by bug."""
+    lines = ["| compared with " + labels[baseline] + " | bugs | points | better | worse | p |", "|---" * 6 + "|"]
+    for name, rows in arms.items():
+        for group in (FIRST, HARD) if name != baseline else ():
+            tasks = groups[group]
+            before, after = ([is_right(each[task]) for task in tasks] for each in (arms[baseline], rows))
+            test = mcnemar(before, after)
+            points = 100 * (sum(after) - sum(before)) / len(tasks)
+            numbers = f"{points:+.1f} | {test.only_second} | {test.only_first} | {test.p_value:.2g}"
+            lines.append(f"| {labels[name]}, {group} | {len(tasks)} | {numbers} |")
+    return "\n".join(lines)
+
+
+def is_right(row: dict[str, Any]) -> bool:
+    """Whether the first location that an episode reported is in the right function."""
+    return row["scores"].get("function_acc@1") == 1.0
+
+
+def draw(arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]], out: Path) -> None:
+    """Bars of function Acc@1 with Wilson intervals, for all bugs and for the hard ones."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 0.9 + 0.6 * len(arms)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for offset, group, color in ((-0.2, FIRST, "#0072b2"), (0.2, HARD, "#e69f00")):
+        tasks = groups[group]
+        for place, rows in enumerate(arms.values()):
+            share = wilson(sum(is_right(rows[task]) for task in tasks), len(tasks))
+            assert share.value is not None
+            assert share.low is not None
+            assert share.high is not None
+            label = f"{group} ({len(tasks)})" if place == 0 else None
+            error = [[share.value - share.low], [share.high - share.value]]
+            axes.barh(place + offset, share.value, height=0.36, color=color, label=label, xerr=error, capsize=3)
+            axes.annotate(f"{share.value:.0%}", (0.01, place + offset), va="center", color="white", fontsize=9)
+    axes.set_yticks(range(len(arms)), [labels[name] for name in arms])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("function Acc@1, 95% intervals")
+    axes.legend(loc="lower right", fontsize=8)
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(out, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
