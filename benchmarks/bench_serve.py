@@ -20,8 +20,8 @@ from pathlib import Path
 
 import psutil
 
-from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.collect.store import read_trajectories
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer

@@ -9,15 +9,15 @@ the others; and the paired comparisons with the first suspect. The picture shows
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from gumshoe.eval.results.stats import mcnemar, wilson
+from gumshoe.storage import read_json, read_jsonl
 
-FIRST, HARD, EASY = "all", "first suspect wrong or tied", "first suspect right"
+ALL, HARD, EASY = "all", "first suspect wrong or tied", "first suspect right"
 MEASURES = {
     "function_acc@1": "function Acc@1",
     "file_acc@1": "file Acc@1",
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of an evaluation")
     parser.add_argument("--out", type=Path, help="file of the picture (.svg or .png)")
     options = parser.parse_args()
-    summary = json.loads((options.run / "summary.json").read_text(encoding="utf-8"))
+    summary = read_json(options.run / "summary.json")
     labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
     arms = rows_by_arm(options.run / "results.jsonl", list(labels))
     groups = grouped(next(iter(arms.values())))
@@ -56,8 +56,7 @@ def main() -> None:
 def rows_by_arm(results: Path, names: Sequence[str]) -> dict[str, Rows]:
     """The seekers' rows of the arms, for the tasks that all of them have finished."""
     arms: dict[str, Rows] = {name: {} for name in names}
-    for line in results.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for _, row in read_jsonl(results):
         if not row["solver"] and row["arm"] in arms:
             arms[row["arm"]][row["task_id"]] = row
     common = set.intersection(*(set(rows) for rows in arms.values()))
@@ -68,7 +67,7 @@ def grouped(rows: Rows) -> dict[str, list[str]]:
     """The tasks of each group."""
     is_first = {task: row["tags"]["suspect"] == "first" for task, row in sorted(rows.items())}
     return {
-        FIRST: list(is_first),
+        ALL: list(is_first),
         HARD: [task for task, first in is_first.items() if not first],
         EASY: [task for task, first in is_first.items() if first],
     }
@@ -84,11 +83,11 @@ def mean(rows: Rows, measure: str, tasks: Sequence[str]) -> str:
 
 def measures_table(arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]]) -> str:
     """A row for each measure, one for each group of tasks below the first."""
-    lines = [f"| {len(groups[FIRST])} bugs | {' | '.join(labels.values())} |", "|---" * (len(labels) + 1) + "|"]
+    lines = [f"| {len(groups[ALL])} bugs | {' | '.join(labels.values())} |", "|---" * (len(labels) + 1) + "|"]
     for measure, title in MEASURES.items():
-        split = groups if measure == "function_acc@1" else {FIRST: groups[FIRST]}
+        split = groups if measure == "function_acc@1" else {ALL: groups[ALL]}
         for group, tasks in split.items():
-            name = title if group == FIRST else f"the same, {group} ({len(tasks)})"
+            name = title if group == ALL else f"the same, {group} ({len(tasks)})"
             cells = [mean(rows, measure, tasks) for rows in arms.values()]
             lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -100,7 +99,7 @@ def comparisons_table(
     """Function Acc@1 of each arm against the baseline, bug by bug."""
     lines = ["| compared with " + labels[baseline] + " | bugs | points | better | worse | p |", "|---" * 6 + "|"]
     for name, rows in arms.items():
-        for group in (FIRST, HARD) if name != baseline else ():
+        for group in (ALL, HARD) if name != baseline else ():
             tasks = groups[group]
             before, after = ([is_right(each[task]) for task in tasks] for each in (arms[baseline], rows))
             test = mcnemar(before, after)
@@ -123,7 +122,7 @@ def draw(arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[s
     figure = Figure(figsize=(8, 0.9 + 0.6 * len(arms)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    for offset, group, color in ((-0.2, FIRST, "#0072b2"), (0.2, HARD, "#e69f00")):
+    for offset, group, color in ((-0.2, ALL, "#0072b2"), (0.2, HARD, "#e69f00")):
         tasks = groups[group]
         for place, rows in enumerate(arms.values()):
             share = wilson(sum(is_right(rows[task]) for task in tasks), len(tasks))

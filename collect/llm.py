@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, SecretStr
 
-from gumshoe.collect.config import ApiVersion, ModelConfig, PolicyConfig, Prices
+from gumshoe.collect.policy_config import ApiVersion, ModelConfig, PolicyConfig, Prices
 from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
 

@@ -8,7 +8,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, RayConfig, TasksConfig
+from gumshoe.collect.config import AgentConfig, LimitsConfig, RayConfig, TasksConfig
+from gumshoe.collect.policy_config import PolicyConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 

@@ -16,7 +16,6 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.forked_runs import ForkedRuns, KnownRun, Variant, run_forked
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.small_changes import WhatifChange, changes_at
 from gumshoe.tools.statements import statements_in
 from gumshoe.tools.text import plural
@@ -55,9 +54,7 @@ class Vary(Experiment):
             start: first line, such as that of a function
             end: last line
         """
-        lines = dict(enumerate(workspace.read_text(path).splitlines(), start=1))
-        if holds_tests(path):
-            raise ToolFailure("bad_arguments", f"{path} is a test: vary changes only the code under test")
+        lines = dict(enumerate(self.source(workspace, path).splitlines(), start=1))
         if not 1 <= start <= end or start not in lines:
             raise ToolFailure("bad_arguments", f"{path} has lines 1 to {len(lines)}, not {start} to {end}")
         if self._known is None:
@@ -72,7 +69,7 @@ class Vary(Experiment):
         title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
         shown = [describe_change(result) for result in helpful[:_SHOWN]]
         text = "\n".join([f"{title}; unchanged, {describe_unchanged(runs)}", *shown, _rest(results, len(shown))])
-        data: dict[str, JsonValue] = {"path": path, "start": start, "end": end, "helpful": [*helpful[:_SHOWN]]}
+        data: dict[str, JsonValue] = {"path": path, "start": start, "end": end}
         return self.observe(text, {**data, "unchanged": unchanged(runs), "variants": [*results]})
 
 

@@ -67,6 +67,13 @@ class Experiment(BaseTool):
         super().__init__()
         self._known: KnownRun | None = None
 
+    def source(self, workspace: Workspace, path: str) -> str:
+        """The text of a file of the code under test. Raises ToolFailure for a test."""
+        text = workspace.read_text(path)
+        if holds_tests(path):
+            raise ToolFailure("bad_arguments", f"{path} is a test: {self.name} changes only the code under test")
+        return text
+
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets what the tests did."""
         self._known = None
@@ -105,9 +112,7 @@ class WhatIf(Experiment):
         if not 1 <= len(variants) <= MOST_VARIANTS:
             raise ToolFailure("bad_arguments", f"give 1 to {MOST_VARIANTS} variants, not {len(variants)}")
         for variant in variants:
-            workspace.read_text(variant.path)
-            if holds_tests(variant.path):
-                raise ToolFailure("bad_arguments", f"{variant.path} is a test: whatif changes only the code under test")
+            self.source(workspace, variant.path)
         runs = run_forked(workspace, variants, known=self._known if quick else None)
         results = changes(runs, variants)
         lines = [f"unchanged: {describe_unchanged(runs)}"]

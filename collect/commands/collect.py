@@ -9,12 +9,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gumshoe.collect.config import CollectConfig, HumanConfig
+from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.factories import open_factories
 from gumshoe.collect.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.policies.step import StepPolicy
+from gumshoe.collect.policy_config import HumanConfig
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.replaced import Again
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gumshoe.collect.chat import split_thought
-from gumshoe.collect.config import Prices
 from gumshoe.collect.policies.retry import Transient
+from gumshoe.collect.policy_config import Prices
 from gumshoe.records import Completion, ToolCall, Usage
 from gumshoe.storage import describe, parse_json
 from gumshoe.tools.text import clean

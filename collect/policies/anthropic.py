@@ -9,7 +9,6 @@ from typing import Any
 
 import anthropic
 
-from gumshoe.collect.config import AnthropicConfig
 from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.answers import read_json, validated
 from gumshoe.collect.policies.anthropic_chat import (
@@ -24,6 +23,7 @@ from gumshoe.collect.policies.anthropic_stream import read_message_stream
 from gumshoe.collect.policies.deadline import BoundedTransport
 from gumshoe.collect.policies.provider import Provider
 from gumshoe.collect.policies.retry import Transient
+from gumshoe.collect.policy_config import AnthropicConfig
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, JsonValue
 
-from gumshoe.collect.config import Prices
 from gumshoe.collect.policies.answers import Count, Sent
+from gumshoe.collect.policy_config import Prices
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
 from gumshoe.tools.text import clean
 from gumshoe.tools.text_calls import parse_native, split_text_calls

@@ -12,12 +12,12 @@ import httpx2
 import openai
 
 from gumshoe.collect.chat import as_native_chat, as_template_chat, as_text_chat
-from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.llm import find_key
 from gumshoe.collect.policies.answers import ChatAnswer, read_answer, read_stream, read_whole
 from gumshoe.collect.policies.deadline import BoundedTransport
 from gumshoe.collect.policies.provider import Provider
 from gumshoe.collect.policies.retry import Transient
+from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema
 

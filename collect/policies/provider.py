@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 import httpx2
 from pydantic import ValidationError
 
-from gumshoe.collect.config import RetryConfig
 from gumshoe.collect.policies.deadline import request_limits
 from gumshoe.collect.policies.redact import redact, redact_answer
 from gumshoe.collect.policies.retry import Transient, is_overflow, is_transient, parse_retry_after, with_retries
+from gumshoe.collect.policy_config import RetryConfig
 from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion
 

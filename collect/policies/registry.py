@@ -6,7 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, assert_never, runtime_checkable
 
-from gumshoe.collect.config import (
+from gumshoe.collect.llm import find_key
+from gumshoe.collect.policies.replay import Recordings
+from gumshoe.collect.policy_config import (
     AnthropicConfig,
     CustomConfig,
     HumanConfig,
@@ -20,8 +22,6 @@ from gumshoe.collect.config import (
     TracebackConfig,
     VaryConfig,
 )
-from gumshoe.collect.llm import find_key
-from gumshoe.collect.policies.replay import Recordings
 from gumshoe.errors import ConfigError
 from gumshoe.plugins import load_path
 from gumshoe.protocols import Policy

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import tenacity
 
-from gumshoe.collect.config import RetryConfig
+from gumshoe.collect.policy_config import RetryConfig
 from gumshoe.errors import PolicyError
 
 __all__ = ["Transient", "is_overflow", "is_transient", "parse_retry_after", "with_retries"]

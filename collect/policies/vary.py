@@ -81,7 +81,7 @@ def _why(suspects: Sequence[Any], varied: Sequence[ToolOutput]) -> str:
 
 def _repair(varied: Sequence[ToolOutput]) -> tuple[int, Any] | None:
     """The first change that lets all failing tests pass and breaks none, with the step that showed it."""
-    found = [(output.step, result) for output in varied for result in output.data.get("helpful", ())]
+    found = [(output.step, result) for output in varied for result in output.data.get("variants", ())]
     return next((one for one in found if effect_of(one[1]) == "repairs"), None)
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from gumshoe.collect.config import OpenAIConfig, PolicyConfig
 from gumshoe.collect.llm import with_llm
+from gumshoe.collect.policy_config import OpenAIConfig, PolicyConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.serve import ModelServer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from gumshoe.collect.config import AgentConfig, InvestigatorConfig, LimitsConfig, PolicyConfig
+from gumshoe.collect.config import AgentConfig, LimitsConfig
+from gumshoe.collect.policy_config import InvestigatorConfig, PolicyConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gumshoe.collect.config import PolicyConfig
+from gumshoe.collect.policy_config import PolicyConfig
 from gumshoe.collect.replaced import TRAJECTORIES
 from gumshoe.eval.arms.arm import Arm
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from provider_server import Provider, chat, provider, raw
 
-from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Message
 

@@ -20,9 +20,9 @@ from provider_server import (
     stream,
 )
 
-from gumshoe.collect.config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.collect.policies.openai import OpenAIPolicy
 from gumshoe.collect.policies.retry import parse_retry_after
+from gumshoe.collect.policy_config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 

@@ -9,8 +9,15 @@ import pytest
 from conversations import OPENING, answer, converse, schemas
 from small_tasks import CLEAN, make_task
 
-from gumshoe.collect.config import (
-    CollectConfig,
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.decisions import parse_decision
+from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.policies.registry import TRUSTED_KINDS
+from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
+from gumshoe.collect.policies.suspect import SuspectPolicy
+from gumshoe.collect.policies.teacher import TeacherPolicy, names_in
+from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
+from gumshoe.collect.policy_config import (
     HumanConfig,
     InvestigatorConfig,
     OpenAIConfig,
@@ -21,13 +28,6 @@ from gumshoe.collect.config import (
     TracebackConfig,
     VaryConfig,
 )
-from gumshoe.collect.decisions import parse_decision
-from gumshoe.collect.policies import close_policy, make_policy
-from gumshoe.collect.policies.registry import TRUSTED_KINDS
-from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
-from gumshoe.collect.policies.suspect import SuspectPolicy
-from gumshoe.collect.policies.teacher import TeacherPolicy, names_in
-from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
 from gumshoe.collect.store import RunFolder
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted

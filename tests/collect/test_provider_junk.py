@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from provider_server import Answer, Handler, Provider, completion, drip, provider, raw
 
-from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, RetryConfig
 from gumshoe.collect.policies.anthropic import AnthropicPolicy
 from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, RetryConfig
 from gumshoe.errors import PolicyError
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema

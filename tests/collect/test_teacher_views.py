@@ -8,8 +8,9 @@ import pytest
 from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
-from gumshoe.collect.config import AgentConfig, TeacherConfig
+from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies import make_policy
+from gumshoe.collect.policy_config import TeacherConfig
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.tool_output import outputs_of_steps, shown_code

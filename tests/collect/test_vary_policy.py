@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from gumshoe.collect.agent import make_agent
-from gumshoe.collect.config import AgentConfig, VaryConfig
+from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.vary import VaryPolicy
+from gumshoe.collect.policy_config import VaryConfig
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.unseen import unseen

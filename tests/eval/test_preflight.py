@@ -17,7 +17,7 @@ from held_out import make_taskset
 from made import write_eval_config
 
 from gumshoe.cli import main
-from gumshoe.collect.config import OpenAIConfig
+from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.preflight.endpoints import Endpoint, check_endpoint, endpoints_of_policy

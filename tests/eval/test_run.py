@@ -18,8 +18,9 @@ from held_out import make_taskset
 from made import write_eval_config
 
 from gumshoe.cli import main
-from gumshoe.collect.config import TasksConfig, TracebackConfig
+from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
+from gumshoe.collect.policy_config import TracebackConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.policies import fingerprint

@@ -13,8 +13,8 @@ import openai
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer

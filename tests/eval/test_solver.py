@@ -10,8 +10,9 @@ from held_out import CLEAN, make_pair
 from made import make_oracle, make_pack
 from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
-from gumshoe.collect.config import TasksConfig, TracebackConfig
+from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
+from gumshoe.collect.policy_config import TracebackConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError

@@ -10,8 +10,9 @@ import pytest
 from made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 from rich.console import Console
 
-from gumshoe.collect.config import OpenAIConfig, TasksConfig, TracebackConfig
+from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
+from gumshoe.collect.policy_config import OpenAIConfig, TracebackConfig
 from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig

@@ -9,7 +9,8 @@ import pytest
 from made import make_oracle, make_pack, make_step, make_task, make_trajectory
 from rich.console import Console
 
-from gumshoe.collect.config import TasksConfig, TracebackConfig
+from gumshoe.collect.config import TasksConfig
+from gumshoe.collect.policy_config import TracebackConfig
 from gumshoe.errors import DatasetError
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.results.losses import read_losses

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumshoe.collect.config import CollectConfig, TasksConfig, TeacherConfig
+from gumshoe.collect.config import CollectConfig, TasksConfig
 from gumshoe.collect.journal import Journal
+from gumshoe.collect.policy_config import TeacherConfig
 from gumshoe.collect.store import RunFolder, read_failures, read_state, read_trajectories
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Completion, PolicyInfo, Provenance, StopReason, TaskRef, Trajectory
