@@ -30,14 +30,14 @@ from gumshoe.tools.whatif import (
     unchanged,
 )
 
-__all__ = ["MOST_CHANGES", "Vary"]
+__all__ = ["HELPFUL", "MOST_CHANGES", "Vary"]
 
 MOST_CHANGES = 64
 MOST_SECONDS = 15.0
 """After so long, no more changes are tried."""
 _SHOWN = 3
 """Helpful changes that are shown, best first."""
-_HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
+HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
 """What changes may do for failing tests, best first."""
 
 
@@ -75,7 +75,7 @@ class Vary(Experiment):
 
 def _helpful(results: Sequence[dict[str, JsonValue]]) -> list[dict[str, JsonValue]]:
     """The changes with the best effect that any of them has for the failing tests."""
-    by_effect = {effect: [result for result in results if effect_of(result) == effect] for effect in _HELPFUL}
+    by_effect = {effect: [result for result in results if effect_of(result) == effect] for effect in HELPFUL}
     return next((found for found in by_effect.values() if found), [])
 
 
@@ -108,7 +108,7 @@ def _rest(results: Sequence[dict[str, JsonValue]], shown: int) -> str:
         return f"None of them can be made: {results[0]['error']}"
     if set(effects) <= {"unreached", "invalid"}:
         return "The failing tests do not reach these lines."
-    more = sum(effect in _HELPFUL for effect in effects) - shown
+    more = sum(effect in HELPFUL for effect in effects) - shown
     if more:
         return f"{plural(more, 'other change')} let failing tests pass, too, or some of them."
     return "No other change lets a failing test pass." if shown else "No change lets a failing test pass."

@@ -1,20 +1,22 @@
-"""The heuristic that tries small changes in one suspect after another, and reports where one repairs everything."""
+"""The heuristic that tries small changes in one suspect after another, and reports where one helps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
 from gumshoe.collect.decisions import format_decision
-from gumshoe.collect.evidence import MAX_QUOTE, FailingTest, failures, pack_arguments
+from gumshoe.collect.evidence import failures, pack_arguments
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolCall, ToolSchema
 from gumshoe.tools.spans import MODULE
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
-from gumshoe.tools.whatif import describe_change, effect_of
+from gumshoe.tools.vary import HELPFUL
+from gumshoe.tools.whatif import Effect, describe_change, describe_effect, effect_of
 
 __all__ = ["VaryPolicy"]
 
@@ -22,7 +24,11 @@ NOTHING = "Running the tests shows no suspect."
 
 
 class VaryPolicy:
-    """Runs the tests, looks for suspects, varies the first ones until a change repairs everything, and reports.
+    """Runs the tests, looks for suspects, varies them until a change helps, and reports where.
+
+    A change that repairs everything is reported with its line, one that helps some failing tests and breaks none with
+    its function. Without either, a function where changes help some tests and break others comes before the first
+    suspect.
 
     Args:
         suspects: the most suspects that are varied.
@@ -32,7 +38,7 @@ class VaryPolicy:
     model = ""
     trusted = True
 
-    def __init__(self, *, suspects: int = 3) -> None:
+    def __init__(self, *, suspects: int = 5) -> None:
         self._suspects = suspects
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
@@ -50,13 +56,26 @@ class VaryPolicy:
         if not suspects:
             return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
         varied = [output for output in outputs if output.tool == "vary"]
-        repair = _repair(varied)
+        best = _best(varied)
         left = suspects[len(varied) : self._suspects]
-        if left and repair is None and outputs[-1].tool != "report":
+        if left and (best is None or best.effect == "mixed") and outputs[-1].tool != "report":
             arguments = {"path": left[0]["path"], "start": left[0]["start"], "end": left[0]["end"]}
             return _turn(turn, _why(suspects, varied), "vary", arguments)
-        pack = _pack(outputs, suspects, repair)
+        pack = _pack(outputs, suspects, best)
         return _turn(turn, pack.hypothesis, "report", pack_arguments(pack), Decision.REPORT)
+
+
+@dataclass(frozen=True)
+class _Helpful:
+    """A change that lets failing tests pass: the step that showed it, where it was looked for, and the change."""
+
+    step: int
+    tried: Mapping[str, Any]
+    change: Mapping[str, Any]
+
+    @property
+    def effect(self) -> Effect:
+        return effect_of(self.change)
 
 
 def _turn(
@@ -76,35 +95,57 @@ def _why(suspects: Sequence[Any], varied: Sequence[ToolOutput]) -> str:
     following = suspects[len(varied)]["function"]
     if not varied:
         return f"{following} is the first suspect: would a small change there help?"
-    return f"No change in {suspects[len(varied) - 1]['function']} repairs it: {following} is next."
+    return f"No change in {suspects[len(varied) - 1]['function']} helps enough: {following} is next."
 
 
-def _repair(varied: Sequence[ToolOutput]) -> tuple[int, Any] | None:
-    """The first change that lets all failing tests pass and breaks none, with the step that showed it."""
-    found = [(output.step, result) for output in varied for result in output.data.get("variants", ())]
-    return next((one for one in found if effect_of(one[1]) == "repairs"), None)
+def _best(varied: Sequence[ToolOutput]) -> _Helpful | None:
+    """The first change of those with the best effect."""
+    results = [
+        _Helpful(output.step, output.data, change) for output in varied for change in output.data.get("variants", ())
+    ]
+    by_effect = {effect: [one for one in results if one.effect == effect] for effect in HELPFUL}
+    return next((found[0] for found in by_effect.values() if found), None)
 
 
-def _pack(outputs: Sequence[ToolOutput], suspects: Sequence[Any], repair: tuple[int, Any] | None) -> ContextPack:
-    findings = [_failure(one) for one in failures(outputs)[:1]]
-    if repair is None:
+def _pack(outputs: Sequence[ToolOutput], suspects: Sequence[Any], best: _Helpful | None) -> ContextPack:
+    findings = [Finding(claim="what fails", step=one.step, quote=one.test) for one in failures(outputs)[:1]]
+    if best is None:
         first = suspects[0]
         step = next(output.step for output in outputs if output.tool == "suspects")
         findings.append(Finding(claim="the first suspect", step=step, quote=describe_suspect(first)))
-        hypothesis = f"No small change repairs it; {first['function']} is still the first suspect."
+        hypothesis = f"No small change helps; {first['function']} is still the first suspect."
         return _made(first, first["start"], first["end"], findings, hypothesis)
-    step, result = repair
-    line, do = result["line"], result["do"]
-    findings.append(Finding(claim="this change repairs it", step=step, quote=describe_change(result)))
-    inside = [one for one in suspects if one["path"] == result["path"] and one["start"] <= line <= one["end"]]
-    owner = max(inside, key=lambda one: one["start"], default={"path": result["path"], "function": MODULE})
-    hypothesis = f"Line {line} is wrong: with `{do}` there, all failing tests pass and none breaks."
+    findings.append(Finding(claim=_CLAIMS[best.effect], step=best.step, quote=_quote(best.change)))
+    return _repaired(best, suspects, findings) if best.effect == "repairs" else _helped(best, suspects, findings)
+
+
+_CLAIMS = {"repairs": "this change repairs it", "cures": "this change helps", "mixed": "this change helps in part"}
+
+
+def _repaired(best: _Helpful, suspects: Sequence[Any], findings: Sequence[Finding]) -> ContextPack:
+    path, line, do = (best.change[name] for name in ("path", "line", "do"))
+    inside = [one for one in suspects if one["path"] == path and one["start"] <= line <= one["end"]]
+    owner = max(inside, key=lambda one: one["start"], default={"path": path, "function": MODULE})
+    change = f"with `{do}` there" if _is_plain(do) else "after a small change there"
+    hypothesis = f"Line {line} is wrong: {change}, all failing tests pass and none breaks."
     return _made(owner, line, line, findings, hypothesis)
 
 
-def _failure(one: FailingTest) -> Finding:
-    quote = one.message if 0 < len(one.message) <= MAX_QUOTE else one.test
-    return Finding(claim="how it fails", step=one.step, quote=quote)
+def _helped(best: _Helpful, suspects: Sequence[Any], findings: Sequence[Finding]) -> ContextPack:
+    tried: dict[str, Any] = {name: best.tried[name] for name in ("path", "start", "end")}
+    owner = next((one for one in suspects if tried.items() <= one.items()), {**tried, "function": MODULE})
+    hypothesis = f"Small changes in {owner['function']} help some of the failing tests: the cause is there."
+    return _made(owner, owner["start"], owner["end"], findings, hypothesis)
+
+
+def _quote(change: Mapping[str, Any]) -> str:
+    whole = describe_change(change)
+    return whole if _is_plain(whole) else describe_effect(change)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text stands in JSON as it is: small models lose track of escapes."""
+    return text.isprintable() and not set(text) & {'"', "\\"}
 
 
 def _made(owner: Any, start: int, end: int, findings: Sequence[Finding], hypothesis: str) -> ContextPack:

@@ -77,8 +77,27 @@ def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -
     assert unseen(found) == []
 
 
-def test_where_nothing_repairs_the_first_suspect_is_reported_whole(tmp_path: Path) -> None:
+def test_where_a_change_helps_some_tests_its_function_is_reported(tmp_path: Path) -> None:
     wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = sorted([count * 3, 30])[-1]")
+    found = play(tmp_path, wrong)
+    assert found.context_pack is not None
+    (place,) = found.context_pack.locations
+    assert (place.symbol, place.end - place.start) == ("price", 4)
+    assert "help some of the failing tests" in found.context_pack.hypothesis
+    assert [finding.check and finding.check.status for finding in found.context_pack.findings] == ["confirmed"] * 2
+    assert tools_called(found) == ["eval", "suspects", "vary", "vary", "report"]
+
+
+def test_quotes_that_would_need_escapes_in_json_are_left_out(tmp_path: Path) -> None:
+    found = play(tmp_path, SHOP.replace("return count >= 10", 'return "large" if count >= 10 else ""'))
+    assert found.context_pack is not None
+    assert not set('"\\') & set(found.context_pack.hypothesis)
+    assert not any(set('"\\') & set(finding.quote) for finding in found.context_pack.findings)
+    assert [finding.check and finding.check.status for finding in found.context_pack.findings] == ["confirmed"] * 2
+
+
+def test_where_nothing_helps_the_first_suspect_is_reported_whole(tmp_path: Path) -> None:
+    wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = int(str(count) * 3)")
     found = play(tmp_path, wrong, suspects=1)
     assert found.context_pack is not None
     (place,) = found.context_pack.locations
