@@ -133,7 +133,8 @@ def _repaired(best: _Helpful, suspects: Sequence[Any], findings: Sequence[Findin
 
 def _helped(best: _Helpful, suspects: Sequence[Any], findings: Sequence[Finding]) -> ContextPack:
     tried: dict[str, Any] = {name: best.tried[name] for name in ("path", "start", "end")}
-    owner = next((one for one in suspects if tried.items() <= one.items()), {**tried, "function": MODULE})
+    unknown: dict[str, Any] = {**tried, "function": MODULE}
+    owner = next((one for one in suspects if tried.items() <= one.items()), unknown)
     hypothesis = f"Small changes in {owner['function']} help some of the failing tests: the cause is there."
     return _made(owner, owner["start"], owner["end"], findings, hypothesis)
 
