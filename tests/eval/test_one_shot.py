@@ -45,3 +45,14 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
     assert [len(step.tool_calls) for step in found.steps] == [2, 1]
     assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
     assert "+        total = total - 10" in found.patch
+
+
+def test_code_in_a_block_becomes_an_edit(tmp_path: Path) -> None:
+    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    pack = make_pack(("shop.py", 3, 3))
+    answer = "The discount is too small.\n\n```python\n# shop.py:3-3\n        total = total - 10\n```\n"
+    policy = ShownFirst(Remembering([Completion(text=answer)]), looks(pack))
+    spec = EpisodeSpec(limited(with_pack(task, pack), pack), oracle)
+    found = Rollout(spec, make_agent(AGENT), policy, sandbox=LOCAL).run()
+    assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
+    assert "+        total = total - 10" in found.patch

@@ -1,4 +1,4 @@
-"""The solver that answers once: it is shown the places of its pack, and edits."""
+"""The solver that answers once: it is shown the places of its pack, and answers with code or with calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies import close_policy
+from gumshoe.collect.tool_output import shown_code, tool_outputs
+from gumshoe.eval.arms.solvers.code_answers import Shown, edits_in
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema
@@ -39,7 +41,9 @@ def limited(task: Task, pack: ContextPack | None) -> Task:
 
 
 class ShownFirst:
-    """A policy that is shown something before its first turn, and can do nothing but edit then.
+    """A policy that is shown something before its first turn, and then answers with blocks of code, which become edits.
+
+    A policy that calls `rewrite` itself may do that.
 
     Args:
         policy: who answers.
@@ -57,8 +61,26 @@ class ShownFirst:
         """The calls that show the places, then the policy's own answer. Raises PolicyError."""
         if self._shown and not any(message.role == "assistant" for message in messages):
             return Completion(text="I look at the places.", tool_calls=self._shown, finish_reason="tool_calls")
-        return self._policy.complete(messages, [tool for tool in tools if tool.name == "rewrite"])
+        answer = self._policy.complete(messages, ())
+        if answer.tool_calls:
+            return answer
+        edits = edits_in(answer.text, _shown(messages))
+        calls = tuple(
+            ToolCall(id=f"edit-{number}", name="rewrite", arguments=edit.arguments())
+            for number, edit in enumerate(edits)
+        )
+        return answer.model_copy(update={"tool_calls": calls, "finish_reason": "tool_calls"}) if calls else answer
 
     def close(self) -> None:
         """Closes the policy."""
         close_policy(self._policy)
+
+
+def _shown(messages: Sequence[Message]) -> list[Shown]:
+    """The code that was shown so far."""
+    found: list[Shown] = []
+    for output in tool_outputs(messages):
+        code = shown_code(output)
+        if code:
+            found.append(Shown(clean_path(output.data["path"]), min(code), tuple(code.values())))
+    return found
