@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.policies import close_policy
+from gumshoe.collect.templates import read_template, render
 from gumshoe.collect.tool_output import shown_code, tool_outputs
 from gumshoe.eval.arms.solvers.code_answers import Shown, edits_in
 from gumshoe.eval.scorers.localization import clean_path
@@ -15,7 +17,9 @@ from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, To
 
 __all__ = ["AGENT", "ShownFirst", "limited", "looks"]
 
-PROMPT = Path(__file__).parent / "prompts" / "one_shot.jinja"
+PROMPTS = Path(__file__).parent / "prompts"
+PROMPT = PROMPTS / "one_shot.jinja"
+PLACES = PROMPTS / "places.jinja"
 AGENT = AgentConfig(kind="rewrite", tools=("view", "rewrite"), prompt=str(PROMPT), nudges=1)
 MARGIN = 3
 """Lines that are shown around a place."""
@@ -61,10 +65,11 @@ class ShownFirst:
         """The calls that show the places, then the policy's own answer. Raises PolicyError."""
         if self._shown and not any(message.role == "assistant" for message in messages):
             return Completion(text="I look at the places.", tool_calls=self._shown, finish_reason="tool_calls")
-        answer = self._policy.complete(messages, ())
+        shown = _shown(messages)
+        answer = self._policy.complete(_one_question(messages, shown), ())
         if answer.tool_calls:
             return answer
-        edits = edits_in(answer.text, _shown(messages))
+        edits = edits_in(answer.text, shown)
         calls = tuple(
             ToolCall(id=f"edit-{number}", name="rewrite", arguments=edit.arguments())
             for number, edit in enumerate(edits)
@@ -84,3 +89,15 @@ def _shown(messages: Sequence[Message]) -> list[Shown]:
         if code:
             found.append(Shown(clean_path(output.data["path"]), min(code), tuple(code.values())))
     return found
+
+
+def _one_question(messages: Sequence[Message], shown: Sequence[Shown]) -> list[Message]:
+    """The beginning of a conversation, with the code that was shown as part of the question.
+
+    Small models answer a question that ends with the code, and repeat the pack after calls that they did not make.
+    """
+    *before, question = itertools.takewhile(lambda message: message.role != "assistant", messages)
+    if not shown:
+        return [*before, question]
+    text = render(read_template(PLACES), problem=question.content.strip(), shown=shown)
+    return [*before, question.model_copy(update={"content": text})]
