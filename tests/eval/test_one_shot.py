@@ -42,7 +42,7 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
     spec = EpisodeSpec(task, oracle)
     found = Rollout(spec, make_agent(AGENT), policy, sandbox=LOCAL).run()
     question = solver.asked[-1].content
-    assert question.index("# shop.py:1-6") < question.index("# test_shop.py:5-9") < question.index("each block that")
+    assert question.index("# shop.py:1-6") < question.index("# test_shop.py:5-9") < question.index("each part that")
     assert [len(step.tool_calls) for step in found.steps] == [2, 1]
     assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
     assert "+        total = total - 10" in found.patch
@@ -57,3 +57,13 @@ def test_code_in_a_block_becomes_an_edit(tmp_path: Path) -> None:
     found = Rollout(spec, make_agent(AGENT), policy, sandbox=LOCAL).run()
     assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
     assert "+        total = total - 10" in found.patch
+
+
+def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
+    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    answer = "```python\n# shop.py:3\n        total = total - 10\n```"
+    solver = Remembering([Completion(text=answer)])
+    spec = EpisodeSpec(limited(task, None), oracle)
+    found = Rollout(spec, make_agent(AGENT), ShownFirst(solver, ()), sandbox=LOCAL).run()
+    assert "# path/to/file.py:12-14" in solver.asked[-1].content
+    assert found.resolved

@@ -94,10 +94,9 @@ def _shown(messages: Sequence[Message]) -> list[Shown]:
 def _one_question(messages: Sequence[Message], shown: Sequence[Shown]) -> list[Message]:
     """The beginning of a conversation, with the code that was shown as part of the question.
 
-    Small models answer a question that ends with the code, and repeat the pack after calls that they did not make.
+    Small models answer a question that ends with the code, and repeat the pack after calls that they did not make. They
+    also repeat an example, so the form of an answer is given only where nothing was shown.
     """
     *before, question = itertools.takewhile(lambda message: message.role != "assistant", messages)
-    if not shown:
-        return [*before, question]
     text = render(read_template(PLACES), problem=question.content.strip(), shown=shown)
     return [*before, question.model_copy(update={"content": text})]
