@@ -35,6 +35,10 @@ _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
 # What is nested deeper cannot be stored inside of a trajectory's own levels, and is no sensible argument.
 MAX_DEPTH = 64
 TOO_DEEP = f"nested in more than {MAX_DEPTH} levels"
+_BEFORE = 30
+"""Characters of a call that are shown before a mistake in it."""
+_IN_STRING = re.compile(r"delimiter|escape|control character")
+"""What the decoder says where a string has characters that end it, or that need an escape."""
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
@@ -48,7 +52,7 @@ def parse_native(call_id: str, name: str, arguments: Any) -> ToolCall:
     try:
         value = _loads(text)
     except ValueError as error:
-        return _unreadable(call_id, name, text, f"the arguments are not valid JSON: {error}")
+        return _unreadable(call_id, name, text, f"the arguments are not valid JSON: {_what_is_wrong(error)}")
     if value is None:
         return ToolCall(id=call_id, name=name)
     return _object_call(call_id, name, value, text)
@@ -145,7 +149,9 @@ def _parse_block(call_id: str, block: str) -> ToolCall:
         value = _loads(block)
     except ValueError as error:
         named = _NAME.search(block)
-        return _unreadable(call_id, named[1] if named else "", block, f"the call is not valid JSON: {error}")
+        return _unreadable(
+            call_id, named[1] if named else "", block, f"the call is not valid JSON: {_what_is_wrong(error)}"
+        )
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return _unreadable(call_id, "", block, 'the call must be an object {"name": ..., "arguments": {...}}')
     arguments = value.get("arguments", value.get("parameters"))
@@ -196,6 +202,15 @@ def _refuse_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _what_is_wrong(error: ValueError) -> str:
+    """The error with the text before it instead of a position, which models cannot count to."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    before = clean(error.doc[max(0, error.pos - _BEFORE) : error.pos])
+    hint = r"; within a string, write \" for a quotation mark and \\ for a backslash"
+    return f"{error.msg} after {before!r}{hint if _IN_STRING.search(error.msg) else ''}"
 
 
 def _unreadable(call_id: str, name: str, raw: str, why: str) -> ToolCall:

@@ -94,7 +94,7 @@ def stages(out: Path, sandbox: str, model: str) -> list[Stage]:
             ("-p", "per_project=2"),
         ),
         Stage(
-            "collect traces of a scripted teacher",
+            "collect traces of a policy that knows no answers",
             ("collect", f"{CONFIGS}/collect.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/traces", *box),
             ("-p", "tasks.limit=6"),
         ),
