@@ -35,7 +35,7 @@ _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
 # What is nested deeper cannot be stored inside of a trajectory's own levels, and is no sensible argument.
 MAX_DEPTH = 64
 TOO_DEEP = f"nested in more than {MAX_DEPTH} levels"
-_BEFORE = 30
+_BEFORE = 40
 """Characters of a call that are shown before a mistake in it."""
 _IN_STRING = re.compile(r"delimiter|escape|control character")
 """What the decoder says where a string has characters that end it, or that need an escape."""

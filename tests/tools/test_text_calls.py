@@ -89,7 +89,7 @@ def test_a_quotation_mark_that_ends_a_string_is_named_with_its_place() -> None:
     text = '<tool_call>\n{"name": "report", "arguments": {"quote": "assert "foo = 1"}}\n</tool_call>'
     _, (call,) = split_text_calls(text, prefix="c")
     assert call.parse_error is not None
-    assert """after '"arguments": {"quote": "assert "'""" in call.parse_error
+    assert '{"quote": "assert "' in call.parse_error
     assert r"write \" for a quotation mark" in call.parse_error
 
 
