@@ -9,10 +9,11 @@ from gumshoe.eval.grading.replays import Recorded, Replays
 from gumshoe.eval.results.records import ALL, Result
 from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers.adherence import adherence
 from gumshoe.eval.scorers.fetch import fetch_sources
 from gumshoe.eval.scorers.plugins import load_scorers
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import Task
+from gumshoe.records import ContextPack, Task
 
 __all__ = ["make_results"]
 
@@ -31,9 +32,10 @@ def make_results(
     by_arm: dict[str, list[Result]] = {}
     for arm in arms:
         own = scored.get(arm.name, {})
+        given = packs[arm.name].packs if arm.name in packs else {}
         keys = [*own, *((task.id, sample) for sample in samples for task, _ in run.tasks)]
         found = [
-            _with_solution(own.get(key) or _blank(arm.name, run.pairs[key[0]][0], key[1]), solution)
+            _with_solution(own.get(key) or _blank(arm.name, run.pairs[key[0]][0], key[1]), solution, given.get(key))
             for key in dict.fromkeys(keys)
             if (solution := solutions.get((arm.name, *key))) is not None or key in own
         ]
@@ -81,7 +83,7 @@ def _replay(packs: Mapping[str, Packs], run: EvalRun) -> dict[tuple[str, str], f
     return {(one.arm, one.trajectory.id): replays.share(one) for one in recorded}
 
 
-def _with_solution(result: Result, solution: Solution | None) -> Result:
+def _with_solution(result: Result, solution: Solution | None, pack: ContextPack | None) -> Result:
     if solution is None:
         return result
     own = solution.trajectory == result.trajectory  # The arm's own agent made the patch.
@@ -90,6 +92,7 @@ def _with_solution(result: Result, solution: Solution | None) -> Result:
         "solver_tokens": solution.tokens,
         "solver_cost": solution.cost_usd,
         "solver_seconds": solution.seconds,
+        "adherence": adherence(pack, solution.patch),
     }
     scores = {**result.scores, "solved": solution.solved, **({} if own and result.trajectory else spent)}
     solver = "" if own else solution.trajectory

@@ -34,7 +34,7 @@ SUMMARY_METRICS = (
     *(f"edited_{level}_{measure}" for level in ("module", "function") for measure in localization.MEASURES),
     *(f"{measure}@{lines}" for measure in budget.MEASURES for lines in budget.BUDGETS),
     *LIST_LENGTHS,
-    *("reciprocal_rank", "first_rank", "solved", "official", "grounding", "quoted", "replayed", "brier"),
+    *("reciprocal_rank", "first_rank", "solved", "official", "adherence", "grounding", "quoted", "replayed", "brier"),
     *("debugged", "first_debugger", "repeats", "looped", "early_report", "late_report"),
     *("steps", "tokens", "cost", "solver_steps", "solver_tokens", "solver_cost"),
 )

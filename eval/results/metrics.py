@@ -79,6 +79,7 @@ CONDUCT = (
 )
 SOLVED = Metric("solved", "Solved", "bugs that are fixed in the end")
 OFFICIAL = Metric("official", "Official", "bugs that are fixed according to the official harness")
+ADHERENCE = Metric("adherence", "Adherence", "patches that change a line that was reported to the solver")
 SOLVER_SPENT = (
     Metric("cost", "Cost", "dollars of an episode", share=False),
     Metric("solver_steps", "Solver steps", "turns of the solver, or changes that it tried", share=False),
@@ -130,7 +131,7 @@ BUDGET = (
     NAMED[3],
 )
 """How SWE-Explore compares: within a budget of lines."""
-ALL_METRICS = (SOLVED, OFFICIAL, *METRICS, *PRECISION, *CONDUCT, *ACC, *EDITED, *BUDGET, *SOLVER_SPENT)
+ALL_METRICS = (SOLVED, OFFICIAL, ADHERENCE, *METRICS, *PRECISION, *CONDUCT, *ACC, *EDITED, *BUDGET, *SOLVER_SPENT)
 """Everything that a summary averages, except pass@k."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gumshoe.eval.results.metrics import (
     ACC,
+    ADHERENCE,
     BUDGET,
     F1,
     METRICS,
@@ -90,7 +91,11 @@ def repair_tables(summary: Summary) -> list[Table]:
     if not arms:
         return []
     passes = sorted({name for arm in arms for name in arm.groups[ALL] if name.startswith("pass@")}, key=_k)
-    optional = [OFFICIAL, *(Metric(name, name, f"at least one of {_k(name)} samples is right") for name in passes[-1:])]
+    optional = [
+        OFFICIAL,
+        ADHERENCE,
+        *(Metric(name, name, f"at least one of {_k(name)} samples is right") for name in passes[-1:]),
+    ]
     return [_repair_table(summary, group, arms, optional) for group in shown_groups(summary)]
 
 

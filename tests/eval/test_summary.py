@@ -18,9 +18,10 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.results.records import ALL, FlakyTask, Result, Summary
 from gumshoe.eval.results.terminal import print_table
+from gumshoe.eval.scorers.adherence import adherence
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
-from gumshoe.records import Decision
+from gumshoe.records import ContextPack, Decision
 
 REFERENCES: tuple[ReferenceName, ...] = ("no_pack", "debug", "rewrite")
 
@@ -93,6 +94,35 @@ def test_a_result_holds_the_patch_and_both_episodes(tmp_path: Path) -> None:
     good, alone = results["good"][0], results["no_pack"][0]
     assert (good.trajectory, good.solver, good.patch) == ("good-t0", "solver-good-t0", PATCH)
     assert (alone.trajectory, alone.solver, alone.stop, alone.patch) == ("", "solver-no_pack-t0", None, "")
+
+
+def test_a_patch_adheres_to_a_pack_whose_lines_it_changes(tmp_path: Path) -> None:
+    _, summary, results = evaluated(tmp_path)
+    assert {name: found[0].scores["adherence"] for name, found in results.items()} == {
+        "bad": None,
+        "good": 1.0,
+        **dict.fromkeys(("no_pack", "debug", "rewrite")),
+    }
+    assert {arm.name: arm.groups[ALL]["adherence"].value for arm in summary.arms if arm.seeks} == {
+        "bad": None,
+        "good": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("pack", "patch", "expected"),
+    [
+        (make_pack(("cart.py", 1, 2), ("cart.py", 8, 9)), PATCH, 1.0),
+        (make_pack(("cart.py", 1, 2)), PATCH, 0.0),
+        (make_pack(("other.py", 1, 99)), PATCH, 0.0),
+        (make_pack(("cart.py", 8, 8)), "", None),
+        (make_pack(("cart.py", 8, 8)), "no patch", None),
+        (make_pack(), PATCH, None),
+        (None, PATCH, None),
+    ],
+)
+def test_adherence_needs_a_patch_and_a_place(pack: ContextPack | None, patch: str, expected: float | None) -> None:
+    assert adherence(pack, patch) == expected
 
 
 def test_without_arms_of_its_own_the_solver_is_compared_with_the_baseline(tmp_path: Path) -> None:

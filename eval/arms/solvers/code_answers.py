@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ def _edit(block: Sequence[str], shown: Sequence[Shown]) -> Edit | None:
     return _as_said(said, lines) if said else None
 
 
-def _as_said(said: Mapping[str, Any] | re.Match[str], lines: Sequence[str]) -> Edit:
+def _as_said(said: re.Match[str], lines: Sequence[str]) -> Edit:
     start = int(said["start"])
     return Edit(clean_path(said["path"]), start, max(start, int(said["end"] or start)), "\n".join(lines))
 

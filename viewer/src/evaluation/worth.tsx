@@ -37,9 +37,9 @@ export function Worth({ evaluation, summary, group }: { evaluation: Evaluation; 
   )
 }
 
-/** The measures of success that any arm has. */
+/** The measures of success that any arm has, and whether patches touch what was reported. */
 function shareColumns(evaluation: Evaluation, arms: Arm[], group: string): ArmColumn[] {
-  const names = ['solved', 'official', ...passes(arms.flatMap((arm) => Object.keys(arm.groups[group] ?? {})))]
+  const names = ['solved', 'official', 'adherence', ...passes(arms.flatMap((arm) => Object.keys(arm.groups[group] ?? {})))]
   const measured = (arm: Arm, name: string) => arm.groups[group]?.[name]
   return names
     .filter((name) => arms.some((arm) => isKnown(measured(arm, name))))
