@@ -3,7 +3,8 @@
     python benchmarks/results_table.py runs/results/eval --out docs/images/results-seekers.svg
 
 The tables are Markdown: each arm's means over all bugs, over those where the first suspect is wrong or tied, and over
-the others; and the paired comparisons with the first suspect. The picture shows function Acc@1 with 95% intervals.
+the others; the paired comparisons with the first suspect; and, where a solver had the packs, what it made of them. The
+picture shows function Acc@1 with 95% intervals.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MEASURES = {
     "tokens": "tokens",
     "seconds": "seconds",
 }
-COUNTS = ("steps", "tokens", "seconds")
+COUNTS = ("steps", "tokens", "seconds", "solver_tokens")
 
 Rows = dict[str, dict[str, Any]]
 """The rows of an arm by the id of the task."""
@@ -44,23 +45,28 @@ def main() -> None:
     options = parser.parse_args()
     summary = read_json(options.run / "summary.json")
     labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
-    arms = rows_by_arm(options.run / "results.jsonl", list(labels))
+    rows = [row for _, row in read_jsonl(options.run / "results.jsonl")]
+    arms = rows_by_arm(rows, [arm["name"] for arm in summary["arms"] if arm["seeks"]])
     groups = grouped(next(iter(arms.values())))
-    print(measures_table(arms, labels, groups))
+    seekers = {name: labels[name] for name in arms}
+    print(measures_table(arms, seekers, groups))
     print()
-    print(comparisons_table(arms, labels, groups, baseline="suspect"))
+    print(comparisons_table(arms, seekers, groups, baseline="suspect"))
+    if any("solved" in row["scores"] for row in rows):
+        print()
+        print(solver_table(rows, labels, baseline="no_pack"))
     if options.out:
-        draw(arms, labels, groups, options.out)
+        draw(arms, seekers, groups, options.out)
 
 
-def rows_by_arm(results: Path, names: Sequence[str]) -> dict[str, Rows]:
-    """The seekers' rows of the arms, for the tasks that all of them have finished."""
+def rows_by_arm(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Rows]:
+    """The rows of the arms, for the tasks that all of them have finished."""
     arms: dict[str, Rows] = {name: {} for name in names}
-    for _, row in read_jsonl(results):
-        if not row["solver"] and row["arm"] in arms:
+    for row in rows:
+        if row["arm"] in arms:
             arms[row["arm"]][row["task_id"]] = row
-    common = set.intersection(*(set(rows) for rows in arms.values()))
-    return {name: {task: row for task, row in rows.items() if task in common} for name, rows in arms.items()}
+    common = set.intersection(*(set(of_arm) for of_arm in arms.values()))
+    return {name: {task: row for task, row in of_arm.items() if task in common} for name, of_arm in arms.items()}
 
 
 def grouped(rows: Rows) -> dict[str, list[str]]:
@@ -107,6 +113,33 @@ def comparisons_table(
             numbers = f"{points:+.1f} | {test.only_second} | {test.only_first} | {test.p_value:.2g}"
             lines.append(f"| {labels[name]}, {group} | {len(tasks)} | {numbers} |")
     return "\n".join(lines)
+
+
+def solver_table(rows: Sequence[dict[str, Any]], labels: dict[str, str], baseline: str) -> str:
+    """What the solver fixed with each arm's packs, and the paired test against the baseline's."""
+    solved: dict[str, Rows] = {name: {} for name in labels}
+    for row in rows:
+        if row["scores"].get("solved") is not None:
+            solved[row["arm"]][row["task_id"]] = row
+    lines = ["| packs of | bugs | fixed | 95% interval | adherence | solver tokens | better | worse | p |"]
+    lines.append("|---" * 9 + "|")
+    for name, of_arm in solved.items():
+        if not of_arm:
+            continue
+        share = wilson(sum(map(is_fixed, of_arm.values())), len(of_arm))
+        common = sorted(of_arm.keys() & solved.get(baseline, {}).keys())
+        test = mcnemar(*([is_fixed(solved[each][task]) for task in common] for each in (baseline, name)))
+        against = f"{test.only_second} | {test.only_first} | {test.p_value:.2g}" if name != baseline else " | | "
+        means = " | ".join(mean(of_arm, measure, list(of_arm)) for measure in ("adherence", "solver_tokens"))
+        interval = f"{100 * (share.low or 0):.1f} to {100 * (share.high or 0):.1f}"
+        fixed = f"{100 * (share.value or 0):.1f}% | {interval}"
+        lines.append(f"| {labels[name]} | {len(of_arm)} | {fixed} | {means} | {against} |")
+    return "\n".join(lines)
+
+
+def is_fixed(row: dict[str, Any]) -> bool:
+    """Whether the solver repaired the bug."""
+    return row["scores"]["solved"] == 1.0
 
 
 def is_right(row: dict[str, Any]) -> bool:
