@@ -1,4 +1,4 @@
-"""Truncating and cleaning text for the model."""
+"""Text for the model and from it: cut, cleaned, and the fences of Markdown found."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import cast
 
 from pydantic import JsonValue
 
-__all__ = ["TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
+__all__ = ["FENCE", "TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
 
 TEXT_LIMIT = 8000
 """Characters of an observation's text; what is longer loses its middle."""
+
+FENCE = re.compile(
+    r"^ {0,3}(?P<mark>```+)[ \t]*(?P<language>[^\s`]*)[^\n`]*\n(?P<body>.*?)(?:^ {0,3}(?P=mark)`*[ \t\r]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A fenced block, with `language` and `body`; the last one may be left open."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

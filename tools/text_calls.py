@@ -19,17 +19,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from gumshoe.records import ToolCall, ToolSchema
-from gumshoe.tools.text import clean, clean_json
+from gumshoe.tools.text import FENCE, clean, clean_json
 
 __all__ = ["TAG", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]
 
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
-_FENCE = re.compile(
-    r"^ {0,3}(?P<mark>```+)[ \t]*(?P<language>[^\s`]*)[^\n`]*\n(?P<body>.*?)(?:^ {0,3}(?P=mark)`*[ \t\r]*$|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
 _OBJECT_START = re.compile(r"^ {0,3}(?=\{)", re.MULTILINE)
 _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
 # What is nested deeper cannot be stored inside of a trajectory's own levels, and is no sensible argument.
@@ -113,7 +109,7 @@ def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
     An object that shares its fence with anything else is given as an empty one: it counts, but is no call.
     """
     position = 0
-    for fence in _FENCE.finditer(text):
+    for fence in FENCE.finditer(text):
         yield from _whole_line_objects(text[position : fence.start()], position)
         position = fence.end()
         if fence["language"].lower() not in {"", "json"}:

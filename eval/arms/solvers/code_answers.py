@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.eval.scorers.localization import clean_path
+from gumshoe.tools.text import FENCE
 
 __all__ = ["Edit", "Shown", "edits_in"]
 
 SIMILAR = 0.6
 """How much a single line has to be like the line that it replaces."""
-_FENCE = re.compile(r"^[ \t]*```+[^\n`]*\n(?P<body>.*?)(?:^[ \t]*```+[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r"\s*#\s*(?:lines? )?(?P<path>[^\s:]+\.\w+):(?P<start>\d+)(?:-(?P<end>\d+))?\s*")
 _NUMBER = re.compile(r"[> ]*\d+(?: |$)")
 
@@ -57,7 +57,7 @@ def edits_in(text: str, shown: Sequence[Shown]) -> tuple[Edit, ...]:
     Blocks that change nothing, that go nowhere, or that overlap with an earlier one are left out.
     """
     found: list[Edit] = []
-    for fence in _FENCE.finditer(text):
+    for fence in FENCE.finditer(text):
         edit = _edit(fence["body"].splitlines(), shown)
         if edit is not None and not any(_overlap(edit, other) for other in found):
             found.append(edit)
