@@ -54,10 +54,9 @@ class SuspectConfig(Config):
 
 
 class VaryConfig(Config):
-    """Tries small changes in one suspect after another with the tool vary, and reports where one helps."""
+    """Tries small changes in the suspects with the tool vary, and reports where one helps."""
 
     kind: Literal["vary"] = "vary"
-    suspects: int = Field(default=5, ge=1, description="maximum number of suspects in which changes are tried")
 
 
 class InvestigatorConfig(Config):

@@ -1,4 +1,4 @@
-"""`vary`: try the usual small changes at some lines, and see which ones let failing tests pass.
+"""`vary`: try the usual small changes at some lines or in the suspects, and see which ones let failing tests pass.
 
 Mutation-based fault localization as a tool (S. Moon et al., Ask the Mutants, ICST 2014): `small_changes` makes the
 changes, and each is run as `whatif` runs one, in memory. Nothing in the workspace changes.
@@ -6,18 +6,20 @@ changes, and each is run as `whatif` runs one, in memory. Nothing in the workspa
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import Observation
+from gumshoe.records import Edit, Observation
 from gumshoe.tools.forked_runs import ForkedRuns, KnownRun, Variant, run_forked
 from gumshoe.tools.small_changes import WhatifChange, changes_at
 from gumshoe.tools.statements import statements_in
+from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.text import plural
 from gumshoe.tools.whatif import (
     MOST_VARIANTS,
@@ -30,14 +32,18 @@ from gumshoe.tools.whatif import (
     unchanged,
 )
 
-__all__ = ["HELPFUL", "MOST_CHANGES", "Vary"]
+__all__ = ["MOST_CHANGES", "MOST_SUSPECTS", "Vary", "helpful"]
 
 MOST_CHANGES = 64
+"""Changes at one place."""
 MOST_SECONDS = 15.0
-"""After so long, no more changes are tried."""
+"""After so long, no more changes are tried at a place."""
+MOST_SUSPECTS = 5
+SUSPECTS_SECONDS = 30.0
+"""After so long, no further suspect is tried."""
 _SHOWN = 3
 """Helpful changes that are shown, best first."""
-HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
+_HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
 """What changes may do for failing tests, best first."""
 
 
@@ -46,36 +52,132 @@ class Vary(Experiment):
 
     name = "vary"
 
-    def run(self, workspace: Workspace, path: str, start: int, end: int) -> Observation:
+    def __init__(self) -> None:
+        super().__init__()
+        self._edited = 0
+
+    def run(
+        self, workspace: Workspace, path: str | None = None, start: int | None = None, end: int | None = None
+    ) -> Observation:
         """Try small changes in memory, one at a time, and show those that let failing tests pass; call eval first.
 
         Args:
-            path: a file of the code under test
+            path: a file of the code under test; without it, the functions that suspects lists first
             start: first line, such as that of a function
             end: last line
         """
+        if self._known is None:
+            raise ToolFailure("needs_eval", "call eval first: vary runs the tests that failed there")
+        if path is None and start is None and end is None:
+            return self._in_suspects(workspace, self._known)
+        if path is None or start is None or end is None:
+            raise ToolFailure("bad_arguments", "give path, start and end, or none of them")
+        return self._at(workspace, path, start, end, self._known)
+
+    def _at(self, workspace: Workspace, path: str, start: int, end: int, known: KnownRun) -> Observation:
+        found = self._changes(workspace, path, start, end)
+        if not found:
+            raise ToolFailure("nothing_to_vary", f"no statement at lines {start} to {end} of {path} can be changed")
+        runs, results = _try(workspace, found, known)
+        share = f"{len(results)} of " if len(results) < len(found) else ""
+        title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
+        data: dict[str, JsonValue] = {"path": path, "start": start, "end": end}
+        return self.observe("\n".join(_described(title, runs, results)), {**data, **_as_data(runs, results)})
+
+    def _in_suspects(self, workspace: Workspace, known: KnownRun) -> Observation:
+        """Varies one suspect after another until a change repairs everything."""
+        suspects = self._suspects()
+        until = time.monotonic() + SUSPECTS_SECONDS
+        runs: ForkedRuns | None = None
+        results: list[dict[str, JsonValue]] = []
+        owners: list[Mapping[str, Any]] = []
+        tried = 0
+        for suspect in suspects[:MOST_SUSPECTS]:
+            found = self._changes(workspace, suspect["path"], suspect["start"], suspect["end"])
+            tried += 1
+            if found:
+                runs, new = _try(workspace, found, known)
+                results += new
+                owners += [suspect] * len(new)
+            if _repairs(results) or time.monotonic() > until:
+                break
+        if runs is None:
+            raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
+        best = next(iter(helpful(results)), None)
+        owner = (
+            suspects[0] if best is None else next(by for by, one in zip(owners, results, strict=True) if one is best)
+        )
+        place = _place(owner, best, suspects)
+        title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
+        text = [*_described(title, runs, results), f"Most likely: {json.dumps(place)}"]
+        return self.observe("\n".join(text), {"place": place, **_as_data(runs, results)})
+
+    def _suspects(self) -> Sequence[Mapping[str, Any]]:
+        """What `suspects` has shown since the last edit. Raises ToolFailure."""
+        seen = [one for one in self.events.history[self._edited :] if one.tool == "suspects" and one.failure is None]
+        if not seen:
+            raise ToolFailure("needs_suspects", "call suspects first, or give path, start and end")
+        found = shown_suspects(seen[-1].data)
+        if not found:
+            raise ToolFailure("nothing_to_vary", "suspects has found no function: give path, start and end")
+        return found
+
+    def _changes(self, workspace: Workspace, path: str, start: int, end: int) -> list[WhatifChange]:
+        """The changes at some lines, the likeliest first. Raises ToolFailure where there are no such lines."""
         lines = dict(enumerate(self.source(workspace, path).splitlines(), start=1))
         if not 1 <= start <= end or start not in lines:
             raise ToolFailure("bad_arguments", f"{path} has lines 1 to {len(lines)}, not {start} to {end}")
-        if self._known is None:
-            raise ToolFailure("needs_eval", "call eval first: vary runs the tests that failed there")
         found = [change for each in statements_in(path, lines, start, end) for change in changes_at(each)]
-        if not found:
-            raise ToolFailure("nothing_to_vary", f"no statement at lines {start} to {end} of {path} can be changed")
-        found.sort(key=lambda change: -change.power)
-        runs, results = _try(workspace, found, self._known)
-        helpful = _helpful(results)
-        share = f"{len(results)} of " if len(results) < len(found) else ""
-        title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
-        shown = [describe_change(result) for result in helpful[:_SHOWN]]
-        text = "\n".join([f"{title}; unchanged, {describe_unchanged(runs)}", *shown, _rest(results, len(shown))])
-        data: dict[str, JsonValue] = {"path": path, "start": start, "end": end}
-        return self.observe(text, {**data, "unchanged": unchanged(runs), "variants": [*results]})
+        return sorted(found, key=lambda change: -change.power)
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets the tests and the suspects."""
+        super().on_reset(workspace)
+        self._edited = 0
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Forgets the tests and the suspects."""
+        super().on_edit(edit, workspace)
+        self._edited = len(self.events.history)
+
+    def snapshot(self, workspace: Workspace) -> object:
+        """What the tests did, and how much happened before the last edit."""
+        return super().snapshot(workspace), self._edited
+
+    def restore(self, state: Any, workspace: Workspace) -> None:
+        """As it was."""
+        known, self._edited = state
+        super().restore(known, workspace)
 
 
-def _helpful(results: Sequence[dict[str, JsonValue]]) -> list[dict[str, JsonValue]]:
+def _place(
+    owner: Mapping[str, Any], best: Mapping[str, Any] | None, suspects: Sequence[Mapping[str, Any]]
+) -> dict[str, JsonValue]:
+    """A location for a report: the line of a change that repairs everything, else the function where changes help."""
+    start, end = owner["start"], owner["end"]
+    if best is not None and effect_of(best) == "repairs":
+        start = end = best["line"]
+        inside = [one for one in suspects if one["path"] == best["path"] and one["start"] <= start <= one["end"]]
+        owner = max(inside, key=lambda one: one["start"])
+    return {"path": owner["path"], "start": start, "end": end, "symbol": owner["function"]}
+
+
+def _described(title: str, runs: ForkedRuns, results: Sequence[dict[str, JsonValue]]) -> list[str]:
+    shown = [describe_change(result) for result in helpful(results)[:_SHOWN]]
+    return [f"{title}; unchanged, {describe_unchanged(runs)}", *shown, _rest(results, len(shown))]
+
+
+def _as_data(runs: ForkedRuns, results: Sequence[dict[str, JsonValue]]) -> dict[str, JsonValue]:
+    return {"unchanged": unchanged(runs), "variants": [*results]}
+
+
+def _repairs(results: Sequence[dict[str, JsonValue]]) -> bool:
+    return any(effect_of(result) == "repairs" for result in results)
+
+
+def helpful(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The changes with the best effect that any of them has for the failing tests."""
-    by_effect = {effect: [result for result in results if effect_of(result) == effect] for effect in HELPFUL}
+    by_effect = {effect: [result for result in results if effect_of(result) == effect] for effect in _HELPFUL}
     return next((found for found in by_effect.values() if found), [])
 
 
@@ -97,7 +199,7 @@ def _try(
         unreached = {result["line"] for result in results if effect_of(result) == "unreached"}
         left = [one for one in left if one.line not in unreached]
         is_over = not left or len(results) >= MOST_CHANGES or time.monotonic() > until
-        if is_over or any(effect_of(result) == "repairs" for result in results):
+        if is_over or _repairs(results):
             return runs, results
 
 
@@ -108,7 +210,7 @@ def _rest(results: Sequence[dict[str, JsonValue]], shown: int) -> str:
         return f"None of them can be made: {results[0]['error']}"
     if set(effects) <= {"unreached", "invalid"}:
         return "The failing tests do not reach these lines."
-    more = sum(effect in HELPFUL for effect in effects) - shown
+    more = sum(effect in _HELPFUL for effect in effects) - shown
     if more:
         return f"{plural(more, 'other change')} let failing tests pass, too, or some of them."
     return "No other change lets a failing test pass." if shown else "No change lets a failing test pass."

@@ -85,7 +85,7 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
         case VaryConfig():
             from gumshoe.collect.policies.vary import VaryPolicy
 
-            return VaryPolicy(suspects=config.suspects)
+            return VaryPolicy()
         case InvestigatorConfig():
             from gumshoe.collect.policies.investigator import InvestigatorPolicy
 

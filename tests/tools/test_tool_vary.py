@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from tool_bench import Bench
 
 from gumshoe.records import Finding, WhatIfProbe
 from gumshoe.tools.probes import with_probes
+from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import MOST_CHANGES
 
 Open = Callable[..., Bench]
-TOOLS = ("eval", "vary", "rewrite")
+TOOLS = ("eval", "suspects", "vary", "rewrite")
 
 SHOP = """\
 def is_large(count):
@@ -117,6 +119,9 @@ def test_a_file_that_does_not_parse_cannot_be_varied(open_bench: Open, shop: Pat
         ({"path": "shop.py", "start": 500, "end": 502}, "bad_arguments"),
         ({"path": "shop.py", "start": 3, "end": 4}, "nothing_to_vary"),
         ({"path": "absent.py", "start": 1, "end": 2}, "no_such_file"),
+        ({"path": "shop.py"}, "bad_arguments"),
+        ({"start": 1, "end": 2}, "bad_arguments"),
+        ({}, "needs_suspects"),
     ],
 )
 def test_what_cannot_be_varied_is_said(open_bench: Open, shop: Path, arguments: Any, kind: str) -> None:
@@ -136,3 +141,49 @@ def test_it_wants_the_tests_to_be_run_first_and_again_after_an_edit(open_bench: 
     again = bench.call("vary", path="shop.py", start=1, end=2)
     assert again.failure is not None
     assert again.failure.kind == "needs_eval"
+
+
+def test_without_a_place_the_suspects_are_varied_until_a_change_repairs(open_bench: Open, shop: Path) -> None:
+    bench = after_eval(open_bench)
+    listed = bench.call("suspects")
+    observation = bench.call("vary")
+    lines = observation.text.splitlines()
+    assert lines[0].endswith("; unchanged, 1 of 3 tests fail")
+    assert lines[1] == REPAIR
+    place: Any = observation.data["place"]
+    assert lines[-1] == f"Most likely: {json.dumps(place)}"
+    assert place == {"path": "shop.py", "start": 2, "end": 2, "symbol": "is_large"}
+    assert {one["function"] for one in shown_suspects(listed.data)} == {"is_large", "price"}
+
+
+def test_where_changes_help_some_tests_the_place_is_their_function(open_bench: Open, shop: Path) -> None:
+    wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = sorted([count * 3, 30])[-1]")
+    (shop / "shop.py").write_text(wrong)
+    bench = after_eval(open_bench)
+    bench.call("suspects")
+    observation = bench.call("vary")
+    assert observation.data["place"] == {"path": "shop.py", "start": 5, "end": 9, "symbol": "price"}
+    tried: Any = observation.data["variants"]
+    assert {result["line"] for result in tried} >= {2, 6}, "both suspects"
+
+
+def test_where_nothing_helps_the_place_is_the_first_suspect(open_bench: Open, shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP.replace("cost = count * 3", "cost = int(str(count) * 3)"))
+    bench = after_eval(open_bench)
+    first = shown_suspects(bench.call("suspects").data)[0]
+    observation = bench.call("vary")
+    assert "No change lets a failing test pass." in observation.text
+    assert observation.data["place"] == {
+        **{name: first[name] for name in ("path", "start", "end")},
+        "symbol": first["function"],
+    }
+
+
+def test_suspects_from_before_an_edit_do_not_count(open_bench: Open, shop: Path) -> None:
+    bench = after_eval(open_bench)
+    bench.call("suspects")
+    bench.call("rewrite", path="shop.py", code="    cost = 3 * count", start=6, end=6)
+    bench.call("eval")
+    assert bench.call("vary").text == "error: call suspects first, or give path, start and end"
+    bench.call("suspects")
+    assert bench.call("vary").failure is None
