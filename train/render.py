@@ -41,7 +41,8 @@ class Renderer:
     """Renders rows with a template that marks what the assistant writes.
 
     What the assistant wrote trains: its text, its calls, and the token that ends its turn. System prompt, tools, the
-    user and tool results never do.
+    user and tool results never do, nor does what a server writes to begin the assistant's turn, which some templates
+    mark as the assistant's.
 
     Args:
         tokenizer: tokenizer of the model.
@@ -51,6 +52,7 @@ class Renderer:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str) -> None:
         self.tokenizer = tokenizer
         self.template = template
+        self._opening = self._generation_prompt()
 
     def __call__(
         self,
@@ -72,7 +74,7 @@ class Renderer:
         """
         encoded = self._encode(row, return_assistant_tokens_mask=True)
         ids: list[int] = list(encoded["input_ids"])
-        mask: list[int] = list(encoded["assistant_masks"])
+        mask = self._without_openings(ids, list(encoded["assistant_masks"]))
         done = Spliced(ids, mask, self._turns(row, mask) if masked or sampled else [])
         if sampled:
             written = [message for message in row["messages"] if message["role"] == "assistant"]
@@ -103,6 +105,27 @@ class Renderer:
             )
         except (TemplateError, KeyError, TypeError, ValueError) as error:
             raise DatasetError(f"{_name(row)} cannot be rendered: {error}") from None
+
+    def _generation_prompt(self) -> list[int]:
+        """The tokens with which a server begins the assistant's turn; none if the template cannot tell."""
+        row = {"messages": [{"role": "user", "content": "x"}]}
+        try:
+            before: list[int] = self._encode(row)["input_ids"]
+            asked: list[int] = self._encode(row, add_generation_prompt=True)["input_ids"]
+        except DatasetError:
+            return []
+        return asked[len(before) :] if asked[: len(before)] == before else []
+
+    def _without_openings(self, ids: Sequence[int], mask: list[int]) -> list[int]:
+        """The mask without the part of an opening that stands at the beginning of a turn."""
+        opening = self._opening
+        for start, end in _runs(mask):
+            for inside in range(min(len(opening) - 1, end - start), 0, -1):
+                first = start + inside - len(opening)
+                if first >= 0 and ids[first : start + inside] == opening:
+                    mask[start : start + inside] = [0] * inside
+                    break
+        return mask
 
     def _turns(self, row: Mapping[str, Any], mask: Sequence[int]) -> list[tuple[int, int]]:
         """The token ranges of the assistant's turns."""

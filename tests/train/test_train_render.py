@@ -11,6 +11,7 @@ from training_rows import TOOLS, conversation, row
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.render import UNTRAINED, Renderer, spans
+from gumshoe.train.rendering import turn_starts
 from gumshoe.train.template import served_template, training_template
 
 
@@ -79,6 +80,25 @@ def test_templates_that_trl_knows_are_served_as_trained(name: str, start: Path) 
     assert (
         tokenizer.apply_chat_template(conversation(1), tools=TOOLS, return_dict=True)["input_ids"] == trained.input_ids
     )
+
+
+@pytest.mark.parametrize("name", ["qwen2_5", "qwen3_instruct_2507"])
+def test_what_a_server_writes_to_begin_a_turn_does_not_train(name: str, start: Path) -> None:
+    import trl.chat_template_utils as known
+
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = getattr(known, f"{name}_chat_template")
+    marked = training_template(tokenizer)
+    done = Renderer(tokenizer, marked)(row(2))
+    tokenizer.chat_template = served_template(marked)
+    messages = conversation(2)
+    asked = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    prompts = [
+        tokenizer.apply_chat_template(messages[:index], tools=TOOLS, add_generation_prompt=True, return_dict=True)
+        for index in asked
+    ]
+    assert turn_starts(done) == [len(prompt["input_ids"]) for prompt in prompts]
+    assert all(done.input_ids[: len(prompt["input_ids"])] == prompt["input_ids"] for prompt in prompts)
 
 
 def test_a_marked_template_of_ones_own_is_taken(start: Path) -> None:
