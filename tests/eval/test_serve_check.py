@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,20 @@ def test_the_command_checks_a_server_that_runs_already(
     assert shown[1].split("  ")[0] == "ok"
     assert main(["serve", str(micro_model), "--url", served.base_url]) == 2
     assert "--url needs --check" in capsys.readouterr().err
+
+
+def test_reasoning_that_the_template_leaves_out_is_not_judged(
+    served: ModelServer, micro_model: Path, tmp_path: Path
+) -> None:
+    from trl.chat_template_utils import qwen2_5_chat_template
+
+    folder = tmp_path / "model"
+    shutil.copytree(micro_model, folder)
+    (folder / "chat_template.jinja").write_text(qwen2_5_chat_template)
+    found = {one.item: one for one in check_server(served.base_url, served.model, folder, ask="good")}
+    for syntax in ("template", "native"):
+        item = found[f"reasoning as trained, syntax {syntax}"]
+        assert (item.status, "leaves reasoning out" in item.seen) == ("not judged", True)
 
 
 def test_the_training_path_that_cannot_render_is_not_judged(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ _CONVERSATIONS: dict[str, tuple[Message, ...]] = {
     "parallel calls": PARALLEL,
     "reasoning": REASONED,
 }
+_WITHOUT_REASONING = tuple(message.model_copy(update={"reasoning": None}) for message in REASONED)
 
 
 def check_server(
@@ -60,12 +61,14 @@ def check_server(
 def _renderings(wire: Wire, folder: Path, tools: tuple[ToolSchema, ...]) -> Iterator[CheckItem]:
     items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in _CONVERSATIONS]
     try:
-        rows: dict[str, TrainedRow] = dict(
-            zip(_CONVERSATIONS, render_rows(folder, list(_CONVERSATIONS.values()), tools), strict=True)
-        )
+        *found, plain = render_rows(folder, [*_CONVERSATIONS.values(), _WITHOUT_REASONING], tools)
     except Unrendered as error:
         for item, _, _ in items:
             yield CheckItem(item, "not judged", str(error))
         return
+    rows: dict[str, TrainedRow] = dict(zip(_CONVERSATIONS, found, strict=True))
     for item, syntax, name in items:
+        if name == "reasoning" and rows[name] == plain:
+            yield CheckItem(item, "not judged", "the chat template leaves reasoning out, in training as well")
+            continue
         yield same_rendering(wire, item, syntax, _CONVERSATIONS[name], tools, rows[name])
