@@ -79,6 +79,7 @@ class Report(SendsBackOnce):
 
     A test that reproduces the issue is handed over, too.
 
+    Locations are enough: small models lose whole reports over the rest, and packs without findings score as ungrounded.
     A report with findings that a new run contradicts is sent back once. The environment ends the episode.
     """
 
@@ -89,8 +90,8 @@ class Report(SendsBackOnce):
         self,
         workspace: Workspace,
         locations: _Locations,
-        findings: _Findings,
-        hypothesis: str,
+        findings: _Findings | None = None,
+        hypothesis: str = "",
         ruled_out: _RuledOut | None = None,
         failing_frame: _Frame | None = None,
     ) -> Observation:
@@ -107,7 +108,7 @@ class Report(SendsBackOnce):
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
         pack = ContextPack(
             locations=tuple(self._location(location) for location in locations),
-            findings=tuple(finding.to_record() for finding in findings),
+            findings=tuple(finding.to_record() for finding in findings or ()),
             failing_frame=failing_frame,
             ruled_out=tuple(ruled_out or ()),
             hypothesis=hypothesis,

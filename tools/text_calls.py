@@ -7,7 +7,9 @@
 Small models often leave the tags out, or write a Markdown fence instead: the object alone is then the call, if it
 names a tool that was offered.
 
-What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with how to call it right.
+JSON with missing brackets, commas or escapes is repaired in a block that was closed; one that was not may lack half of
+what it should write. What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with
+how to call it right.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import json_repair
+
 from gumshoe.records import ToolCall, ToolSchema
 from gumshoe.tools.text import FENCE, clean, clean_json
 
 __all__ = ["TAG", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]
 
 TAG = "<tool_call>"
-_BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_BLOCK = re.compile(r"<tool_call>\s*(?P<call>.*?)\s*(?:(?P<end></tool_call>)|(?=<tool_call>)|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _OBJECT_START = re.compile(r"^ {0,3}(?=\{)", re.MULTILINE)
 _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
@@ -65,8 +69,10 @@ def split_text_calls(text: str, *, prefix: str, offered: Collection[str] = ()) -
     """
     if TAG not in text:
         return _split_bare_call(text, f"{prefix}-0", offered)
-    blocks = _BLOCK.findall(text)
-    calls = tuple(_parse_block(f"{prefix}-{number}", block) for number, block in enumerate(blocks))
+    calls = tuple(
+        _parse_block(f"{prefix}-{number}", block["call"], is_whole=block["end"] is not None)
+        for number, block in enumerate(_BLOCK.finditer(text))
+    )
     return _BLOCK.sub("", text).replace("</tool_call>", "").strip(), calls
 
 
@@ -140,10 +146,13 @@ def _whole_line_objects(text: str, offset: int) -> Iterator[tuple[int, int, dict
             yield offset + line.start(), offset + rest.end(), {} if part else value
 
 
-def _parse_block(call_id: str, block: str) -> ToolCall:
+def _parse_block(call_id: str, block: str, *, is_whole: bool) -> ToolCall:
     try:
         value = _loads(block)
     except ValueError as error:
+        repaired = _repaired(block) if is_whole else None
+        if repaired is not None:
+            return _object_call(call_id, repaired["name"], repaired["arguments"], block)
         named = _NAME.search(block)
         return _unreadable(
             call_id, named[1] if named else "", block, f"the call is not valid JSON: {_what_is_wrong(error)}"
@@ -198,6 +207,17 @@ def _refuse_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _repaired(block: str) -> dict[str, Any] | None:
+    """A call with missing brackets, commas or escapes put right; None where more than that is wrong."""
+    try:
+        value = json_repair.loads(block, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or value.keys() != {"name", "arguments"}:
+        return None
+    return value if isinstance(value["name"], str) and isinstance(value["arguments"], dict) else None
 
 
 def _what_is_wrong(error: ValueError) -> str:

@@ -86,11 +86,33 @@ def test_a_lone_surrogate_can_be_stored() -> None:
 
 
 def test_a_quotation_mark_that_ends_a_string_is_named_with_its_place() -> None:
-    text = '<tool_call>\n{"name": "report", "arguments": {"quote": "assert "foo = 1"}}\n</tool_call>'
-    _, (call,) = split_text_calls(text, prefix="c")
+    call = parse_native("c", "report", '{"quote": "assert "foo = 1"}')
     assert call.parse_error is not None
-    assert '{"quote": "assert "' in call.parse_error
+    assert 'after \'{"quote": "assert "\'' in call.parse_error
     assert r"write \" for a quotation mark" in call.parse_error
+
+
+@pytest.mark.parametrize(
+    ("block", "arguments"),
+    [
+        ('{"name": "view", "arguments": {"path": "a.py"}', {"path": "a.py"}),
+        ('{"name": "view", "arguments": {"found": [{"at": 1}, {"at": 2}}}', {"found": [{"at": 1}, {"at": 2}]}),
+        ('{"name": "view", "arguments": {"path": "it is "foo" here"}}', {"path": 'it is "foo" here'}),
+        ('{"name": "view", "arguments": {"path": "a\\\'b"}}', {"path": "a'b"}),
+    ],
+    ids=["bracket", "list", "quotation marks", "escape"],
+)
+def test_json_with_small_mistakes_is_repaired_where_the_call_is_whole(block: str, arguments: dict[str, Any]) -> None:
+    _, (call,) = split_text_calls(f"<tool_call>\n{block}\n</tool_call>", prefix="c")
+    assert (call.name, call.arguments, call.parse_error) == ("view", arguments, None)
+    _, (call,) = split_text_calls(f"<tool_call>\n{block}", prefix="c")
+    assert call.parse_error is not None, "it may have been cut"
+
+
+@pytest.mark.parametrize("block", ["view(path)", "{", '{"name": "view"', '["view", {"path": "a"', '{"name": view} {'])
+def test_other_text_is_not_repaired(block: str) -> None:
+    _, (call,) = split_text_calls(f"<tool_call>{block}</tool_call>", prefix="c")
+    assert call.parse_error is not None
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
         ({"locations": [{"path": "a.py", "start": 0}]}, "argument 'locations[0].start'"),
         ({"locations": "a.py:3"}, "argument 'locations'"),
         ({"findings": [{"claim": "x"}]}, "argument 'findings[0].step'"),
-        ({"hypothesis": None}, "argument 'hypothesis' is missing"),
+        ({"locations": None}, "argument 'locations' is missing"),
         ({"failing_frame": {"path": "a.py"}}, "argument 'failing_frame.line'"),
         ({"hypothesis": "words " * 2000}, "the report has "),
     ],
@@ -93,6 +93,13 @@ def test_report_refuses(bench: Bench, changes: dict[str, object], said: str) -> 
     observation = bench.call("report", **{**arguments, **changes})  # type: ignore[arg-type]
     assert observation.failure is not None
     assert observation.text.startswith(f"error: {said}")
+
+
+def test_locations_are_enough_for_a_report(bench: Bench) -> None:
+    observation = bench.call("report", locations=[{"path": "a.py", "start": 1}])
+    assert observation.text == "reported 1 location, 0 findings"
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    assert (pack.findings, pack.hypothesis) == ((), "")
 
 
 def test_submit_names_what_was_edited(bench: Bench) -> None:
