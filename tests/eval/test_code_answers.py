@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.eval.arms.solvers.code_answers import Edit, Shown, edits_in
+from gumshoe.eval.arms.solvers.code_answers import CodeEdit, Shown, edits_in
 
 CODE = """\
 def price(count):
@@ -23,7 +23,7 @@ def fenced(*lines: str, language: str = "python") -> str:
     return "\n".join([f"```{language}", *lines, "```"])
 
 
-def applied(edits: tuple[Edit, ...], shown: Shown) -> list[str]:
+def applied(edits: tuple[CodeEdit, ...], shown: Shown) -> list[str]:
     """The shown lines after the edits."""
     lines = list(shown.lines)
     for edit in edits:
@@ -59,7 +59,7 @@ def test_a_line_may_be_added_and_one_left_out() -> None:
 
 def test_places_nobody_was_shown_are_taken_as_they_are_said() -> None:
     text = fenced("# lib/a.py:7-8", "x = 1") + "\n" + fenced("# lib/a.py:20", "y = 2", language="")
-    assert edits_in(text, []) == (Edit("lib/a.py", 20, 20, "y = 2"), Edit("lib/a.py", 7, 8, "x = 1"))
+    assert edits_in(text, []) == (CodeEdit("lib/a.py", 20, 20, "y = 2"), CodeEdit("lib/a.py", 7, 8, "x = 1"))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.tools.text import FENCE
 
-__all__ = ["Edit", "Shown", "edits_in"]
+__all__ = ["CodeEdit", "Shown", "edits_in"]
 
 SIMILAR = 0.6
 """How much a single line has to be like the line that it replaces."""
@@ -38,7 +38,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Edit:
+class CodeEdit:
     """Lines start to end of a file, and the code that takes their place."""
 
     path: str
@@ -51,12 +51,12 @@ class Edit:
         return {"path": self.path, "start": self.start, "end": self.end, "code": self.code}
 
 
-def edits_in(text: str, shown: Sequence[Shown]) -> tuple[Edit, ...]:
+def edits_in(text: str, shown: Sequence[Shown]) -> tuple[CodeEdit, ...]:
     """The edits that an answer's blocks make, from the end of each file to its beginning.
 
     Blocks that change nothing, that go nowhere, or that overlap with an earlier one are left out.
     """
-    found: list[Edit] = []
+    found: list[CodeEdit] = []
     for fence in FENCE.finditer(text):
         edit = _edit(fence["body"].splitlines(), shown)
         if edit is not None and not any(_overlap(edit, other) for other in found):
@@ -64,7 +64,7 @@ def edits_in(text: str, shown: Sequence[Shown]) -> tuple[Edit, ...]:
     return tuple(sorted(found, key=lambda edit: (edit.path, -edit.start)))
 
 
-def _edit(block: Sequence[str], shown: Sequence[Shown]) -> Edit | None:
+def _edit(block: Sequence[str], shown: Sequence[Shown]) -> CodeEdit | None:
     said = _PLACE.fullmatch(block[0]) if block else None
     lines = _without_numbers(block[1:] if said else block)
     if not any(line.strip() for line in lines):
@@ -77,9 +77,9 @@ def _edit(block: Sequence[str], shown: Sequence[Shown]) -> Edit | None:
     return _as_said(said, lines) if said else None
 
 
-def _as_said(said: re.Match[str], lines: Sequence[str]) -> Edit:
+def _as_said(said: re.Match[str], lines: Sequence[str]) -> CodeEdit:
     start = int(said["start"])
-    return Edit(clean_path(said["path"]), start, max(start, int(said["end"] or start)), "\n".join(lines))
+    return CodeEdit(clean_path(said["path"]), start, max(start, int(said["end"] or start)), "\n".join(lines))
 
 
 def _without_numbers(block: Sequence[str]) -> list[str]:
@@ -90,7 +90,7 @@ def _without_numbers(block: Sequence[str]) -> list[str]:
     return [line.rstrip() for line in block]
 
 
-def _laid(block: Sequence[str], shown: Shown) -> tuple[float, Edit | None]:
+def _laid(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit | None]:
     """The block over the lines of `shown` that it matches best, and how much it matches; None where nothing does.
 
     What stands before its first common line and after its last one replaces as many lines there.
@@ -105,14 +105,14 @@ def _laid(block: Sequence[str], shown: Shown) -> tuple[float, Edit | None]:
     moved = _indentation(shown.lines[first.a]) - _indentation(block[first.b])
     code = "\n".join(_moved(line, moved) for line in block)
     score = sum(match.size for match in common) / len(new)
-    return score, Edit(shown.path, shown.start + start, shown.start + end - 1, code)
+    return score, CodeEdit(shown.path, shown.start + start, shown.start + end - 1, code)
 
 
 def _matches(old: Sequence[str], new: Sequence[str]) -> list[difflib.Match]:
     return difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()[:-1]
 
 
-def _most_similar(block: Sequence[str], shown: Shown) -> tuple[float, Edit | None]:
+def _most_similar(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit | None]:
     """A block of one line over the line that it is most like."""
     (line, *more) = [line for line in block if line.strip()]
     if more:
@@ -122,7 +122,7 @@ def _most_similar(block: Sequence[str], shown: Shown) -> tuple[float, Edit | Non
     if best is None or likeness[best] < SIMILAR:
         return 0.0, None
     code = _moved(line, _indentation(shown.lines[best]) - _indentation(line))
-    return likeness[best] / 2, Edit(shown.path, shown.start + best, shown.start + best, code)
+    return likeness[best] / 2, CodeEdit(shown.path, shown.start + best, shown.start + best, code)
 
 
 def _indentation(line: str) -> int:
@@ -135,10 +135,10 @@ def _moved(line: str, by: int) -> str:
     return " " * by + line if by > 0 else line[min(-by, _indentation(line)) :]
 
 
-def _changes(edit: Edit, shown: Sequence[Shown]) -> bool:
+def _changes(edit: CodeEdit, shown: Sequence[Shown]) -> bool:
     before = next(each for each in shown if each.path == edit.path and each.start <= edit.start <= each.end)
     return edit.code.splitlines() != [*before.lines[edit.start - before.start : edit.end - before.start + 1]]
 
 
-def _overlap(one: Edit, other: Edit) -> bool:
+def _overlap(one: CodeEdit, other: CodeEdit) -> bool:
     return one.path == other.path and one.start <= other.end and other.start <= one.end
