@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from typing import Annotated, Any
 
@@ -22,6 +23,8 @@ PACK_TOKENS = 2000
 """Tokens a pack may have, counted as `pack_tokens` does."""
 
 _CHARACTERS_PER_TOKEN = 4
+NEAR = 0.9
+"""How similar a path has to be to that of a file to be taken for it."""
 
 
 class _FindingArgument(BaseModel):
@@ -106,8 +109,10 @@ class Report(SendsBackOnce):
         """
         if not locations:
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
+        named = [self._location(location) for location in locations]
+        meant = {place.path: _meant(workspace, place.path) for place in named}
         pack = ContextPack(
-            locations=tuple(self._location(location) for location in locations),
+            locations=tuple(place.model_copy(update={"path": meant[place.path]}) for place in named),
             findings=tuple(finding.to_record() for finding in findings or ()),
             failing_frame=failing_frame,
             ruled_out=tuple(ruled_out or ()),
@@ -121,7 +126,8 @@ class Report(SendsBackOnce):
         pack = self._checked(workspace, pack)
         pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
-        return self.observe(_describe(pack), data)
+        taken = [f"{path} taken as {file}" for path, file in meant.items() if path != file]
+        return self.observe("; ".join([_describe(pack), *taken]), data)
 
     def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
         """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""
@@ -140,6 +146,21 @@ class Report(SendsBackOnce):
         if location.end is not None and location.end < location.start:
             raise ToolFailure("bad_arguments", f"location {location.path}: end is before start")
         return location.to_record()
+
+
+def _meant(workspace: Workspace, path: str) -> str:
+    """The path, or where there is no such file the only one that is spelled almost the same.
+
+    Small models misspell names that they copy: one wrong letter is no wrong location.
+    """
+    try:
+        workspace.read_text(path)
+    except ToolFailure as failure:
+        if failure.kind == "no_such_file":
+            files = [entry.path for entry in workspace.list() if entry.kind == "file"]
+            near = difflib.get_close_matches(path, files, n=2, cutoff=NEAR)
+            return near[0] if len(near) == 1 else path
+    return path
 
 
 def _describe(pack: ContextPack) -> str:

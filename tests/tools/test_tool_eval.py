@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from tool_bench import Bench
 
 from gumshoe.records import ContextPack, ExecResult, TestOutcome, TestRun
@@ -100,6 +101,25 @@ def test_locations_are_enough_for_a_report(bench: Bench) -> None:
     assert observation.text == "reported 1 location, 0 findings"
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert (pack.findings, pack.hypothesis) == ((), "")
+
+
+def test_a_path_with_a_wrong_letter_is_taken_for_the_only_file_that_is_spelled_so(bench: Bench) -> None:
+    for name in ("discounts.py", "taxes.py"):
+        bench.workspace.write_text(f"pricing/{name}", "x = 1\n")
+    places: list[JsonValue] = [
+        {"path": path, "start": 1} for path in ("pricing/discoumts.py", "pricing/taxes.py", "nothing/like.py")
+    ]
+    observation = bench.call("report", locations=places)
+    assert observation.text.endswith("; pricing/discoumts.py taken as pricing/discounts.py")
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    assert [place.path for place in pack.locations] == ["pricing/discounts.py", "pricing/taxes.py", "nothing/like.py"]
+
+
+def test_a_path_that_could_be_two_files_is_left_as_it_is(bench: Bench) -> None:
+    for name in ("part_one.py", "part_ond.py"):
+        bench.workspace.write_text(f"pricing/{name}", "x = 1\n")
+    observation = bench.call("report", locations=[{"path": "pricing/part_onf.py", "start": 1}])
+    assert observation.text == "reported 1 location, 0 findings"
 
 
 def test_submit_names_what_was_edited(bench: Bench) -> None:
