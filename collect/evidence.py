@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from gumshoe.collect.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Finding, Location
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
+from gumshoe.tools.text import indentation
 from gumshoe.tools.tracebacks import doctest_place
 
 __all__ = [
@@ -115,7 +116,7 @@ def region_of(lines: Mapping[int, str], number: int) -> Region:
     start = number
     top: int | None = None
     own = _OPENER.match(lines.get(number, ""))
-    indent = _indent(_solid(lines, number))
+    indent = indentation(_solid(lines, number))
     if own:
         names, top, indent = [own["name"]], number, len(own["indent"])
     for line in range(number - 1, 0, -1):
@@ -280,10 +281,6 @@ def telling_values(output: ToolOutput, names: Collection[str]) -> list[tuple[str
     return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 def _solid(lines: Mapping[int, str], number: int) -> str:
     """The line, or the next one that is not blank."""
     while number in lines and not lines[number].strip():
@@ -293,12 +290,12 @@ def _solid(lines: Mapping[int, str], number: int) -> str:
 
 def _end_of(lines: Mapping[int, str], top: int) -> int:
     """The last line of the block that opens at `top`, as far as it was seen; blank lines at its end left out."""
-    indent = _indent(lines[top])
+    indent = indentation(lines[top])
     end = number = top
     while number + 1 in lines:
         number += 1
         text = lines[number]
-        if text.strip() and _indent(text) <= indent and not text.lstrip().startswith((")", "]", "}")):
+        if text.strip() and indentation(text) <= indent and not text.lstrip().startswith((")", "]", "}")):
             break
         if text.strip():
             end = number

@@ -7,7 +7,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-__all__ = ["FENCE", "TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "plain_text", "plural"]
+__all__ = ["FENCE", "TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "indentation", "plain_text", "plural"]
 
 TEXT_LIMIT = 8000
 """Characters of an observation's text; what is longer loses its middle."""
@@ -34,6 +34,11 @@ def cut(text: str, limit: int) -> tuple[str, bool]:
 def cut_line(line: str, limit: int = 240) -> str:
     """One line in at most `limit` characters, its end replaced by an ellipsis."""
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def indentation(line: str) -> int:
+    """The number of blanks in front of a line's text."""
+    return len(line) - len(line.lstrip())
 
 
 def clean(text: str) -> str:

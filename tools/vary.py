@@ -104,9 +104,7 @@ class Vary(Experiment):
         if runs is None:
             raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
         best = next(iter(helpful(results)), None)
-        owner = (
-            suspects[0] if best is None else next(by for by, one in zip(owners, results, strict=True) if one is best)
-        )
+        owner = next((by for by, one in zip(owners, results, strict=True) if one is best), suspects[0])
         place = _place(owner, best, suspects)
         title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
         text = [*_described(title, runs, results), f"Most likely: {json.dumps(place)}"]

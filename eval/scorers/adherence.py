@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gumshoe.env.diff.parse import gold_lines
-from gumshoe.errors import TaskError
-from gumshoe.eval.scorers.localization import first_right_rank
+from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
 from gumshoe.records import ContextPack
 
 __all__ = ["adherence"]
@@ -15,10 +13,7 @@ def adherence(pack: ContextPack | None, patch: str) -> float | None:
 
     An insertion counts as a change of the line before it, as `gold_lines` has it.
     """
-    if pack is None or not pack.locations or not patch.strip():
-        return None
-    try:
-        changed = gold_lines(patch)
-    except TaskError:
+    changed = changed_lines(patch) if patch.strip() else None
+    if pack is None or not pack.locations or changed is None:
         return None
     return float(first_right_rank(pack.locations, changed) is not None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence, Set
+from functools import lru_cache
 from typing import Literal, get_args
 
 from gumshoe.collect.overlap import Gold, Overlap, clean_path, lines_overlap
 from gumshoe.env.diff import gold_lines
+from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
 from gumshoe.tools.spans import MODULE, Span, enclosing
@@ -21,6 +23,7 @@ __all__ = [
     "Measure",
     "Overlap",
     "ReciprocalRank",
+    "changed_lines",
     "clean_path",
     "first_right_rank",
     "gold_of",
@@ -114,6 +117,17 @@ def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
 def gold_of(oracle: Oracle) -> dict[str, set[int]]:
     """The lines that the gold patch touches, by file. Raises TaskError if it is not a patch."""
     return {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
+
+
+@lru_cache(maxsize=512)
+def changed_lines(patch: str | None) -> Gold | None:
+    """The lines that any patch changes, by path; None if it is not known or not a patch."""
+    if patch is None:
+        return None
+    try:
+        return gold_lines(patch)
+    except TaskError:
+        return None
 
 
 def locations_of(trajectory: Trajectory) -> tuple[Location, ...]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from gumshoe.env.diff import gold_lines
 from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import GumshoeError, TaskError
+from gumshoe.errors import GumshoeError
 from gumshoe.eval.view.sources import ORACLES, Source, read_config
 
-__all__ = ["GoldPatches", "changed_lines"]
+__all__ = ["GoldPatches"]
 
 log = logging.getLogger(__name__)
 
@@ -80,17 +78,6 @@ class GoldPatches:
                     pairs = []
                 self._loaded[wanted] = {task.id: oracle.gold_patch for task, oracle in pairs}
             return self._loaded[wanted]
-
-
-@lru_cache(maxsize=512)
-def changed_lines(patch: str | None) -> Mapping[str, Set[int]] | None:
-    """The lines that a patch changes, by path; None if it is not known or not a patch."""
-    if patch is None:
-        return None
-    try:
-        return gold_lines(patch)
-    except TaskError:
-        return None
 
 
 def _pass_over(*_: object) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.errors import DatasetError
-from gumshoe.eval.scorers.localization import first_right_rank
+from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
 from gumshoe.eval.view.evaluations import arm_labels, read_results
 from gumshoe.eval.view.facts import REPORTED
-from gumshoe.eval.view.gold_patches import GoldPatches, changed_lines
+from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.sources import ARMS, Kind, Source
 from gumshoe.records import Location
 

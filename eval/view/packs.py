@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from gumshoe.collect.grounding import is_quoted, observation_texts
-from gumshoe.eval.scorers.localization import clean_path
-from gumshoe.eval.view.gold_patches import changed_lines
+from gumshoe.eval.scorers.localization import changed_lines, clean_path
 from gumshoe.records import ContextPack, Finding, Location, Step
 from gumshoe.tools.probe_checks import describe_place
 

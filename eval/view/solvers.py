@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.eval.results.records import Result
-from gumshoe.eval.scorers.localization import clean_path
+from gumshoe.eval.scorers.localization import changed_lines, clean_path
 from gumshoe.eval.view.evaluations import arm_labels, read_results, read_summary
-from gumshoe.eval.view.gold_patches import changed_lines
 from gumshoe.eval.view.sources import Source
 
 __all__ = ["evaluated"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,26 @@ def tokenizer(start: Path) -> Any:
 @pytest.fixture(scope="module")
 def renderer(tokenizer: Any) -> Renderer:
     return Renderer(tokenizer, training_template(tokenizer))
+
+
+def with_template_of_trl(start: Path, name: str) -> Any:
+    """A tokenizer with a chat template that TRL knows."""
+    import trl.chat_template_utils as known
+
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = getattr(known, f"{name}_chat_template")
+    return tokenizer
+
+
+def prompts_of(tokenizer: Any, messages: Sequence[Any]) -> list[list[int]]:
+    """What a server gives the model to read before each of the assistant's turns."""
+    return [
+        tokenizer.apply_chat_template(messages[:index], tools=TOOLS, add_generation_prompt=True, return_dict=True)[
+            "input_ids"
+        ]
+        for index, message in enumerate(messages)
+        if message["role"] == "assistant"
+    ]
 
 
 def test_exactly_what_the_assistant_wrote_trains(renderer: Renderer) -> None:
@@ -55,24 +76,17 @@ def test_the_prompt_of_each_turn_is_the_start_of_the_trained_row(renderer: Rende
     """The server renders the conversation so far and asks; it must see the very tokens that were trained on."""
     tokenizer.chat_template = served_template(training_template(tokenizer))
     done = renderer(row(4))
-    messages = conversation(4)
-    for index, message in enumerate(messages):
-        if message["role"] == "assistant":
-            prompt = tokenizer.apply_chat_template(
-                messages[:index], tools=TOOLS, add_generation_prompt=True, return_dict=True
-            )["input_ids"]
-            assert done.input_ids[: len(prompt)] == prompt
-            assert done.labels[len(prompt) - 1] == UNTRAINED
-            assert done.labels[len(prompt)] == done.input_ids[len(prompt)]
+    for prompt in prompts_of(tokenizer, conversation(4)):
+        assert done.input_ids[: len(prompt)] == prompt
+        assert done.labels[len(prompt) - 1] == UNTRAINED
+        assert done.labels[len(prompt)] == done.input_ids[len(prompt)]
 
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen2_5", "qwen3_instruct_2507"])
 def test_templates_that_trl_knows_are_served_as_trained(name: str, start: Path) -> None:
-    import trl.chat_template_utils as known
     from trl.chat_template_utils import has_generation_markers
 
-    tokenizer: Any = load_tokenizer(str(start), None)
-    tokenizer.chat_template = getattr(known, f"{name}_chat_template")
+    tokenizer = with_template_of_trl(start, name)
     marked = training_template(tokenizer)
     trained = Renderer(tokenizer, marked)(row(1))
     tokenizer.chat_template = served_template(marked)
@@ -84,21 +98,13 @@ def test_templates_that_trl_knows_are_served_as_trained(name: str, start: Path) 
 
 @pytest.mark.parametrize("name", ["qwen2_5", "qwen3_instruct_2507"])
 def test_what_a_server_writes_to_begin_a_turn_does_not_train(name: str, start: Path) -> None:
-    import trl.chat_template_utils as known
-
-    tokenizer: Any = load_tokenizer(str(start), None)
-    tokenizer.chat_template = getattr(known, f"{name}_chat_template")
+    tokenizer = with_template_of_trl(start, name)
     marked = training_template(tokenizer)
     done = Renderer(tokenizer, marked)(row(2))
     tokenizer.chat_template = served_template(marked)
-    messages = conversation(2)
-    asked = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-    prompts = [
-        tokenizer.apply_chat_template(messages[:index], tools=TOOLS, add_generation_prompt=True, return_dict=True)
-        for index in asked
-    ]
-    assert turn_starts(done) == [len(prompt["input_ids"]) for prompt in prompts]
-    assert all(done.input_ids[: len(prompt["input_ids"])] == prompt["input_ids"] for prompt in prompts)
+    prompts = prompts_of(tokenizer, conversation(2))
+    assert turn_starts(done) == [len(prompt) for prompt in prompts]
+    assert all(done.input_ids[: len(prompt)] == prompt for prompt in prompts)
 
 
 def test_a_marked_template_of_ones_own_is_taken(start: Path) -> None:

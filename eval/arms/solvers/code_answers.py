@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.eval.scorers.localization import clean_path
-from gumshoe.tools.text import FENCE
+from gumshoe.tools.text import FENCE, indentation
 
 __all__ = ["CodeEdit", "Shown", "edits_in"]
 
@@ -102,7 +102,7 @@ def _laid(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit | None]:
     first, last = common[0], common[-1]
     start = max(0, first.a - first.b)
     end = min(len(old), last.a + len(new) - last.b)
-    moved = _indentation(shown.lines[first.a]) - _indentation(block[first.b])
+    moved = indentation(shown.lines[first.a]) - indentation(block[first.b])
     code = "\n".join(_moved(line, moved) for line in block)
     score = sum(match.size for match in common) / len(new)
     return score, CodeEdit(shown.path, shown.start + start, shown.start + end - 1, code)
@@ -121,18 +121,14 @@ def _most_similar(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit |
     best = max(range(len(likeness)), key=likeness.__getitem__, default=None)
     if best is None or likeness[best] < SIMILAR:
         return 0.0, None
-    code = _moved(line, _indentation(shown.lines[best]) - _indentation(line))
+    code = _moved(line, indentation(shown.lines[best]) - indentation(line))
     return likeness[best] / 2, CodeEdit(shown.path, shown.start + best, shown.start + best, code)
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _moved(line: str, by: int) -> str:
     if not line.strip():
         return ""
-    return " " * by + line if by > 0 else line[min(-by, _indentation(line)) :]
+    return " " * by + line if by > 0 else line[min(-by, indentation(line)) :]
 
 
 def _changes(edit: CodeEdit, shown: Sequence[Shown]) -> bool:
