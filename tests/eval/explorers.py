@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from gumshoe.tools.text import FENCE
+
 Said = tuple[str, list[tuple[str, dict[str, Any]]]]
 
 PROMPT_TOKENS, ANSWER_TOKENS = 100, 10
@@ -54,6 +56,8 @@ class Models:
 
     def _solve(self, request: Mapping[str, Any]) -> Said:
         """Takes ` + 1` off the lines that it was shown; looks where the pack says if it has to look itself."""
+        if "tools" not in request:
+            return _code_answer(request["messages"][-1]["content"]), []
         done = [call["function"]["name"] for message in request["messages"] for call in message.get("tool_calls", ())]
         names = {tool["function"]["name"] for tool in request["tools"]}
         found = list(_shown_bugs(request["messages"])) if "rewrite" not in done else []
@@ -64,6 +68,13 @@ class Models:
             path, start, end = places[0]
             return "[seek 0.5] I look.", [("view", {"path": path, "start": int(start), "end": int(end)})]
         return ("[submit 0.5] Done.", [("submit", {})]) if "submit" in names else ("I do not know.", [])
+
+
+def _code_answer(question: str) -> str:
+    """The lines of the question's code that have ` + 1`, without it, each in a block."""
+    code = "\n".join(fence["body"] for fence in FENCE.finditer(question))
+    mended = [line.removesuffix(" + 1") for line in code.splitlines() if line.endswith(" + 1")]
+    return "\n".join(f"```python\n{line}\n```" for line in mended) or "I do not know."
 
 
 def _shown_bugs(messages: Sequence[Mapping[str, Any]]) -> Generator[dict[str, Any]]:

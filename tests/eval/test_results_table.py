@@ -11,24 +11,36 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).parents[2]
 
 
-def row(arm: str, task: str, suspect: str, right: float, solver: str | None = None) -> str:
+def row(arm: str, task: str, suspect: str, right: float) -> str:
     scores = {"function_acc@1": right, "steps": 2.0}
-    return json.dumps({"arm": arm, "task_id": task, "solver": solver, "tags": {"suspect": suspect}, "scores": scores})
+    return json.dumps({"arm": arm, "task_id": task, "tags": {"suspect": suspect}, "scores": scores})
+
+
+def solved_row(arm: str, task: str, fixed: float) -> str:
+    scores = {"solved": fixed, "adherence": 1.0, "solver_tokens": 500.0}
+    return json.dumps({"arm": arm, "task_id": task, "tags": {"suspect": "tied"}, "scores": scores})
+
+
+def printed_tables(run: Path, *words: str) -> list[str]:
+    argv = [sys.executable, "benchmarks/results_table.py", str(run), *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_the_tables_count_hard_bugs_apart_and_compare_bug_by_bug(tmp_path: Path) -> None:
-    arms = [{"name": "suspect", "title": "first suspect"}, {"name": "model", "title": "a model"}]
+    arms = [
+        {"name": "suspect", "title": "first suspect", "seeks": True},
+        {"name": "model", "title": "a model", "seeks": True},
+    ]
     (tmp_path / "summary.json").write_text(json.dumps({"arms": arms}))
     rows = [row("suspect", f"a{n}", "first", 1.0) for n in range(2)] + [
         row("suspect", f"b{n}", "tied", 0.0) for n in range(6)
     ]
     rows += [row("model", "a0", "first", 1.0), row("model", "a1", "first", 0.0)]
     rows += [row("model", f"b{n}", "tied", 1.0) for n in range(6)]
-    rows += [row("suspect", "unfinished", "tied", 0.0), row("model", "a0", "first", 0.0, solver="s")]
+    rows += [row("suspect", "unfinished", "tied", 0.0)]
     (tmp_path / "results.jsonl").write_text("\n".join(rows) + "\n")
     picture = tmp_path / "picture.svg"
-    argv = [sys.executable, "benchmarks/results_table.py", str(tmp_path), "--out", str(picture)]
-    printed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    printed = printed_tables(tmp_path, "--out", str(picture))
     assert printed[0] == "| 8 bugs | first suspect | a model |"
     assert printed[2:5] == [
         "| function Acc@1 | 25.0% | 87.5% |",
@@ -41,3 +53,18 @@ def test_the_tables_count_hard_bugs_apart_and_compare_bug_by_bug(tmp_path: Path)
         "| a model, first suspect wrong or tied | 6 | +100.0 | 6 | 0 | 0.031 |",
     ]
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_what_a_solver_made_of_the_packs_is_a_table_of_its_own(tmp_path: Path) -> None:
+    arms = [
+        {"name": "suspect", "title": "first suspect", "seeks": True},
+        {"name": "no_pack", "title": "no pack", "seeks": False},
+    ]
+    (tmp_path / "summary.json").write_text(json.dumps({"arms": arms}))
+    rows = [solved_row("suspect", f"a{n}", float(n < 6)) for n in range(8)]
+    rows += [solved_row("no_pack", f"a{n}", 0.0) for n in range(8)]
+    (tmp_path / "results.jsonl").write_text("\n".join(rows) + "\n")
+    assert printed_tables(tmp_path)[-2:] == [
+        "| first suspect | 8 | 75.0% | 40.9 to 92.9 | 100.0% | 500.0 | 6 | 0 | 0.031 |",
+        "| no pack | 8 | 0.0% | 0.0 to 32.4 | 100.0% | 500.0 |  | |  |",
+    ]
