@@ -20,8 +20,10 @@ ARGS ?=
 # Several test processes, each with whole files: make test SPREAD='-n 2 --dist loadfile --no-loadscope-reorder'
 SPREAD ?=
 MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
+# The solver of `make results`: a hub ID, a folder or a .gguf file.
+SOLVER ?= Qwen/Qwen2.5-Coder-0.5B-Instruct
 
-# Nothing that runs here contacts a hub, a tracker or a telemetry endpoint.
+# Nothing that runs here contacts a hub, a tracker or a telemetry endpoint; only `make results` downloads its solver.
 export HF_HUB_OFFLINE := 1
 export HF_DATASETS_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -88,12 +90,15 @@ demo: $(STAMP) $(MODEL)
 	$(BIN)/gumshoe demo --model $(MODEL) $(ARGS)
 
 # What docs/results.md shows. Hours on two cores; each stage goes on where it was stopped.
-results: $(STAMP) model
+results: $(STAMP) model models/solver
 	$(BIN)/gumshoe harvest configs/results/packages.txt --out tasks/results --workers 3 -p per_package=24
 	$(BIN)/gumshoe collect configs/results/collect.yaml
 	$(BIN)/gumshoe export runs/results/traces --out runs/results/dataset --view seeker --test-share 0 --held-out-bugs
 	$(BIN)/gumshoe train configs/results/train.yaml
 	$(BIN)/gumshoe eval configs/results/eval.yaml
+
+models/solver: | $(STAMP)
+	HF_HUB_OFFLINE=0 $(BIN)/gumshoe unpack $(SOLVER) --out $@
 
 demo-short: $(STAMP) $(MODEL)
 	$(BIN)/gumshoe demo --model $(MODEL) --short $(ARGS)

@@ -88,10 +88,10 @@ def _pack(
 
 
 def _hypothesis(best: Mapping[str, Any], place: Mapping[str, Any]) -> str:
+    """Without the code of the change: a small model that writes code into its thought loses track of the call."""
     if effect_of(best) != "repairs":
         return f"Small changes in {place['symbol']} help some of the failing tests: the cause is there."
-    change = f"with `{best['do']}` there" if _is_plain(best["do"]) else "after a small change there"
-    return f"Line {best['line']} is wrong: {change}, all failing tests pass and none breaks."
+    return f"Line {best['line']} is wrong: after a small change there, all failing tests pass and none breaks."
 
 
 def _quote(change: Mapping[str, Any]) -> str:

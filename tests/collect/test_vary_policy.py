@@ -71,7 +71,7 @@ def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -
     assert pack is not None
     (place,) = pack.locations
     assert (place.path, place.start, place.end, place.symbol) == ("shop.py", 2, 2, "is_large")
-    assert "count > 10" in pack.hypothesis
+    assert "count > 10" in pack.findings[-1].quote
     assert [finding.check and finding.check.status for finding in pack.findings] == ["confirmed", "confirmed"]
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
     assert unseen(found) == []
