@@ -15,8 +15,8 @@ from gumshoe.collect.brief import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks
-from gumshoe.records import Completion, Message, StopReason, ToolCall, ToolSchema
+from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
+from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
 
 
 class Remembering(ScriptedPolicy):
@@ -67,3 +67,18 @@ def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
     found = Rollout(spec, make_agent(AGENT), ShownFirst(solver, ()), sandbox=LOCAL).run()
     assert "# path/to/file.py:12-14" in solver.asked[-1].content
     assert found.resolved
+
+
+def test_a_change_that_helped_is_shown_as_code(tmp_path: Path) -> None:
+    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    probe = WhatIfProbe(path="shop.py", line=3, do="replace total = total - 10", effect="1 test now passes: test_total")
+    helped = Finding(claim="it helps", step=0, quote="", probe=probe, check=Check(status="confirmed", telling=True))
+    not_run = helped.model_copy(update={"check": None})
+    for finding in (helped, not_run):
+        pack = make_pack(("shop.py", 3, 3)).model_copy(update={"findings": (finding,)})
+        solver = Remembering([Completion(text="I do not know.")])
+        spec = EpisodeSpec(limited(with_pack(task, pack), pack), oracle)
+        Rollout(spec, make_agent(AGENT), ShownFirst(solver, looks(pack), trials(pack)), sandbox=LOCAL).run()
+        question = solver.asked[-1].content
+        assert ("With this code instead, 1 test now passes: test_total:\n\n```python\n" in question) is finding.grounded
+        assert ("        total = total - 10\n" in question) is finding.grounded

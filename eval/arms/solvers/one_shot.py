@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
@@ -13,9 +14,10 @@ from gumshoe.collect.tool_output import shown_code, tool_outputs
 from gumshoe.eval.arms.solvers.code_answers import Shown, edits_in
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema
+from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema, WhatIfProbe
+from gumshoe.tools.whatif_code import with_change
 
-__all__ = ["AGENT", "ShownFirst", "limited", "looks"]
+__all__ = ["AGENT", "ShownFirst", "limited", "looks", "trials"]
 
 PROMPTS = Path(__file__).parent / "prompts"
 PROMPT = PROMPTS / "one_shot.jinja"
@@ -44,6 +46,24 @@ def limited(task: Task, pack: ContextPack | None) -> Task:
     return task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 2 if looks(pack) else 1})})
 
 
+def trials(pack: ContextPack | None) -> tuple[WhatIfProbe, ...]:
+    """The changes that let failing tests pass, as far as new runs have confirmed it, best first."""
+    return tuple(
+        finding.probe
+        for finding in (pack.findings if pack is not None else ())
+        if isinstance(finding.probe, WhatIfProbe) and finding.grounded
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Code that the model is shown: as it is, and as a trial changed it, with what the trial did to the tests."""
+
+    code: Shown
+    trial: str = ""
+    effect: str = ""
+
+
 class ShownFirst:
     """A policy that is shown something before its first turn, and then answers with blocks of code, which become edits.
 
@@ -52,21 +72,24 @@ class ShownFirst:
     Args:
         policy: who answers.
         shown: the calls that are made first.
+        tried: changes that helped; those in the code that is shown are shown as code.
     """
 
-    def __init__(self, policy: Policy, shown: Sequence[ToolCall]) -> None:
+    def __init__(self, policy: Policy, shown: Sequence[ToolCall], tried: Sequence[WhatIfProbe] = ()) -> None:
         self.kind = policy.kind
         self.model = policy.model
         self.trusted = policy.trusted
         self._policy = policy
         self._shown = tuple(shown)
+        self._tried = tuple(tried)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """The calls that show the places, then the policy's own answer. Raises PolicyError."""
         if self._shown and not any(message.role == "assistant" for message in messages):
             return Completion(text="I look at the places.", tool_calls=self._shown, finish_reason="tool_calls")
         shown = _shown(messages)
-        answer = self._policy.complete(_one_question(messages, shown), ())
+        places = [_place(code, self._tried) for code in shown]
+        answer = self._policy.complete(_one_question(messages, places), ())
         if answer.tool_calls:
             return answer
         edits = edits_in(answer.text, shown)
@@ -91,12 +114,27 @@ def _shown(messages: Sequence[Message]) -> list[Shown]:
     return found
 
 
-def _one_question(messages: Sequence[Message], shown: Sequence[Shown]) -> list[Message]:
+def _place(code: Shown, tried: Sequence[WhatIfProbe]) -> Place:
+    """The code with the first of the changes that can be made in it."""
+    return next(_changed(code, tried), Place(code))
+
+
+def _changed(code: Shown, tried: Sequence[WhatIfProbe]) -> Iterator[Place]:
+    lines = dict(enumerate(code.lines, start=code.start))
+    for probe in tried:
+        if clean_path(probe.path) == code.path and probe.time is None and probe.when is None:
+            new = with_change(code.path, lines, probe.line, probe.do)
+            if new is not None:
+                yield Place(code, "\n".join(new), probe.effect)
+
+
+def _one_question(messages: Sequence[Message], places: Sequence[Place]) -> list[Message]:
     """The beginning of a conversation, with the code that was shown as part of the question.
 
     Small models answer a question that ends with the code, and repeat the pack after calls that they did not make. They
-    also repeat an example, so the form of an answer is given only where nothing was shown.
+    also repeat an example, so the form of an answer is given only where nothing was shown. And they repeat code: a
+    change that helped is worth nothing to them in words, and is taken as code.
     """
     *before, question = itertools.takewhile(lambda message: message.role != "assistant", messages)
-    text = render(read_template(PLACES), problem=question.content.strip(), shown=shown)
+    text = render(read_template(PLACES), problem=question.content.strip(), places=places)
     return [*before, question.model_copy(update={"content": text})]

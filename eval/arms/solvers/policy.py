@@ -14,7 +14,7 @@ from gumshoe.collect.store import RunFolder
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.playing import collect_config, finished_of, run_episodes
 from gumshoe.eval.arms.policies import PolicyProvider
-from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks
+from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.eval.arms.solvers.own import grade_episodes
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
@@ -96,4 +96,4 @@ class OneShotSolver(PolicySolver):
         return dataclasses.replace(prepared, task=limited(prepared.task, pack))
 
     def _wrap(self, policy: Policy, pack: ContextPack | None) -> Policy:
-        return ShownFirst(policy, looks(pack))
+        return ShownFirst(policy, looks(pack), trials(pack))
