@@ -28,8 +28,10 @@ def with_change(path: str, lines: Mapping[int, str], line: int, do: str) -> list
         statement has a block, or others share its line.
     """
     statement = _statement(path, lines, line)
-    code = _code(statement, do.strip()) if statement is not None else None
-    if statement is None or code is None:
+    if statement is None:
+        return None
+    code = _code(statement, do.strip())
+    if code is None:
         return None
     old = lines[line]
     new = [old[: len(old) - len(old.lstrip())] + each for each in code.splitlines()]
@@ -59,7 +61,7 @@ def _code(statement: Statement, do: str) -> str | None:
     if word == "iterate":
         is_loop = isinstance(node, (ast.For, ast.AsyncFor))
         return f"{_keyword(statement)} {ast.unparse(node.target)} in {rest}:" if is_loop else None
-    if hasattr(node, "body"):
+    if hasattr(node, "body") or hasattr(node, "cases"):
         return None
     if do == "skip":
         return "pass"

@@ -70,8 +70,10 @@ def test_a_part_that_begins_in_the_middle_of_a_block_can_be_changed() -> None:
     assert with_change("x.py", lines, 2, "false") == ["        )", "    if False:", "        go()"]
 
 
-def test_lines_with_several_statements_are_left_out() -> None:
+def test_lines_with_several_statements_or_a_block_are_left_out() -> None:
     assert with_change("x.py", {1: "a = 1; b = 2"}, 1, "skip") is None
+    match = {1: "match a:", 2: "    case 1:", 3: "        b = 2"}
+    assert with_change("x.py", match, 1, "skip") is None
 
 
 def test_what_vary_tries_becomes_code_that_parses() -> None:

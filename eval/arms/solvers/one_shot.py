@@ -47,11 +47,10 @@ def limited(task: Task, pack: ContextPack | None) -> Task:
 
 
 def trials(pack: ContextPack | None) -> tuple[WhatIfProbe, ...]:
-    """The changes that let failing tests pass, as far as new runs have confirmed it, best first."""
+    """The changes that let failing tests pass each time that a line is reached, as far as new runs confirmed it."""
+    grounded = [finding.probe for finding in (pack.findings if pack is not None else ()) if finding.grounded]
     return tuple(
-        finding.probe
-        for finding in (pack.findings if pack is not None else ())
-        if isinstance(finding.probe, WhatIfProbe) and finding.grounded
+        probe for probe in grounded if isinstance(probe, WhatIfProbe) and probe.time is None and probe.when is None
     )
 
 
@@ -122,10 +121,9 @@ def _place(code: Shown, tried: Sequence[WhatIfProbe]) -> Place:
 def _changed(code: Shown, tried: Sequence[WhatIfProbe]) -> Iterator[Place]:
     lines = dict(enumerate(code.lines, start=code.start))
     for probe in tried:
-        if clean_path(probe.path) == code.path and probe.time is None and probe.when is None:
-            new = with_change(code.path, lines, probe.line, probe.do)
-            if new is not None:
-                yield Place(code, "\n".join(new), probe.effect)
+        new = with_change(code.path, lines, probe.line, probe.do) if clean_path(probe.path) == code.path else None
+        if new is not None:
+            yield Place(code, "\n".join(new), probe.effect)
 
 
 def _one_question(messages: Sequence[Message], places: Sequence[Place]) -> list[Message]:
