@@ -50,8 +50,9 @@ def main() -> None:
     groups = grouped(next(iter(arms.values())))
     seekers = {name: labels[name] for name in arms}
     print(measures_table(arms, seekers, groups))
-    print()
-    print(comparisons_table(arms, seekers, groups, baseline="suspect"))
+    if "suspect" in arms:
+        print()
+        print(comparisons_table(arms, seekers, groups, baseline="suspect"))
     if any("solved" in row["scores"] for row in rows):
         print()
         print(solver_table(rows, labels, baseline="no_pack"))
