@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gumshoe.env.tasks.taskset import load_taskset
+from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
 HARD = ("tied", "below", "none")
@@ -40,10 +41,15 @@ def draw(
         per_package: at most this many bugs per package, three in four of them hard; fewer if it has fewer hard ones.
         suite_s: packages whose tests take longer than this, in seconds, are left out.
         packages: the packages to draw from; None: all of the set.
+
+    Raises TaskError where there is no such set.
     """
+    folders = Path(path) / "packages"
+    if not folders.is_dir():
+        raise TaskError(f"{path} is no set of packages: make it with `gumshoe harvest ... --out {path}`")
     return [
         pair
-        for folder in sorted((Path(path) / "packages").iterdir())
+        for folder in sorted(folders.iterdir())
         if (packages is None or folder.name in packages) and folder.name not in leave_out
         if _is_ready(folder, suite_s)
         for pair in _of_package(load_taskset(folder), per_package)
