@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gumshoe.tools.text import indentation
+
 __all__ = ["Statement", "blocks_of", "statements_in"]
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -84,7 +86,7 @@ def _parse(lines: Sequence[str]) -> tuple[list[ast.stmt], int, int] | None:
     For each smaller indentation that follows, a line that opens a block is put before them, so that part of a function
     can be parsed. Lines at the end that open something are left out.
     """
-    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    indents = [indentation(line) for line in lines if line.strip()]
     first = indents[0] if indents else 0
     openers = [" " * indent + "if True:" for indent in sorted({0, *indents}) if indent < first]
     for cut in range(min(len(lines), 4)):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gumshoe.tools.statements import Statement, statements_in
+from gumshoe.tools.text import indentation
 
 __all__ = ["with_change"]
 
@@ -33,8 +34,8 @@ def with_change(path: str, lines: Mapping[int, str], line: int, do: str) -> list
     code = _code(statement, do.strip())
     if code is None:
         return None
-    old = lines[line]
-    new = [old[: len(old) - len(old.lstrip())] + each for each in code.splitlines()]
+    margin = lines[line][: indentation(lines[line])]
+    new = [margin + each for each in code.splitlines()]
     before = [text for number, text in lines.items() if number < line]
     return before + new + [text for number, text in lines.items() if number > statement.end]
 
