@@ -90,7 +90,10 @@ class AnswersConfig(Config):
 
 
 class ArmConfig(Config):
-    """One thing that is compared: a policy, a model folder that is served for the run, or answers from elsewhere."""
+    """One thing that is compared: a policy, a model folder that is served for the run, or answers from elsewhere.
+
+    An arm may also take the packs of another one, without their probes, to measure what the probes are worth.
+    """
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="short name; also the name of its run folder"
@@ -101,13 +104,20 @@ class ArmConfig(Config):
     answers: AnswersConfig | None = Field(
         default=None, description="another explorer's answers, instead of running episodes"
     )
+    without_probes: str | None = Field(
+        default=None, description="name of another arm: the solver gets its packs without their probes"
+    )
     agent: AgentConfig | None = Field(default=None, description="the agent; null: that of the whole evaluation")
     baseline: bool = Field(default=False, description="the arm that the others are compared with, task by task")
 
     @model_validator(mode="after")
     def _exactly_one_source(self) -> Self:
-        if sum(one is not None for one in (self.model, self.policy, self.answers)) != 1:
-            raise ValueError(f"arm {self.name!r} needs either a model folder or a policy (or a file of answers)")
+        if sum(one is not None for one in (self.model, self.policy, self.answers, self.without_probes)) != 1:
+            raise ValueError(
+                f"arm {self.name!r} needs one of: model, policy, answers (a file), without_probes (another arm)"
+            )
+        if self.baseline and self.without_probes is not None:
+            raise ValueError(f"arm {self.name!r} runs no episodes, so it cannot be the baseline")
         return self
 
     @property
@@ -268,6 +278,12 @@ class EvalConfig(Config):
             raise ValueError(f"an arm cannot be called {taken!r}: that name belongs to one of the solver's own arms")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
+        seekers = [arm.name for arm in self.arms if arm.without_probes is None]
+        for arm in self.arms:
+            if arm.without_probes is not None and arm.without_probes not in seekers:
+                raise ValueError(f"arm {arm.name!r}: without_probes must be one of {', '.join(seekers)}")
+            if arm.without_probes is not None and self.solver is None:
+                raise ValueError(f"arm {arm.name!r} has packs for a solver, but there is none: add the section solver")
         if self.main_arm is not None and self.main_arm not in names:
             raise ValueError(f"main_arm {self.main_arm!r} is not an arm; the arms are {', '.join(names)}")
         for text in (*(arm.model for arm in self.arms), self.solver and self.solver.model, self.training_log):

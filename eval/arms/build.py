@@ -11,7 +11,7 @@ from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
-from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, StaticPacks
+from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
 from gumshoe.eval.arms.playing import SeekerPacks
 from gumshoe.eval.arms.policies import PolicyProvider
 from gumshoe.eval.arms.solvers.command import CommandSolver
@@ -88,6 +88,8 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
 def _source(config: EvalConfig, arm: ArmConfig) -> PackSource:
     if arm.answers is not None:
         return AnswerPacks(arm.answers, Path(config.fill(arm.answers.path)))
+    if arm.without_probes is not None:
+        return PacksWithoutProbes(_source(config, next(one for one in config.arms if one.name == arm.without_probes)))
     folder = Path(config.out) / "arms" / arm.name
     agent = arm.agent or config.agent
     provider = PolicyProvider(config, f"arm {arm.name}", arm.model, arm.policy, folder)
@@ -100,7 +102,7 @@ def _source(config: EvalConfig, arm: ArmConfig) -> PackSource:
 
 def _solver_of(config: EvalConfig, arm: ArmConfig, solvers: _Solvers | None) -> Solver | None:
     """The arm's own agent where it changes the code itself, else the solver, if there is one."""
-    if arm.answers is None and "rewrite" in make_agent(arm.agent or config.agent).tools:
+    if arm.answers is None and arm.without_probes is None and "rewrite" in make_agent(arm.agent or config.agent).tools:
         return OwnPatches()
     return None if solvers is None else solvers.make(arm.name, arm.title)
 

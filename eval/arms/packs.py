@@ -16,7 +16,7 @@ from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, PackSource
 from gumshoe.eval.arms.explorers import FORMATS, ExplorerAnswer, NameLookup
 from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
@@ -25,7 +25,7 @@ from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, read_jsonl
 
-__all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "StaticPacks"]
+__all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "PacksWithoutProbes", "StaticPacks"]
 
 
 class NoPacks:
@@ -46,6 +46,21 @@ class OraclePacks:
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """A pack for each task. Raises TaskError for a gold patch that cannot be read."""
         return _each_sample(run, {task.id: oracle_pack(oracle) for task, oracle in run.tasks})
+
+
+class PacksWithoutProbes:
+    """The packs of another arm without their probes. The episodes remain that arm's: this one has none to score."""
+
+    policy = None
+
+    def __init__(self, source: PackSource) -> None:
+        self._source = source
+
+    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+        """What the other arm handed over; its finished episodes are not run again. Raises as that arm does."""
+        given = self._source.collect(run, hooks)
+        packs = {key: None if pack is None else _without_probes(pack) for key, pack in given.packs.items()}
+        return Packs(packs, failed=given.failed, stopped=given.stopped)
 
 
 class StaticPacks:
@@ -157,3 +172,9 @@ def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> Packs:
     """The pack of each task, for every sample; None where there is none."""
     samples = range(run.config.tasks.samples)
     return Packs({(task.id, sample): packs.get(task.id) for task, _ in run.tasks for sample in samples})
+
+
+def _without_probes(pack: ContextPack) -> ContextPack:
+    """The same claims and quotes, as if nothing had ever checked them."""
+    bare = {"probe": None, "check": None}
+    return pack.model_copy(update={"findings": tuple(one.model_copy(update=bare) for one in pack.findings)})

@@ -37,7 +37,9 @@ def what_is_left(config: EvalConfig, arms: Sequence[Arm], planned: int) -> Left:
     """
     out = Path(config.out)
     seekers = {
-        arm.name: planned - _lines(out / "arms" / arm.name / TRAJECTORIES) for arm in config.arms if arm.answers is None
+        arm.name: planned - _lines(out / "arms" / arm.name / TRAJECTORIES)
+        for arm in config.arms
+        if arm.model is not None or arm.policy is not None
     }
     solver = config.solver
     solved = [arm.name for arm in arms if arm.solver is not None and arm.solver.name] if arms else list(seekers)

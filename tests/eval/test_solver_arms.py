@@ -18,6 +18,8 @@ from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, Trajectory, WorkspaceSpec
 
 TURN = PROMPT_TOKENS + ANSWER_TOKENS
+TRACEBACK: dict[str, Any] = {"name": "traceback", "policy": {"kind": "traceback"}}
+BARE: dict[str, Any] = {"name": "bare", "without_probes": "traceback"}
 CHECK = "from parts import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
 LUCK = (
     "import pathlib\n\n\ndef test_luck():\n"
@@ -85,6 +87,7 @@ def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generato
             "arms": [
                 {"name": "middling", "policy": policy("middling"), "baseline": True},
                 {"name": "mender", "policy": policy("solver"), "agent": {"kind": "rewrite"}},
+                {"name": "unproven", "without_probes": "middling"},
             ],
             "solver": {
                 "kind": "policy",
@@ -123,6 +126,7 @@ def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path
     assert solved == {
         "middling": 0.5,
         "mender": 0.0,
+        "unproven": 0.5,
         "solo": 0.0,
         "no_pack": 0.0,
         "static": 1.0,
@@ -205,7 +209,7 @@ def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     config |= {
         "out": str(tmp_path / "out"),
         "tasks": {"source": config["tasks"]["source"], "ids": ["parts/0"]},
-        "arms": [{"name": "traceback", "policy": {"kind": "traceback"}}],
+        "arms": [TRACEBACK],
         "solver": {
             "kind": "policy",
             "model": "{folder}",
@@ -259,6 +263,10 @@ def test_a_wrong_solver_ends_in_one_line(
     [
         ({"arms": [{"name": "no_pack", "policy": {"kind": "traceback"}}]}, "an arm cannot be called 'no_pack'"),
         ({"harness": {}}, "harness grades SWE-bench only"),
+        ({"arms": [TRACEBACK, {"name": "bare"}]}, "arm 'bare' needs one of: model, policy, answers (a file)"),
+        ({"arms": [TRACEBACK, {**BARE, "without_probes": "bare"}]}, "without_probes must be one of traceback"),
+        ({"arms": [TRACEBACK, {**BARE, "baseline": True}]}, "runs no episodes, so it cannot be the baseline"),
+        ({"arms": [TRACEBACK, BARE], "solver": None}, "has packs for a solver, but there is none"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
