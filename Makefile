@@ -95,7 +95,9 @@ results: $(STAMP) model models/solver
 	$(BIN)/gumshoe collect configs/results/collect.yaml
 	$(BIN)/gumshoe export runs/results/traces --out runs/results/dataset --view seeker --test-share 0 --held-out-bugs
 	$(BIN)/gumshoe train configs/results/train.yaml
-	$(BIN)/gumshoe eval configs/results/eval.yaml
+	$(BIN)/gumshoe harvest configs/results/held_out.txt --out tasks/held_out --workers 3 -p per_package=30
+	$(BIN)/gumshoe eval configs/results/eval.yaml $(ARGS)
+	$(BIN)/gumshoe eval configs/results/solve.yaml $(ARGS)
 
 models/solver: | $(STAMP)
 	HF_HUB_OFFLINE=0 $(BIN)/gumshoe unpack $(SOLVER) --out $@

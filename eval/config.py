@@ -75,7 +75,7 @@ class SamplingConfig(Config):
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one response")
 
 
-AnswerFormat = Literal["locagent", "swerank", "agentless", "codescout", "fastcontext", "pack", "places"]
+AnswerFormat = Literal["locagent", "swerank", "agentless", "codescout", "fastcontext", "pack", "places", "trajectories"]
 
 
 class AnswersConfig(Config):
@@ -85,7 +85,8 @@ class AnswersConfig(Config):
     format: AnswerFormat = Field(
         description="locagent: found_files, found_modules, found_entities; swerank: docs; agentless: found_files, "
         "found_edit_locs; codescout: arguments of localization_finish in `answer`; fastcontext: text with "
-        "<final_answer> in `answer`; pack: a ContextPack in `answer`; places: `locations` such as path:start-end"
+        "<final_answer> in `answer`; pack: a ContextPack in `answer`; places: `locations` such as path:start-end; "
+        "trajectories: trajectories.jsonl of an earlier run"
     )
 
 

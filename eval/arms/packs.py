@@ -27,6 +27,9 @@ from gumshoe.storage import describe, read_jsonl
 
 __all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "PacksWithoutProbes", "StaticPacks"]
 
+WHOLE = (("answer",), ("context_pack",))
+"""Columns that hold an answer by themselves."""
+
 
 class NoPacks:
     """The solver gets the problem statement alone."""
@@ -157,15 +160,21 @@ class AnswerPacks:
         columns = FORMATS[self._config.format].columns
         given: dict[str, Any] = {}
         for number, row in read_jsonl(self._path):
-            name = row.get("task_id") or row.get("instance_id")
+            name = _task_name(row)
             missing = next((column for column in columns if column not in row), None)
             if not name or missing is not None:
                 raise DatasetError(
                     f"{self._path} line {number} is not an answer: it needs task_id and {missing or columns[0]} "
                     f"(format {self._config.format})"
                 )
-            given[str(name)] = row["answer"] if columns == ("answer",) else row
+            given[str(name)] = row[columns[0]] if columns in WHOLE else row
         return given
+
+
+def _task_name(row: Mapping[str, Any]) -> object:
+    """The task of a line; trajectories say more of it than its id."""
+    task = row.get("task")
+    return row.get("task_id") or row.get("instance_id") or (task.get("id") if isinstance(task, dict) else None)
 
 
 def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> Packs:

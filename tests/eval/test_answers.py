@@ -164,6 +164,16 @@ def test_plain_places(tmp_path: Path, task: Task) -> None:
     assert places(packs) == [("other.py", 1, 1), *cart, ("a.py", 2, 3)]
 
 
+def test_the_packs_of_an_earlier_run(tmp_path: Path, task: Task) -> None:
+    """An episode that ended without a report has no pack."""
+    earlier = read(tmp_path, task, "places", {"task_id": TASK, "locations": ["cart.py:8-11"]}).episodes[TASK, 0]
+    for episode in (earlier, earlier.model_copy(update={"context_pack": None})):
+        packs = read(tmp_path, task, "trajectories", episode.model_dump(mode="json"))
+        assert packs.episodes[TASK, 0].context_pack == episode.context_pack
+    with pytest.raises(DatasetError, match="line 1 is not an answer: it needs task_id and context_pack"):
+        read(tmp_path, task, "trajectories", {"task": TASK})
+
+
 def test_a_pack_without_its_probes_keeps_its_words(tmp_path: Path, task: Task) -> None:
     probe = WhatIfProbe(path="cart.py", line=9, do="del", effect="1 test now passes: test_size")
     helped = Finding(claim="it helps", step=0, quote="del", probe=probe, check=Check(status="confirmed", telling=True))
