@@ -8,7 +8,7 @@
 #   PYTHON             the interpreter .venv is made from: 3.11 or newer
 #   TORCH_INDEX        package index to try first for torch, such as that of PyTorch's CPU builds. Without it pip
 #                      takes the default build, which on Linux includes several gigabytes of CUDA libraries.
-#   ARGS               more arguments for pytest, `gumshoe demo` or a benchmark
+#   ARGS               more arguments for pytest, `gumshoe demo`, a benchmark or the evaluations of `make results`
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell \
 	$(name) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $(name))))

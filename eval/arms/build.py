@@ -68,7 +68,8 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
 
     def against(name: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
         """The wanted arms that exist; the baseline stands in for a missing arm of the solver alone."""
-        known = [one if one in references else baseline if one == ALONE else None for one in wanted]
+        there = {*references, *(arm.without_probes for arm in config.arms)}
+        known = [one if one in there else baseline if one == ALONE else None for one in wanted]
         return tuple(dict.fromkeys(one for one in known if one is not None and one != name))
 
     seekers = [
@@ -78,7 +79,7 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
             packs=_source(config, arm),
             solver=_solver_of(config, arm, solvers),
             model=None if arm.model is None else config.fill(arm.model),
-            against=against(arm.name, SEEKER_AGAINST),
+            against=against(arm.name, (*SEEKER_AGAINST, *([arm.without_probes] if arm.without_probes else ()))),
         )
         for arm in config.arms
     ]

@@ -135,7 +135,8 @@ def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path
         "rewrite": 0.0,
     }
     pairs = {(one["arm"], one["baseline"]) for one in summary_of(out)["comparisons"] if one["metric"] == "solved"}
-    assert {("debug", "rewrite"), ("middling", "no_pack"), ("middling", "solo")} <= pairs
+    assert {("debug", "rewrite"), ("middling", "no_pack"), ("middling", "solo"), ("unproven", "middling")} <= pairs
+    assert ("middling", "mender") not in pairs
 
 
 def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: tuple[Path, list[str]]) -> None:
