@@ -25,6 +25,10 @@ CLAIMS: dict[Effect, str] = {
     "cures": "this change helps",
     "mixed": "this change helps in part",
 }
+SURE: dict[Effect | None, float] = {"repairs": 0.8, "cures": 0.6, "mixed": 0.6, None: 0.4}
+"""The confidence in a report, by what a change did there: how often the place held a line of the fix on bugs of thirteen
+packages, none of them in configs/results/held_out.txt. 40 of 51 where it repairs, 28 of 48 where it helps, 19 of 45
+where nothing helps."""
 
 
 class VaryPolicy:
@@ -42,9 +46,9 @@ class VaryPolicy:
         outputs = tool_outputs(messages)
         turn = len(outputs)
         if turn == 0:
-            return _turn(turn, "I run the tests to see what fails.", "eval", {})
+            return _seek(turn, "I run the tests to see what fails.", "eval")
         if turn == 1:
-            return _turn(turn, _failing(outputs), "suspects", {})
+            return _seek(turn, _failing(outputs), "suspects")
         listed = next((output for output in outputs if output.tool == "suspects"), None)
         suspects = shown_suspects(listed.data) if listed is not None else ()
         if listed is None or not suspects:
@@ -52,16 +56,20 @@ class VaryPolicy:
         varied = next((output for output in outputs if output.tool == "vary"), None)
         if varied is None:
             why = f"{suspects[0]['function']} is the first suspect: where does a small change help?"
-            return _turn(turn, why, "vary", {})
-        pack = _pack(outputs, listed, suspects[0], varied)
-        return _turn(turn, pack.hypothesis, "report", pack_arguments(pack), Decision.REPORT)
+            return _seek(turn, why, "vary")
+        best = next(iter(helpful(varied.data.get("variants", ()))), None)
+        pack = _pack(outputs, listed, suspects[0], varied, best)
+        text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], pack.hypothesis)
+        return _turn(turn, text, "report", pack_arguments(pack))
 
 
-def _turn(
-    turn: int, why: str, tool: str, arguments: dict[str, JsonValue], decision: Decision = Decision.SEEK
-) -> Completion:
+def _seek(turn: int, why: str, tool: str) -> Completion:
+    return _turn(turn, format_decision(Decision.SEEK, None, why), tool, {})
+
+
+def _turn(turn: int, text: str, tool: str, arguments: dict[str, JsonValue]) -> Completion:
     call = ToolCall(id=f"call-{turn}", name=tool, arguments=arguments)
-    return Completion(text=format_decision(decision, None, why), tool_calls=(call,), finish_reason="tool_calls")
+    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
 
 def _failing(outputs: Sequence[ToolOutput]) -> str:
@@ -71,9 +79,12 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
 
 
 def _pack(
-    outputs: Sequence[ToolOutput], listed: ToolOutput, first: Mapping[str, Any], varied: ToolOutput
+    outputs: Sequence[ToolOutput],
+    listed: ToolOutput,
+    first: Mapping[str, Any],
+    varied: ToolOutput,
+    best: Mapping[str, Any] | None,
 ) -> ContextPack:
-    best = next(iter(helpful(varied.data.get("variants", ()))), None)
     place = varied.data.get("place") or {**first, "symbol": first["function"]}
     if best is None:
         found = Finding(claim="the first suspect", step=listed.step, quote=describe_suspect(first))

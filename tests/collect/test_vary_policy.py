@@ -72,6 +72,7 @@ def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -
     (place,) = pack.locations
     assert (place.path, place.start, place.end, place.symbol) == ("shop.py", 2, 2, "is_large")
     assert "count > 10" in pack.findings[-1].quote
+    assert found.steps[-1].confidence == 0.8
     assert [finding.check and finding.check.status for finding in pack.findings] == ["confirmed", "confirmed"]
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
     assert unseen(found) == []
@@ -84,6 +85,7 @@ def test_where_a_change_helps_some_tests_its_function_is_reported(tmp_path: Path
     (place,) = found.context_pack.locations
     assert (place.symbol, place.end - place.start) == ("price", 4)
     assert "help some of the failing tests" in found.context_pack.hypothesis
+    assert found.steps[-1].confidence == 0.6
     assert [finding.check and finding.check.status for finding in found.context_pack.findings] == ["confirmed"] * 2
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
 
@@ -103,6 +105,7 @@ def test_where_nothing_helps_the_first_suspect_is_reported_whole(tmp_path: Path)
     (place,) = found.context_pack.locations
     assert (place.symbol, place.end - place.start) == ("price", 4)
     assert "still the first suspect" in found.context_pack.hypothesis
+    assert found.steps[-1].confidence == 0.4
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
 
 
