@@ -1,16 +1,16 @@
-"""The tables and the picture of docs/results.md, from an evaluation's folder.
+"""The tables of docs/results.md, from an evaluation's folder.
 
-    python benchmarks/results_table.py runs/results/eval --out docs/images/results-seekers.svg
+    python benchmarks/results_table.py runs/results/eval
 
 The tables are Markdown: each arm's means over all bugs, over those where the first suspect is wrong or tied, and over
-the others; the paired comparisons with the first suspect; and, where a solver had the packs, what it made of them. The
-picture shows function Acc@1 with 95% intervals.
+the others; the paired comparisons with the first suspect; how often stated confidence was right; and, where a solver
+had the packs, what it made of them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -38,10 +38,9 @@ Rows = dict[str, dict[str, Any]]
 
 
 def main() -> None:
-    """Prints the tables, draws the picture."""
+    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="folder of an evaluation")
-    parser.add_argument("--out", type=Path, help="file of the picture (.svg or .png)")
     options = parser.parse_args()
     summary = read_json(options.run / "summary.json")
     labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
@@ -53,11 +52,13 @@ def main() -> None:
     if "suspect" in arms:
         print()
         print(comparisons_table(arms, seekers, groups, baseline="suspect"))
+    for arm in summary["arms"]:
+        if arm.get("calibration"):
+            print()
+            print(calibration_table(arm))
     if any("solved" in row["scores"] for row in rows):
         print()
         print(solver_table(rows, labels, baseline="no_pack"))
-    if options.out:
-        draw(arms, seekers, groups, options.out)
 
 
 def rows_by_arm(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Rows]:
@@ -116,17 +117,31 @@ def comparisons_table(
     return "\n".join(lines)
 
 
-def solver_table(rows: Sequence[dict[str, Any]], labels: dict[str, str], baseline: str) -> str:
-    """What the solver fixed with each arm's packs, and the paired test against the baseline's."""
-    solved: dict[str, Rows] = {name: {} for name in labels}
+def calibration_table(arm: dict[str, Any]) -> str:
+    """How often the first place of a report held a line of the fix, by the confidence that was stated."""
+    error = f"expected calibration error {arm['calibration_error']:.3f}"
+    lines = [f"| confidence of {arm['title']} | reports | mean | right ({error}) |", "|---" * 4 + "|"]
+    for one in arm["calibration"]:
+        span = f"{one['low']:.1f} to {one['high']:.1f}"
+        lines.append(f"| {span} | {one['count']} | {one['confidence']:.2f} | {100 * one['right']:.0f}% |")
+    return "\n".join(lines)
+
+
+def solved_by_arm(rows: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Rows]:
+    """The rows of the arms whose packs a solver had."""
+    solved: dict[str, Rows] = {name: {} for name in names}
     for row in rows:
         if row["scores"].get("solved") is not None:
             solved[row["arm"]][row["task_id"]] = row
+    return {name: of_arm for name, of_arm in solved.items() if of_arm}
+
+
+def solver_table(rows: Sequence[dict[str, Any]], labels: dict[str, str], baseline: str) -> str:
+    """What the solver fixed with each arm's packs, and the paired test against the baseline's."""
+    solved = solved_by_arm(rows, labels)
     lines = ["| packs of | bugs | fixed | 95% interval | adherence | solver tokens | better | worse | p |"]
     lines.append("|---" * 9 + "|")
     for name, of_arm in solved.items():
-        if not of_arm:
-            continue
         share = wilson(sum(map(is_fixed, of_arm.values())), len(of_arm))
         common = sorted(of_arm.keys() & solved.get(baseline, {}).keys())
         test = mcnemar(*([is_fixed(solved[each][task]) for task in common] for each in (baseline, name)))
@@ -146,34 +161,6 @@ def is_fixed(row: dict[str, Any]) -> bool:
 def is_right(row: dict[str, Any]) -> bool:
     """Whether the first location that an episode reported is in the right function."""
     return row["scores"].get("function_acc@1") == 1.0
-
-
-def draw(arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]], out: Path) -> None:
-    """Bars of function Acc@1 with Wilson intervals, for all bugs and for the hard ones."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 0.9 + 0.6 * len(arms)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    for offset, group, color in ((-0.2, ALL, "#0072b2"), (0.2, HARD, "#e69f00")):
-        tasks = groups[group]
-        for place, rows in enumerate(arms.values()):
-            share = wilson(sum(is_right(rows[task]) for task in tasks), len(tasks))
-            assert share.value is not None
-            assert share.low is not None
-            assert share.high is not None
-            label = f"{group} ({len(tasks)})" if place == 0 else None
-            error = [[share.value - share.low], [share.high - share.value]]
-            axes.barh(place + offset, share.value, height=0.36, color=color, label=label, xerr=error, capsize=3)
-            axes.annotate(f"{share.value:.0%}", (0.01, place + offset), va="center", color="white", fontsize=9)
-    axes.set_yticks(range(len(arms)), [labels[name] for name in arms])
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("function Acc@1, 95% intervals")
-    axes.legend(loc="lower right", fontsize=8)
-    axes.grid(axis="x", alpha=0.3)
-    figure.savefig(out, dpi=150)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def solved_row(arm: str, task: str, fixed: float) -> str:
     return json.dumps({"arm": arm, "task_id": task, "tags": {"suspect": "tied"}, "scores": scores})
 
 
-def printed_tables(run: Path, *words: str) -> list[str]:
-    argv = [sys.executable, "benchmarks/results_table.py", str(run), *words]
+def printed_tables(run: Path) -> list[str]:
+    argv = [sys.executable, "benchmarks/results_table.py", str(run)]
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
@@ -39,8 +39,7 @@ def test_the_tables_count_hard_bugs_apart_and_compare_bug_by_bug(tmp_path: Path)
     rows += [row("model", f"b{n}", "tied", 1.0) for n in range(6)]
     rows += [row("suspect", "unfinished", "tied", 0.0)]
     (tmp_path / "results.jsonl").write_text("\n".join(rows) + "\n")
-    picture = tmp_path / "picture.svg"
-    printed = printed_tables(tmp_path, "--out", str(picture))
+    printed = printed_tables(tmp_path)
     assert printed[0] == "| 8 bugs | first suspect | a model |"
     assert printed[2:5] == [
         "| function Acc@1 | 25.0% | 87.5% |",
@@ -52,7 +51,6 @@ def test_the_tables_count_hard_bugs_apart_and_compare_bug_by_bug(tmp_path: Path)
         "| a model, all | 8 | +62.5 | 6 | 1 | 0.12 |",
         "| a model, first suspect wrong or tied | 6 | +100.0 | 6 | 0 | 0.031 |",
     ]
-    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
 def test_what_a_solver_made_of_the_packs_is_a_table_of_its_own(tmp_path: Path) -> None:
@@ -68,3 +66,36 @@ def test_what_a_solver_made_of_the_packs_is_a_table_of_its_own(tmp_path: Path) -
         "| first suspect | 8 | 75.0% | 40.9 to 92.9 | 100.0% | 500.0 | 6 | 0 | 0.031 |",
         "| no pack | 8 | 0.0% | 0.0 to 32.4 | 100.0% | 500.0 |  | |  |",
     ]
+
+
+def test_stated_confidence_is_a_table_and_everything_is_in_the_picture(tmp_path: Path) -> None:
+    point = {"low": 0.8, "high": 0.9, "confidence": 0.8, "right": 0.75, "count": 4}
+    arms = [
+        {"name": "suspect", "title": "first suspect", "seeks": True, "calibration": []},
+        {"name": "trained", "title": "a model", "seeks": True, "calibration": [point], "calibration_error": 0.05},
+    ]
+    (tmp_path / "summary.json").write_text(json.dumps({"arms": arms}))
+    rows = [
+        row(arm, f"{rank}{n}", rank, float(n > 1))
+        for arm in ("suspect", "trained")
+        for rank in ("first", "tied")
+        for n in range(4)
+    ]
+    rows += [solved_row(arm, f"c{n}", float(n)) for arm in ("suspect", "trained") for n in range(2)]
+    (tmp_path / "results.jsonl").write_text("\n".join(rows) + "\n")
+    assert "| 0.8 to 0.9 | 4 | 0.80 | 75% |" in printed_tables(tmp_path)
+    picture = tmp_path / "picture.svg"
+    argv = [
+        sys.executable,
+        "benchmarks/results_picture.py",
+        str(tmp_path),
+        "--solver",
+        str(tmp_path),
+        "--out",
+        str(picture),
+    ]
+    subprocess.run([*argv, "--scaling", f"20={tmp_path}", f"79={tmp_path}"], cwd=ROOT, check=True)
+    drawn = ElementTree.parse(picture).getroot()
+    assert drawn.tag.endswith("svg")
+    axes = [one for one in drawn.iter() if one.get("id", "").startswith("axes_")]
+    assert len(axes) == 4

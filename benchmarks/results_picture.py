@@ -1,0 +1,168 @@
+r"""The picture of docs/results.md, from the folders of evaluations.
+
+    python benchmarks/results_picture.py runs/results/eval --solver runs/results/solve \
+        --scaling 20=runs/results/eval20 79=runs/results/eval --out docs/images/results.png
+
+Its panels: function Acc@1 of each seeker with 95% intervals, over all bugs and over the hard ones; with `--solver`, the
+share of bugs that the solver fixed with the packs of each arm; with `--scaling`, function Acc@1 of the arm `trained` by
+the number of traces, over the bugs that all of these evaluations have, and that of the first suspect; and, where a
+seeker states its confidence, how often its first place was right.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, rows_by_arm, solved_by_arm
+
+from gumshoe.eval.results.stats import wilson
+from gumshoe.storage import read_json, read_jsonl
+
+BLUE, ORANGE, GRAY = "#0072b2", "#e69f00", "#888888"
+
+Panel = Callable[[Axes], None]
+
+
+def main() -> None:
+    """Draws the panels that there is something for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="folder of the evaluation of the seekers")
+    parser.add_argument("--solver", type=Path, help="folder of the evaluation of the packs")
+    parser.add_argument(
+        "--scaling", nargs="*", default=[], metavar="TRACES=RUN", help="evaluations by number of traces"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="file of the picture (.svg or .png)")
+    options = parser.parse_args()
+    arms, labels, summary = _seekers(options.run)
+    panels: list[Panel] = [lambda axes: seekers_panel(axes, arms, labels)]
+    if options.solver:
+        panels.append(lambda axes: solver_panel(axes, options.solver))
+    if options.scaling:
+        runs = sorted((int(traces), Path(run)) for traces, run in (pair.split("=", 1) for pair in options.scaling))
+        panels.append(lambda axes: scaling_panel(axes, runs))
+    if any(arm["calibration"] for arm in summary["arms"]):
+        panels.append(lambda axes: calibration_panel(axes, summary["arms"]))
+    save(panels, options.out)
+
+
+def save(panels: Sequence[Panel], out: Path) -> None:
+    """One picture with the panels side by side, two in a row."""
+    width = min(2, len(panels))
+    height = -(-len(panels) // width)
+    figure = Figure(figsize=(6.5 * width, 3.2 * height), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = list(figure.subplots(height, width, squeeze=False).flat)
+    for axes, panel in zip(grid, panels, strict=False):
+        panel(axes)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    figure.savefig(out, dpi=130)
+
+
+def seekers_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> None:
+    """Bars of function Acc@1 for all bugs and for the hard ones."""
+    groups = grouped(next(iter(arms.values())))
+    for offset, group, color in ((-0.2, ALL, BLUE), (0.2, HARD, ORANGE)):
+        tasks = groups[group]
+        shares = [[is_right(rows[task]) for task in tasks] for rows in arms.values()]
+        _bars(axes, shares, offset, color, f"{group} ({len(tasks)})", height=0.36)
+    _name_bars(axes, [labels[name] for name in arms], "function Acc@1")
+    axes.legend(loc="lower right", fontsize=8)
+
+
+def solver_panel(axes: Axes, run: Path) -> None:
+    """Bars of the share of bugs that the solver fixed."""
+    labels = {arm["name"]: arm["title"] for arm in read_json(run / "summary.json")["arms"]}
+    solved = solved_by_arm([row for _, row in read_jsonl(run / "results.jsonl")], labels)
+    _bars(axes, [[is_fixed(row) for row in rows.values()] for rows in solved.values()], 0, BLUE, None, height=0.6)
+    _name_bars(axes, [labels[name] for name in solved], "bugs fixed by the solver")
+
+
+def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
+    """A point for each number of traces, and a line for the first suspect."""
+    seen = [(traces, _seekers(run)[0]) for traces, run in runs]
+    common = sorted(set.intersection(*(set(arms["trained"]) for _, arms in seen)))
+    shares = [wilson(sum(is_right(arms["trained"][task]) for task in common), len(common)) for _, arms in seen]
+    values = [share.value or 0 for share in shares]
+    errors = [
+        [value - (share.low or 0) for value, share in zip(values, shares, strict=True)],
+        [(share.high or 0) - value for value, share in zip(values, shares, strict=True)],
+    ]
+    axes.errorbar([traces for traces, _ in seen], values, yerr=errors, color=BLUE, marker="o", capsize=3, label="model")
+    suspect = seen[-1][1]["suspect"]
+    share = sum(is_right(suspect[task]) for task in common) / len(common)
+    axes.axhline(share, color=GRAY, linestyle="--", label="first suspect")
+    axes.set_ylim(0, 1)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"traces; {len(common)} bugs, 95% intervals")
+    axes.set_ylabel("function Acc@1")
+    axes.legend(loc="lower right", fontsize=8)
+    axes.grid(alpha=0.3)
+
+
+def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
+    """How often the first place held a line of the fix, by stated confidence; a point's area is the number of bugs."""
+    axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=1)
+    for arm, color in zip([arm for arm in arms if arm["calibration"]], (BLUE, ORANGE, "#009e73"), strict=False):
+        bins = arm["calibration"]
+        sizes = [6 * one["count"] for one in bins]
+        axes.scatter(
+            [one["confidence"] for one in bins],
+            [one["right"] for one in bins],
+            s=sizes,
+            color=color,
+            alpha=0.6,
+            label=arm["title"],
+        )
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("stated confidence")
+    axes.set_ylabel("first place right")
+    axes.legend(loc="lower right", fontsize=8, markerscale=0.5)
+    axes.grid(alpha=0.3)
+
+
+def _seekers(run: Path) -> tuple[dict[str, Rows], dict[str, str], dict[str, Any]]:
+    """The rows of the arms that seek, the titles of all arms, and the summary."""
+    summary = read_json(run / "summary.json")
+    rows = [row for _, row in read_jsonl(run / "results.jsonl")]
+    labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
+    return rows_by_arm(rows, [arm["name"] for arm in summary["arms"] if arm["seeks"]]), labels, summary
+
+
+def _bars(
+    axes: Axes, outcomes: Sequence[Sequence[bool]], offset: float, color: str, label: str | None, *, height: float
+) -> None:
+    """A bar with its 95% interval for each list of outcomes."""
+    for place, right in enumerate(outcomes):
+        share = wilson(sum(right), len(right))
+        value, low, high = share.value or 0, share.low or 0, share.high or 0
+        error = [[value - low], [high - value]]
+        shown = label if place == 0 else None
+        axes.barh(place + offset, value, height=height, color=color, label=shown, xerr=error, capsize=3)
+        dark = value < 0.12
+        axes.annotate(
+            f"{value:.0%}",
+            (high + 0.02 if dark else 0.01, place + offset),
+            va="center",
+            color="black" if dark else "white",
+            fontsize=9,
+        )
+
+
+def _name_bars(axes: Axes, names: Sequence[str], measure: str) -> None:
+    axes.set_yticks(range(len(names)), list(names))
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel(f"{measure}, 95% intervals")
+    axes.grid(axis="x", alpha=0.3)
+
+
+if __name__ == "__main__":
+    main()
