@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of the evaluation of the seekers")
     parser.add_argument("--solver", type=Path, help="folder of the evaluation of the packs")
     parser.add_argument(
-        "--scaling", nargs="*", default=[], metavar="TRACES=RUN", help="evaluations by number of traces"
+        "--scaling", nargs="*", type=_point, default=[], metavar="TRACES=RUN", help="evaluations by number of traces"
     )
     parser.add_argument("--out", type=Path, required=True, help="file of the picture (.svg or .png)")
     options = parser.parse_args()
@@ -44,11 +45,18 @@ def main() -> None:
     if options.solver:
         panels.append(lambda axes: solver_panel(axes, options.solver))
     if options.scaling:
-        runs = sorted((int(traces), Path(run)) for traces, run in (pair.split("=", 1) for pair in options.scaling))
-        panels.append(lambda axes: scaling_panel(axes, runs))
+        panels.append(lambda axes: scaling_panel(axes, sorted(options.scaling)))
     if any(arm["calibration"] for arm in summary["arms"]):
         panels.append(lambda axes: calibration_panel(axes, summary["arms"]))
     save(panels, options.out)
+
+
+def _point(text: str) -> tuple[int, Path]:
+    """Reads TRACES=RUN."""
+    traces, _, run = text.partition("=")
+    if not traces.isdigit() or not (Path(run) / "summary.json").is_file():
+        raise argparse.ArgumentTypeError(f"{text} is not TRACES=RUN, a number and the folder of an evaluation")
+    return int(traces), Path(run)
 
 
 def save(panels: Sequence[Panel], out: Path) -> None:
@@ -88,16 +96,14 @@ def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
     """A point for each number of traces, and a line for the first suspect."""
     seen = [(traces, _seekers(run)[0]) for traces, run in runs]
     common = sorted(set.intersection(*(set(arms["trained"]) for _, arms in seen)))
-    shares = [wilson(sum(is_right(arms["trained"][task]) for task in common), len(common)) for _, arms in seen]
-    values = [share.value or 0 for share in shares]
-    errors = [
-        [value - (share.low or 0) for value, share in zip(values, shares, strict=True)],
-        [(share.high or 0) - value for value, share in zip(values, shares, strict=True)],
-    ]
+    shares = [_share([is_right(arms["trained"][task]) for task in common]) for _, arms in seen]
+    values = [share.value for share in shares]
+    errors = [[share.down for share in shares], [share.up for share in shares]]
     axes.errorbar([traces for traces, _ in seen], values, yerr=errors, color=BLUE, marker="o", capsize=3, label="model")
-    suspect = seen[-1][1]["suspect"]
-    share = sum(is_right(suspect[task]) for task in common) / len(common)
-    axes.axhline(share, color=GRAY, linestyle="--", label="first suspect")
+    suspect = seen[-1][1].get("suspect")
+    if suspect is not None:
+        right = _share([is_right(suspect[task]) for task in common])
+        axes.axhline(right.value, color=GRAY, linestyle="--", label="first suspect")
     axes.set_ylim(0, 1)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"traces; {len(common)} bugs, 95% intervals")
@@ -109,7 +115,7 @@ def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
 def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
     """How often the first place held a line of the fix, by stated confidence; a point's area is the number of bugs."""
     axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=1)
-    for arm, color in zip([arm for arm in arms if arm["calibration"]], (BLUE, ORANGE, "#009e73"), strict=False):
+    for arm, color in zip([arm for arm in arms if arm["calibration"]], cycle((BLUE, ORANGE, "#009e73")), strict=False):
         bins = arm["calibration"]
         sizes = [6 * one["count"] for one in bins]
         axes.scatter(
@@ -136,24 +142,32 @@ def _seekers(run: Path) -> tuple[dict[str, Rows], dict[str, str], dict[str, Any]
     return rows_by_arm(rows, [arm["name"] for arm in summary["arms"] if arm["seeks"]]), labels, summary
 
 
+class _Share(NamedTuple):
+    """A share, and how far its 95% interval reaches down and up."""
+
+    value: float
+    down: float
+    up: float
+
+
+def _share(right: Sequence[bool]) -> _Share:
+    interval = wilson(sum(right), len(right))
+    value = interval.value or 0.0
+    return _Share(value, value - (interval.low or 0.0), (interval.high or 0.0) - value)
+
+
 def _bars(
     axes: Axes, outcomes: Sequence[Sequence[bool]], offset: float, color: str, label: str | None, *, height: float
 ) -> None:
     """A bar with its 95% interval for each list of outcomes."""
     for place, right in enumerate(outcomes):
-        share = wilson(sum(right), len(right))
-        value, low, high = share.value or 0, share.low or 0, share.high or 0
-        error = [[value - low], [high - value]]
+        share = _share(right)
+        error = [[share.down], [share.up]]
         shown = label if place == 0 else None
-        axes.barh(place + offset, value, height=height, color=color, label=shown, xerr=error, capsize=3)
-        dark = value < 0.12
-        axes.annotate(
-            f"{value:.0%}",
-            (high + 0.02 if dark else 0.01, place + offset),
-            va="center",
-            color="black" if dark else "white",
-            fontsize=9,
-        )
+        axes.barh(place + offset, share.value, height=height, color=color, label=shown, xerr=error, capsize=3)
+        is_short = share.value < 0.12
+        start, ink = (share.value + share.up + 0.02, "black") if is_short else (0.01, "white")
+        axes.annotate(f"{share.value:.0%}", (start, place + offset), va="center", color=ink, fontsize=9)
 
 
 def _name_bars(axes: Axes, names: Sequence[str], measure: str) -> None:

@@ -1,8 +1,7 @@
 r"""How the seeker's line recall grows with the number of training traces: trains, evaluates, draws the curve.
 
     gumshoe synth configs/demo/synth.yaml --out runs/scaling/tasks --per-project 60 -p heldout_bugs=0.1
-    gumshoe collect configs/demo/collect.yaml -p tasks.source=runs/scaling/tasks -p tasks.limit=null \
-        -p out=runs/scaling/traces
+    gumshoe collect configs/collect/demo.yaml -p tasks.source=runs/scaling/tasks -p out=runs/scaling/traces
     gumshoe export runs/scaling/traces --out runs/scaling/dataset --view seeker --test-share 0
     python benchmarks/scaling.py configs/train/smollm2.yaml configs/eval/scaling.yaml
 

@@ -75,7 +75,7 @@ class SamplingConfig(Config):
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one response")
 
 
-AnswerFormat = Literal["locagent", "swerank", "agentless", "codescout", "fastcontext", "pack", "places", "trajectories"]
+AnswerFormat = Literal["locagent", "swerank", "agentless", "codescout", "fastcontext", "pack", "places"]
 
 
 class AnswersConfig(Config):
@@ -85,15 +85,15 @@ class AnswersConfig(Config):
     format: AnswerFormat = Field(
         description="locagent: found_files, found_modules, found_entities; swerank: docs; agentless: found_files, "
         "found_edit_locs; codescout: arguments of localization_finish in `answer`; fastcontext: text with "
-        "<final_answer> in `answer`; pack: a ContextPack in `answer`; places: `locations` such as path:start-end; "
-        "trajectories: trajectories.jsonl of an earlier run"
+        "<final_answer> in `answer`; pack: a ContextPack in `answer`; places: `locations` such as path:start-end"
     )
 
 
 class ArmConfig(Config):
     """One thing that is compared: a policy, a model folder that is served for the run, or answers from elsewhere.
 
-    An arm may also take the packs of another one, without their probes, to measure what the probes are worth.
+    An arm may also take the episodes of an earlier run, or the packs of another arm without their probes, to measure
+    what the probes are worth.
     """
 
     name: str = Field(
@@ -105,21 +105,33 @@ class ArmConfig(Config):
     answers: AnswersConfig | None = Field(
         default=None, description="another explorer's answers, instead of running episodes"
     )
+    earlier: str | None = Field(
+        default=None, description="folder of an earlier run, such as arms/NAME of an evaluation: none of it is run again"
+    )
     without_probes: str | None = Field(
-        default=None, description="name of another arm: the solver gets its packs without their probes"
+        default=None, description="name of an arm above: the solver gets its packs without their probes"
     )
     agent: AgentConfig | None = Field(default=None, description="the agent; null: that of the whole evaluation")
     baseline: bool = Field(default=False, description="the arm that the others are compared with, task by task")
 
     @model_validator(mode="after")
     def _exactly_one_source(self) -> Self:
-        if sum(one is not None for one in (self.model, self.policy, self.answers, self.without_probes)) != 1:
+        sources = (self.model, self.policy, self.answers, self.earlier, self.without_probes)
+        if sum(one is not None for one in sources) != 1:
             raise ValueError(
-                f"arm {self.name!r} needs one of: model, policy, answers (a file), without_probes (another arm)"
+                f"arm {self.name!r} needs one of: model, policy, answers (a file), earlier (a run), without_probes (an "
+                "arm)"
             )
+        if self.agent is not None and not self.runs:
+            raise ValueError(f"arm {self.name!r} runs no episodes: remove its agent")
         if self.baseline and self.without_probes is not None:
-            raise ValueError(f"arm {self.name!r} runs no episodes, so it cannot be the baseline")
+            raise ValueError(f"arm {self.name!r} has no episodes, so it cannot be the baseline")
         return self
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs episodes."""
+        return self.model is not None or self.policy is not None
 
     @property
     def title(self) -> str:
@@ -224,7 +236,7 @@ class EvalConfig(Config):
 
     out: str = Field(description="folder of the evaluation; made if missing, resumed if there")
     title: str = Field(default="How much does the seeker see?", description="headline of the report")
-    vars: dict[str, str] = Field(default_factory=dict, description="values of {name} in models and in training_log")
+    vars: dict[str, str] = Field(default_factory=dict, description="values of {name} in models, answers, earlier and training_log")
     tasks: TasksConfig = Field(description="which tasks; a limit is divided evenly between their splits")
     agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="agent of every arm")
     arms: tuple[ArmConfig, ...] = Field(min_length=1, description="what is compared, in the order of the report")
@@ -279,17 +291,32 @@ class EvalConfig(Config):
             raise ValueError(f"an arm cannot be called {taken!r}: that name belongs to one of the solver's own arms")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
-        seekers = [arm.name for arm in self.arms if arm.without_probes is None]
-        for arm in self.arms:
-            if arm.without_probes is not None and arm.without_probes not in seekers:
-                raise ValueError(f"arm {arm.name!r}: without_probes must be one of {', '.join(seekers)}")
-            if arm.without_probes is not None and self.solver is None:
-                raise ValueError(f"arm {arm.name!r} has packs for a solver, but there is none: add the section solver")
         if self.main_arm is not None and self.main_arm not in names:
             raise ValueError(f"main_arm {self.main_arm!r} is not an arm; the arms are {', '.join(names)}")
-        for text in (*(arm.model for arm in self.arms), self.solver and self.solver.model, self.training_log):
+        answers = (arm.answers and arm.answers.path for arm in self.arms)
+        others = (self.solver and self.solver.model, self.training_log)
+        for text in (*(arm.model or arm.earlier for arm in self.arms), *answers, *others):
             self.fill(text or "")
         return self
+
+    @model_validator(mode="after")
+    def _packs_are_there(self) -> Self:
+        """An arm without probes stands below the arm whose packs it takes, and needs a solver."""
+        above: list[str] = []
+        for arm in self.arms:
+            if arm.without_probes is None:
+                above.append(arm.name)
+            elif arm.without_probes not in above:
+                known = ", ".join(above) or "none so far"
+                raise ValueError(f"arm {arm.name!r}: without_probes names an arm above it with episodes ({known})")
+            elif self.solver is None:
+                raise ValueError(f"arm {arm.name!r} has packs for a solver, but there is none: add the section solver")
+        return self
+
+    @property
+    def baseline_name(self) -> str:
+        """The arm that was named the baseline, else the first."""
+        return next((arm.name for arm in self.arms if arm.baseline), self.arms[0].name)
 
     def fill(self, text: str) -> str:
         """`text` with each {name} replaced by the variable of that name. Raises ValueError for one unknown."""

@@ -54,7 +54,7 @@ def summarize(
         losses=losses,
         arms=tuple(_arm(config, own, arm, packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
-            *compare_all(seeking, _baseline(config), seed=config.seed, resamples=config.resamples),
+            *compare_all(seeking, config.baseline_name, seed=config.seed, resamples=config.resamples),
             *_outcome_comparisons(config, shown, by_arm),
         ),
     )
@@ -111,11 +111,6 @@ def _outcome_comparisons(config: EvalConfig, arms: Sequence[Arm], by_arm: ByArm)
         for metric in OUTCOMES
     ]
     return [one for one in found if one is not None]
-
-
-def _baseline(config: EvalConfig) -> str:
-    """The arm that was named the baseline, else the first."""
-    return next((arm.name for arm in config.arms if arm.baseline), config.arms[0].name)
 
 
 def _count_tasks(tasks: Sequence[Pair]) -> dict[str, int]:

@@ -11,9 +11,10 @@ from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
-from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
+from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, StaticPacks
 from gumshoe.eval.arms.playing import SeekerPacks
 from gumshoe.eval.arms.policies import PolicyProvider
+from gumshoe.eval.arms.reused import PacksWithoutProbes, SharedPacks, read_earlier
 from gumshoe.eval.arms.solvers.command import CommandSolver
 from gumshoe.eval.arms.solvers.own import OwnPatches
 from gumshoe.eval.arms.solvers.policy import OneShotSolver, PolicySolver
@@ -61,9 +62,11 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
     Raises:
         ServeError: a model folder is missing.
         ConfigError: a variable is not set.
+        DatasetError: an earlier run cannot be read.
     """
     references = references_of(config.solver) if config.solver is not None else ()
-    baseline = next((arm.name for arm in config.arms if arm.baseline), config.arms[0].name)
+    baseline = config.baseline_name
+    sources = _sources(config)
     solvers = None if config.solver is None else _Solvers(config, config.solver)
 
     def against(name: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -76,7 +79,7 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
         Arm(
             name=arm.name,
             title=arm.title,
-            packs=_source(config, arm),
+            packs=sources[arm.name],
             solver=_solver_of(config, arm, solvers),
             model=None if arm.model is None else config.fill(arm.model),
             against=against(arm.name, (*SEEKER_AGAINST, *([arm.without_probes] if arm.without_probes else ()))),
@@ -86,11 +89,24 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
     return (*seekers, *(_reference(name, solvers, against) for name in references if solvers is not None))
 
 
+def _sources(config: EvalConfig) -> dict[str, PackSource]:
+    """Where the packs of each arm come from, by its name."""
+    shared = {arm.without_probes for arm in config.arms}
+    sources: dict[str, PackSource] = {}
+    for arm in config.arms:
+        if arm.without_probes is not None:
+            sources[arm.name] = PacksWithoutProbes(sources[arm.without_probes])
+        else:
+            source = _source(config, arm)
+            sources[arm.name] = SharedPacks(source) if arm.name in shared else source
+    return sources
+
+
 def _source(config: EvalConfig, arm: ArmConfig) -> PackSource:
     if arm.answers is not None:
         return AnswerPacks(arm.answers, Path(config.fill(arm.answers.path)))
-    if arm.without_probes is not None:
-        return PacksWithoutProbes(_source(config, next(one for one in config.arms if one.name == arm.without_probes)))
+    if arm.earlier is not None:
+        return read_earlier(Path(config.fill(arm.earlier)).expanduser())
     folder = Path(config.out) / "arms" / arm.name
     agent = arm.agent or config.agent
     provider = PolicyProvider(config, f"arm {arm.name}", arm.model, arm.policy, folder)
@@ -103,7 +119,7 @@ def _source(config: EvalConfig, arm: ArmConfig) -> PackSource:
 
 def _solver_of(config: EvalConfig, arm: ArmConfig, solvers: _Solvers | None) -> Solver | None:
     """The arm's own agent where it changes the code itself, else the solver, if there is one."""
-    if arm.answers is None and arm.without_probes is None and "rewrite" in make_agent(arm.agent or config.agent).tools:
+    if arm.runs and "rewrite" in make_agent(arm.agent or config.agent).tools:
         return OwnPatches()
     return None if solvers is None else solvers.make(arm.name, arm.title)
 

@@ -175,8 +175,7 @@ class AnswerReader:
 
     Args:
         columns: what a line must have, besides the task's name.
-        read: makes an answer from a line, or from its column `answer` or `context_pack` if that is all there is. Raises
-            ValueError.
+        read: makes an answer from a line, or from its column `answer` if that is all there is. Raises ValueError.
     """
 
     columns: tuple[str, ...]
@@ -191,7 +190,6 @@ FORMATS: Mapping[AnswerFormat, AnswerReader] = {
     "fastcontext": AnswerReader(("answer",), _fastcontext),
     "pack": AnswerReader(("answer",), _pack),
     "places": AnswerReader(("locations",), _places),
-    "trajectories": AnswerReader(("context_pack",), _pack),
 }
 
 

@@ -16,7 +16,7 @@ from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, PackSource
+from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.explorers import FORMATS, ExplorerAnswer, NameLookup
 from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
@@ -25,10 +25,7 @@ from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, read_jsonl
 
-__all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "PacksWithoutProbes", "StaticPacks"]
-
-WHOLE = (("answer",), ("context_pack",))
-"""Columns that hold an answer by themselves."""
+__all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "StaticPacks"]
 
 
 class NoPacks:
@@ -49,21 +46,6 @@ class OraclePacks:
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """A pack for each task. Raises TaskError for a gold patch that cannot be read."""
         return _each_sample(run, {task.id: oracle_pack(oracle) for task, oracle in run.tasks})
-
-
-class PacksWithoutProbes:
-    """The packs of another arm without their probes. The episodes remain that arm's: this one has none to score."""
-
-    policy = None
-
-    def __init__(self, source: PackSource) -> None:
-        self._source = source
-
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
-        """What the other arm handed over; its finished episodes are not run again. Raises as that arm does."""
-        given = self._source.collect(run, hooks)
-        packs = {key: None if pack is None else _without_probes(pack) for key, pack in given.packs.items()}
-        return Packs(packs, failed=given.failed, stopped=given.stopped)
 
 
 class StaticPacks:
@@ -160,30 +142,18 @@ class AnswerPacks:
         columns = FORMATS[self._config.format].columns
         given: dict[str, Any] = {}
         for number, row in read_jsonl(self._path):
-            name = _task_name(row)
+            name = row.get("task_id") or row.get("instance_id")
             missing = next((column for column in columns if column not in row), None)
             if not name or missing is not None:
                 raise DatasetError(
                     f"{self._path} line {number} is not an answer: it needs task_id and {missing or columns[0]} "
                     f"(format {self._config.format})"
                 )
-            given[str(name)] = row[columns[0]] if columns in WHOLE else row
+            given[str(name)] = row["answer"] if columns == ("answer",) else row
         return given
-
-
-def _task_name(row: Mapping[str, Any]) -> object:
-    """The task of a line; trajectories say more of it than its id."""
-    task = row.get("task")
-    return row.get("task_id") or row.get("instance_id") or (task.get("id") if isinstance(task, dict) else None)
 
 
 def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> Packs:
     """The pack of each task, for every sample; None where there is none."""
     samples = range(run.config.tasks.samples)
     return Packs({(task.id, sample): packs.get(task.id) for task, _ in run.tasks for sample in samples})
-
-
-def _without_probes(pack: ContextPack) -> ContextPack:
-    """The same claims and quotes, as if nothing had ever checked them."""
-    bare = {"probe": None, "check": None}
-    return pack.model_copy(update={"findings": tuple(one.model_copy(update=bare) for one in pack.findings)})

@@ -39,7 +39,7 @@ def what_is_left(config: EvalConfig, arms: Sequence[Arm], planned: int) -> Left:
     seekers = {
         arm.name: planned - _lines(out / "arms" / arm.name / TRAJECTORIES)
         for arm in config.arms
-        if arm.model is not None or arm.policy is not None
+        if arm.runs
     }
     solver = config.solver
     solved = [arm.name for arm in arms if arm.solver is not None and arm.solver.name] if arms else list(seekers)

@@ -17,14 +17,14 @@ from gumshoe.env.repositories import Repositories
 from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.build import make_arms
-from gumshoe.eval.arms.packs import AnswerPacks, PacksWithoutProbes
+from gumshoe.eval.arms.packs import AnswerPacks
 from gumshoe.eval.config import AnswerFormat, AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.fetch import check_sources
 from gumshoe.eval.scorers.ranking import Ranked
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import make_results
-from gumshoe.records import Check, ContextPack, Finding, Location, Task, WhatIfProbe, WorkspaceSpec
+from gumshoe.records import Task, WorkspaceSpec
 
 TASK = "shop__cart-17"
 MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}
@@ -41,18 +41,15 @@ def task(tmp_path: Path) -> Task:
 NO_PULL = SandboxConfig(pull="never")
 
 
-def written(tmp_path: Path, task: Task, answers: AnswersConfig, *rows: dict[str, Any] | str) -> EvalRun:
-    Path(answers.path).write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+def read(tmp_path: Path, task: Task, kind: AnswerFormat, *rows: dict[str, Any] | str) -> Packs:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    answers = AnswersConfig(path=str(path), format=kind)
     arm = ArmConfig(name="theirs", answers=answers)
     config = EvalConfig(out=str(tmp_path / "out"), tasks=TasksConfig(source="made"), arms=(arm,), sandbox=NO_PULL)
     (tmp_path / "out").mkdir(exist_ok=True)
-    return EvalRun(config, ((task, make_oracle(task.id, PATCH)),), Control())
-
-
-def read(tmp_path: Path, task: Task, kind: AnswerFormat, *rows: dict[str, Any] | str) -> Packs:
-    answers = AnswersConfig(path=str(tmp_path / "answers.jsonl"), format=kind)
-    run = written(tmp_path, task, answers, *rows)
-    return AnswerPacks(answers, Path(answers.path)).collect(run, Hooks())
+    run = EvalRun(config, ((task, make_oracle(task.id, PATCH)),), Control())
+    return AnswerPacks(answers, path).collect(run, Hooks())
 
 
 def places(packs: Packs) -> list[tuple[str, int, int]]:
@@ -162,30 +159,6 @@ def test_plain_places(tmp_path: Path, task: Task) -> None:
     packs = read(tmp_path, task, "places", {"task_id": TASK, "locations": listed})
     cart = [("cart.py", 8, 8), ("cart.py", 8, 11), ("cart.py", 14, 16)]
     assert places(packs) == [("other.py", 1, 1), *cart, ("a.py", 2, 3)]
-
-
-def test_the_packs_of_an_earlier_run(tmp_path: Path, task: Task) -> None:
-    """An episode that ended without a report has no pack."""
-    earlier = read(tmp_path, task, "places", {"task_id": TASK, "locations": ["cart.py:8-11"]}).episodes[TASK, 0]
-    for episode in (earlier, earlier.model_copy(update={"context_pack": None})):
-        packs = read(tmp_path, task, "trajectories", episode.model_dump(mode="json"))
-        assert packs.episodes[TASK, 0].context_pack == episode.context_pack
-    with pytest.raises(DatasetError, match="line 1 is not an answer: it needs task_id and context_pack"):
-        read(tmp_path, task, "trajectories", {"task": TASK})
-
-
-def test_a_pack_without_its_probes_keeps_its_words(tmp_path: Path, task: Task) -> None:
-    probe = WhatIfProbe(path="cart.py", line=9, do="del", effect="1 test now passes: test_size")
-    helped = Finding(claim="it helps", step=0, quote="del", probe=probe, check=Check(status="confirmed", telling=True))
-    pack = ContextPack(locations=(Location(path="cart.py", start=8, end=11),), findings=(helped,), hypothesis="Line 9.")
-    answers = AnswersConfig(path=str(tmp_path / "answers.jsonl"), format="pack")
-    run = written(tmp_path, task, answers, {"task_id": TASK, "answer": pack.model_dump(mode="json")})
-    whole = AnswerPacks(answers, Path(answers.path))
-    assert whole.collect(run, Hooks()).packs == {(TASK, 0): pack}
-    bare = PacksWithoutProbes(whole).collect(run, Hooks())
-    told = Finding(claim="it helps", step=0, quote="del")
-    assert bare.packs == {(TASK, 0): pack.model_copy(update={"findings": (told,)})}
-    assert not bare.episodes
 
 
 def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:

@@ -203,6 +203,31 @@ def test_the_same_command_asks_nobody_again(played: tuple[Path, list[str]], mode
     assert summary_of(out) == before
 
 
+def test_the_episodes_of_an_arm_can_be_scored_again_elsewhere(
+    tmp_path: Path, played: tuple[Path, list[str]], models: Models
+) -> None:
+    config = yaml.safe_load(Path(played[1][1]).read_text())
+    config |= {
+        "out": str(tmp_path / "out"),
+        "tasks": {**config["tasks"], "ids": ["parts/0", "parts/1"]},
+        "arms": [{"name": "before", "earlier": "{arms}/middling"}],
+        "solver": None,
+        "vars": {"arms": str(played[0] / "arms")},
+        "flaky_runs": 0,
+    }
+    path = tmp_path / "eval.yaml"
+    path.write_text(yaml.safe_dump(config))
+    asked = len(models.asked)
+    assert main(["eval", str(path)]) == 0
+    assert len(models.asked) == asked
+    before, now = (
+        arm(out, name)["groups"]["all"] for out, name in ((played[0], "middling"), (tmp_path / "out", "before"))
+    )
+    assert now["function_acc@1"] == before["function_acc@1"]
+    assert now["quoted"] == before["quoted"]
+    assert now.keys() < before.keys()
+
+
 def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     tmp_path: Path, played: tuple[Path, list[str]], micro_model: Path
 ) -> None:
@@ -265,8 +290,13 @@ def test_a_wrong_solver_ends_in_one_line(
         ({"arms": [{"name": "no_pack", "policy": {"kind": "traceback"}}]}, "an arm cannot be called 'no_pack'"),
         ({"harness": {}}, "harness grades SWE-bench only"),
         ({"arms": [TRACEBACK, {"name": "bare"}]}, "arm 'bare' needs one of: model, policy, answers (a file)"),
-        ({"arms": [TRACEBACK, {**BARE, "without_probes": "bare"}]}, "without_probes must be one of traceback"),
-        ({"arms": [TRACEBACK, {**BARE, "baseline": True}]}, "runs no episodes, so it cannot be the baseline"),
+        ({"arms": [BARE, TRACEBACK]}, "without_probes names an arm above it with episodes (none so far)"),
+        ({"arms": [TRACEBACK, {**BARE, "without_probes": "bare"}]}, "an arm above it with episodes (traceback)"),
+        ({"arms": [TRACEBACK, {**BARE, "baseline": True}]}, "has no episodes, so it cannot be the baseline"),
+        ({"arms": [TRACEBACK, {**BARE, "agent": {"kind": "debug"}}]}, "arm 'bare' runs no episodes: remove its agent"),
+        ({"arms": [{"name": "before", "earlier": "{folder}/run"}]}, "is not set: give -p vars.folder=..."),
+        ({"arms": [{"name": "before", "earlier": "/nowhere"}]}, "/nowhere is not a run folder"),
+        ({"arms": [{"name": "a", "answers": {"path": "{file}", "format": "pack"}}]}, "give -p vars.file=..."),
         ({"arms": [TRACEBACK, BARE], "solver": None}, "has packs for a solver, but there is none"),
     ],
 )
