@@ -81,7 +81,7 @@ def seekers_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> 
         shares = [[is_right(rows[task]) for task in tasks] for rows in arms.values()]
         _bars(axes, shares, offset, color, f"{group} ({len(tasks)})", height=0.36)
     _name_bars(axes, [labels[name] for name in arms], "function Acc@1")
-    axes.legend(loc="best", fontsize=8)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, frameon=False)
 
 
 def solver_panel(axes: Axes, run: Path) -> None:
