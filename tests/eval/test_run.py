@@ -213,7 +213,7 @@ def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Pa
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"arms": [{"name": "a"}]}, "arm 'a' needs either a model folder or a policy"),
+        ({"arms": [{"name": "a"}]}, "arm 'a' needs one of: model, policy, answers"),
         ({"arms": [HEURISTICS[0], HEURISTICS[0]]}, "two arms are called 'traceback'"),
         ({"arms": [{**arm, "baseline": True} for arm in HEURISTICS]}, "only one arm can be the baseline"),
         ({"main_arm": "x"}, "main_arm 'x' is not an arm"),
