@@ -106,7 +106,8 @@ class ArmConfig(Config):
         default=None, description="another explorer's answers, instead of running episodes"
     )
     earlier: str | None = Field(
-        default=None, description="folder of an earlier run, such as arms/NAME of an evaluation: none of it is run again"
+        default=None,
+        description="folder of an earlier run, such as arms/NAME of an evaluation: none of it is run again",
     )
     without_probes: str | None = Field(
         default=None, description="name of an arm above: the solver gets its packs without their probes"
@@ -236,7 +237,9 @@ class EvalConfig(Config):
 
     out: str = Field(description="folder of the evaluation; made if missing, resumed if there")
     title: str = Field(default="How much does the seeker see?", description="headline of the report")
-    vars: dict[str, str] = Field(default_factory=dict, description="values of {name} in models, answers, earlier and training_log")
+    vars: dict[str, str] = Field(
+        default_factory=dict, description="values of {name} in models, answers, earlier and training_log"
+    )
     tasks: TasksConfig = Field(description="which tasks; a limit is divided evenly between their splits")
     agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="agent of every arm")
     arms: tuple[ArmConfig, ...] = Field(min_length=1, description="what is compared, in the order of the report")

@@ -26,9 +26,9 @@ CLAIMS: dict[Effect, str] = {
     "mixed": "this change helps in part",
 }
 SURE: dict[Effect | None, float] = {"repairs": 0.8, "cures": 0.6, "mixed": 0.6, None: 0.4}
-"""The confidence in a report, by what a change did there: how often the place held a line of the fix on bugs of thirteen
-packages, none of them in configs/results/held_out.txt. 40 of 51 where it repairs, 28 of 48 where it helps, 19 of 45
-where nothing helps."""
+"""The confidence in a report, by what a change did there: how often the place held a line of the fix on bugs of
+thirteen packages, none of them in configs/results/held_out.txt. 40 of 51 where it repairs, 28 of 48 where it helps, 19
+of 45 where nothing helps."""
 
 
 class VaryPolicy:

@@ -36,11 +36,7 @@ def what_is_left(config: EvalConfig, arms: Sequence[Arm], planned: int) -> Left:
     `arms` is empty if they could not be made; the arms of the config then stand in for them.
     """
     out = Path(config.out)
-    seekers = {
-        arm.name: planned - _lines(out / "arms" / arm.name / TRAJECTORIES)
-        for arm in config.arms
-        if arm.runs
-    }
+    seekers = {arm.name: planned - _lines(out / "arms" / arm.name / TRAJECTORIES) for arm in config.arms if arm.runs}
     solver = config.solver
     solved = [arm.name for arm in arms if arm.solver is not None and arm.solver.name] if arms else list(seekers)
     if solver is None:
