@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, rows_by_arm, solved_by_arm
+from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, read_evaluation, seekers_of, solved_by_arm
 
 from gumshoe.eval.results.stats import wilson
-from gumshoe.storage import read_json, read_jsonl
 
 BLUE, ORANGE, GRAY = "#0072b2", "#e69f00", "#888888"
 
@@ -40,14 +39,16 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="file of the picture (.svg or .png)")
     options = parser.parse_args()
-    arms, labels, summary = _seekers(options.run)
-    panels: list[Panel] = [lambda axes: seekers_panel(axes, arms, labels)]
+    summaries, rows = read_evaluation(options.run)
+    labels = {name: arm["title"] for name, arm in summaries.items()}
+    panels: list[Panel] = [lambda axes: seekers_panel(axes, seekers_of(summaries, rows), labels)]
     if options.solver:
         panels.append(lambda axes: solver_panel(axes, options.solver))
     if options.scaling:
         panels.append(lambda axes: scaling_panel(axes, sorted(options.scaling)))
-    if any(arm["calibration"] for arm in summary["arms"]):
-        panels.append(lambda axes: calibration_panel(axes, summary["arms"]))
+    calibrated = [arm for arm in summaries.values() if arm["calibration"]]
+    if calibrated:
+        panels.append(lambda axes: calibration_panel(axes, calibrated))
     save(panels, options.out)
 
 
@@ -86,15 +87,15 @@ def seekers_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> 
 
 def solver_panel(axes: Axes, run: Path) -> None:
     """Bars of the share of bugs that the solver fixed."""
-    labels = {arm["name"]: arm["title"] for arm in read_json(run / "summary.json")["arms"]}
-    solved = solved_by_arm([row for _, row in read_jsonl(run / "results.jsonl")], labels)
+    summaries, rows = read_evaluation(run)
+    solved = solved_by_arm(rows, summaries)
     _bars(axes, [[is_fixed(row) for row in rows.values()] for rows in solved.values()], 0, BLUE, None, height=0.6)
-    _name_bars(axes, [labels[name] for name in solved], "bugs fixed by the solver")
+    _name_bars(axes, [summaries[name]["title"] for name in solved], "bugs fixed by the solver")
 
 
 def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
     """A point for each number of traces, and a line for the first suspect."""
-    seen = [(traces, _seekers(run)[0]) for traces, run in runs]
+    seen = [(traces, seekers_of(*read_evaluation(run))) for traces, run in runs]
     common = sorted(set.intersection(*(set(arms["trained"]) for _, arms in seen)))
     shares = [_share([is_right(arms["trained"][task]) for task in common]) for _, arms in seen]
     values = [share.value for share in shares]
@@ -115,7 +116,7 @@ def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
 def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
     """How often the first place held a line of the fix, by stated confidence; a point's area is the number of bugs."""
     axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=1)
-    for arm, color in zip([arm for arm in arms if arm["calibration"]], cycle((BLUE, ORANGE, "#009e73")), strict=False):
+    for arm, color in zip(arms, cycle((BLUE, ORANGE, "#009e73")), strict=False):
         bins = arm["calibration"]
         sizes = [6 * one["count"] for one in bins]
         axes.scatter(
@@ -132,14 +133,6 @@ def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
     axes.set_ylabel("first place right")
     axes.legend(loc="lower right", fontsize=8, markerscale=0.5)
     axes.grid(alpha=0.3)
-
-
-def _seekers(run: Path) -> tuple[dict[str, Rows], dict[str, str], dict[str, Any]]:
-    """The rows of the arms that seek, the titles of all arms, and the summary."""
-    summary = read_json(run / "summary.json")
-    rows = [row for _, row in read_jsonl(run / "results.jsonl")]
-    labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
-    return rows_by_arm(rows, [arm["name"] for arm in summary["arms"] if arm["seeks"]]), labels, summary
 
 
 class _Share(NamedTuple):

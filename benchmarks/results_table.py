@@ -42,23 +42,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="folder of an evaluation")
     options = parser.parse_args()
-    summary = read_json(options.run / "summary.json")
-    labels = {arm["name"]: arm["title"] for arm in summary["arms"]}
-    rows = [row for _, row in read_jsonl(options.run / "results.jsonl")]
-    arms = rows_by_arm(rows, [arm["name"] for arm in summary["arms"] if arm["seeks"]])
+    summaries, rows = read_evaluation(options.run)
+    labels = {name: arm["title"] for name, arm in summaries.items()}
+    arms = seekers_of(summaries, rows)
     groups = grouped(next(iter(arms.values())))
     seekers = {name: labels[name] for name in arms}
     print(measures_table(arms, seekers, groups))
     if "suspect" in arms:
         print()
         print(comparisons_table(arms, seekers, groups, baseline="suspect"))
-    for arm in summary["arms"]:
+    for arm in summaries.values():
         if arm.get("calibration"):
             print()
             print(calibration_table(arm))
     if any("solved" in row["scores"] for row in rows):
         print()
         print(solver_table(rows, labels, baseline="no_pack"))
+
+
+def read_evaluation(run: Path) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """The summary of each arm by its name, and the rows of all."""
+    summaries = {arm["name"]: arm for arm in read_json(run / "summary.json")["arms"]}
+    return summaries, [row for _, row in read_jsonl(run / "results.jsonl")]
+
+
+def seekers_of(summaries: dict[str, dict[str, Any]], rows: Sequence[dict[str, Any]]) -> dict[str, Rows]:
+    """The rows of the arms that seek, as `rows_by_arm` gives them."""
+    return rows_by_arm(rows, [name for name, arm in summaries.items() if arm["seeks"]])
 
 
 def rows_by_arm(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Rows]:

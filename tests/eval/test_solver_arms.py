@@ -120,6 +120,14 @@ def episodes(out: Path, name: str) -> list[Trajectory]:
     return list(read_trajectories(out / "solver" / name))
 
 
+def changed(words: list[str], folder: Path, **changes: Any) -> list[str]:
+    """The command of an evaluation with changes to its config, and with its results in `folder`/out."""
+    config = yaml.safe_load(Path(words[1]).read_text()) | {"out": str(folder / "out")} | changes
+    path = folder / "eval.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return ["eval", str(path)]
+
+
 def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path, list[str]]) -> None:
     out, _ = played
     solved = {one["name"]: one["groups"]["all"]["solved"]["value"] for one in summary_of(out)["arms"]}
@@ -183,11 +191,8 @@ def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: tuple[Path, li
 def test_too_many_flaky_tasks_stop_the_evaluation_before_anything_is_played(
     tmp_path: Path, played: tuple[Path, list[str]], models: Models, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = yaml.safe_load(Path(played[1][1]).read_text()) | {"out": str(tmp_path / "out"), "max_flaky": 0.1}
-    path = tmp_path / "eval.yaml"
-    path.write_text(yaml.safe_dump(config))
     asked = len(models.asked)
-    assert main(["eval", str(path)]) == 2
+    assert main(changed(played[1], tmp_path, max_flaky=0.1)) == 2
     said = capsys.readouterr().err
     assert "left out: parts/2, fixed by its gold patch in 0 of 2 runs (failing: test_luck.py::test_luck)" in said
     assert "1 of 3 tasks are not fixed by their gold patch in each of 2 runs, more than max_flaky: 0.1 allows" in said
@@ -206,19 +211,18 @@ def test_the_same_command_asks_nobody_again(played: tuple[Path, list[str]], mode
 def test_the_episodes_of_an_arm_can_be_scored_again_elsewhere(
     tmp_path: Path, played: tuple[Path, list[str]], models: Models
 ) -> None:
-    config = yaml.safe_load(Path(played[1][1]).read_text())
-    config |= {
-        "out": str(tmp_path / "out"),
-        "tasks": {**config["tasks"], "ids": ["parts/0", "parts/1"]},
-        "arms": [{"name": "before", "earlier": "{arms}/middling"}],
-        "solver": None,
-        "vars": {"arms": str(played[0] / "arms")},
-        "flaky_runs": 0,
-    }
-    path = tmp_path / "eval.yaml"
-    path.write_text(yaml.safe_dump(config))
+    tasks = yaml.safe_load(Path(played[1][1]).read_text())["tasks"]
+    words = changed(
+        played[1],
+        tmp_path,
+        tasks={**tasks, "ids": ["parts/0", "parts/1"]},
+        arms=[{"name": "before", "earlier": "{arms}/middling"}],
+        solver=None,
+        vars={"arms": str(played[0] / "arms")},
+        flaky_runs=0,
+    )
     asked = len(models.asked)
-    assert main(["eval", str(path)]) == 0
+    assert main(words) == 0
     assert len(models.asked) == asked
     before, now = (
         arm(out, name)["groups"]["all"] for out, name in ((played[0], "middling"), (tmp_path / "out", "before"))
@@ -231,27 +235,27 @@ def test_the_episodes_of_an_arm_can_be_scored_again_elsewhere(
 def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     tmp_path: Path, played: tuple[Path, list[str]], micro_model: Path
 ) -> None:
-    config = yaml.safe_load(Path(played[1][1]).read_text())
-    config |= {
-        "out": str(tmp_path / "out"),
-        "tasks": {"source": config["tasks"]["source"], "ids": ["parts/0"]},
-        "arms": [TRACEBACK],
-        "solver": {
-            "kind": "policy",
-            "model": "{folder}",
-            "mode": "one_shot",
-            "limits": {"steps": 1},
-            "references": ["no_pack"],
-        },
-        "vars": {"folder": str(micro_model)},
-        "sampling": {"max_tokens": 8},
-        "serve": {"backend": "transformers", "device": "cpu", "threads": 1},
-        "flaky_runs": 0,
-        "replay": False,
+    tasks = yaml.safe_load(Path(played[1][1]).read_text())["tasks"]
+    solver = {
+        "kind": "policy",
+        "model": "{folder}",
+        "mode": "one_shot",
+        "limits": {"steps": 1},
+        "references": ["no_pack"],
     }
-    path = tmp_path / "eval.yaml"
-    path.write_text(yaml.safe_dump(config))
-    assert main(["eval", str(path)]) == 0
+    words = changed(
+        played[1],
+        tmp_path,
+        tasks={"source": tasks["source"], "ids": ["parts/0"]},
+        arms=[TRACEBACK],
+        solver=solver,
+        vars={"folder": str(micro_model)},
+        sampling={"max_tokens": 8},
+        serve={"backend": "transformers", "device": "cpu", "threads": 1},
+        flaky_runs=0,
+        replay=False,
+    )
+    assert main(words) == 0
     (asked,) = episodes(tmp_path / "out", "no_pack")
     assert asked.policy.model == asked.steps[0].completion.model == str(micro_model)
     assert asked.steps[0].completion.usage.completion_tokens in range(1, 9)
@@ -276,10 +280,7 @@ def test_a_wrong_solver_ends_in_one_line(
     said: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    config = yaml.safe_load(Path(played[1][1]).read_text())
-    path = tmp_path / "eval.yaml"
-    path.write_text(yaml.safe_dump({**config, "out": str(tmp_path / "out"), "flaky_runs": 0, "solver": solver}))
-    assert main(["eval", str(path)]) == 2
+    assert main(changed(played[1], tmp_path, flaky_runs=0, solver=solver)) == 2
     error = capsys.readouterr().err
     assert said in error
 
@@ -307,8 +308,5 @@ def test_what_does_not_go_together_is_refused(
     said: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    config = yaml.safe_load(Path(played[1][1]).read_text())
-    path = tmp_path / "eval.yaml"
-    path.write_text(yaml.safe_dump({**config, "out": str(tmp_path / "out"), **changes}))
-    assert main(["eval", str(path)]) == 2
+    assert main(changed(played[1], tmp_path, **changes)) == 2
     assert said in capsys.readouterr().err
