@@ -108,17 +108,17 @@ def serve_command(
 ) -> tuple[list[str], str]:
     """The argv that serves `model` on `port`, and the name under which it is served."""
     device = _device(config, installed)
-    if backend == "vllm":
-        name = config.name or str(model)
-        return [*_vllm(config, device, model, name, port), *config.arguments], name
-    name = config.name or str(model)  # The name is that of a folder where the server runs; see ModelServer.
     dtype = _dtype_on_cpu(model, installed) if config.dtype == "auto" and device == "cpu" else config.dtype
+    name = config.name or str(model)
+    if backend == "vllm":
+        return [*_vllm(config, device, dtype, model, name, port), *config.arguments], name
+    # The name is that of a folder where the server runs; see ModelServer.
     return [*_transformers(config, device, dtype, name, port), *config.arguments], name
 
 
 def _dtype_on_cpu(model: Path, installed: Installed) -> str:
-    """bfloat16 for a model stored in it, if the processor has the instructions for it; they halve the time of a turn
-    with SmolLM2-135M. Without them, bfloat16 is emulated and far slower than float32.
+    """bfloat16 for a model stored in it, if the processor has the instructions for it; they halve the CPU time of
+    SmolLM2-135M. Without them, bfloat16 is emulated and far slower than float32.
     """
     with contextlib.suppress(ServeError):  # The server says what is wrong with the folder.
         if installed.bf16 and is_in_bfloat16(model):
@@ -145,7 +145,7 @@ def container_command(config: ServeConfig, installed: Installed, command: list[s
     return [*argv, "--entrypoint", "python3", config.image, *command[1:]]
 
 
-def _vllm(config: ServeConfig, device: str, model: Path, name: str, port: int) -> list[str]:
+def _vllm(config: ServeConfig, device: str, dtype: str, model: Path, name: str, port: int) -> list[str]:
     argv = [config.python or sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     argv += ["--served-model-name", name, "--host", config.host, "--port", str(port)]
     argv += ["--max-model-len", str(config.max_length)]
@@ -155,9 +155,8 @@ def _vllm(config: ServeConfig, device: str, model: Path, name: str, port: int) -
     if config.data_parallel > 1:
         argv += ["--data-parallel-size", str(config.data_parallel)]
     if device == "cpu":
-        # Compilation takes minutes on a CPU and half precision is slow there.
-        return [*argv, "--enforce-eager", "--dtype", "float32" if config.dtype == "auto" else config.dtype]
-    return [*argv, "--dtype", config.dtype]
+        argv.append("--enforce-eager")  # Compilation takes minutes there.
+    return [*argv, "--dtype", dtype]
 
 
 def _transformers(config: ServeConfig, device: str, dtype: str, model: str, port: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve.backends import (
+    Backend,
     Installed,
     choose_backend,
     container_command,
@@ -92,10 +94,11 @@ def test_a_processor_computes_in_bfloat16_what_is_stored_so_if_it_can(
     stored: str, bf16: bool, dtype: str, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").write_text(stored)
-    found = Installed("python", None, "5.23", gpu=False, bf16=bf16)
-    for wanted, used in (("auto", dtype), ("float16", "float16")):
-        config = ServeConfig(backend="transformers", dtype=wanted)
-        argv, _ = serve_command("transformers", config, found, model=tmp_path, port=5)
+    found = Installed("python", "0.32", "5.23", gpu=False, bf16=bf16)
+    backends: tuple[Backend, ...] = ("vllm", "transformers")
+    for backend, (wanted, used) in product(backends, (("auto", dtype), ("float16", "float16"))):
+        config = ServeConfig(backend=backend, dtype=wanted)
+        argv, _ = serve_command(backend, config, found, model=tmp_path, port=5)
         assert argv[argv.index("--dtype") + 1] == used
 
 
