@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from peft.utils.other import TrainableTokensWrapper
 from torch.nn.functional import cross_entropy
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -23,6 +24,14 @@ class Trainer(SFTTrainer):
 
     judge: Callable[[Any], float] | None = None
     """Plays live episodes with the model and returns their mean reward; None: no episodes are played."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        model: Any = self.model
+        last = model.get_output_embeddings()
+        if isinstance(last, TrainableTokensWrapper):
+            # TRL reads the weight and the bias of the last layer; PEFT's layer, which stands for it, has the weight.
+            last.register_parameter("bias", last.original_module.bias)
 
     def compute_loss(
         self,

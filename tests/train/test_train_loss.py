@@ -42,7 +42,10 @@ def mixtral() -> Any:
     )
 
 
-def trainer_of(model: Any, out: Path, adapters: bool = False) -> Trainer:
+def trainer_of(model: Any, out: Path, kind: str) -> Trainer:
+    adapters = lora_arguments(LoraSection.model_validate({})) if "adapters" in kind else None
+    if adapters is not None and kind == "adapters and rows":
+        adapters.trainable_token_indices = {"model.embed_tokens": [10, 50], "lm_head": [10, 50]}
     arguments = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=len(ROWS),
@@ -57,7 +60,7 @@ def trainer_of(model: Any, out: Path, adapters: bool = False) -> Trainer:
         args=arguments,
         train_dataset=Dataset.from_list(ROWS),
         processing_class=AutoTokenizer.from_pretrained(tiny_model()),
-        peft_config=lora_arguments(LoraSection.model_validate({})) if adapters else None,
+        peft_config=adapters,
     )
 
 
@@ -75,10 +78,10 @@ def loss_and_gradients(kind: type[SFTTrainer], trainer: Trainer, tokens: int | N
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize("tokens", [None, 14, 50])
-@pytest.mark.parametrize("kind", ["all weights", "adapters", "experts"])
+@pytest.mark.parametrize("kind", ["all weights", "adapters", "adapters and rows", "experts"])
 def test_it_is_the_loss_of_trl_with_its_gradients(kind: str, tokens: int | None, tmp_path: Path) -> None:
     model = mixtral() if kind == "experts" else AutoModelForCausalLM.from_pretrained(tiny_model())
-    trainer = trainer_of(model, tmp_path, adapters=kind == "adapters")
+    trainer = trainer_of(model, tmp_path, kind)
     loss, gradients = loss_and_gradients(Trainer, trainer, tokens)
     expected, theirs = loss_and_gradients(SFTTrainer, trainer, tokens)
     assert loss == pytest.approx(expected, rel=1e-5)
@@ -89,7 +92,7 @@ def test_it_is_the_loss_of_trl_with_its_gradients(kind: str, tokens: int | None,
 
 
 def test_rows_without_trained_tokens_give_nothing(tmp_path: Path) -> None:
-    trainer = trainer_of(AutoModelForCausalLM.from_pretrained(tiny_model()), tmp_path)
+    trainer = trainer_of(AutoModelForCausalLM.from_pretrained(tiny_model()), tmp_path, "all weights")
     model: Any = trainer.model
     batch = trainer.data_collator([ROWS[2]])
     loss: Any = trainer.compute_loss(model.train(), batch)

@@ -15,6 +15,7 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.card import Outcome
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.sft import TrainResult, train
+from gumshoe.train.untaught import untaught_tokens
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,31 @@ def test_adapters_are_merged_into_the_weights(start: Path, dataset: Path, tmp_pa
     assert "model.embed_tokens.weight" not in changed
     assert f"base_model: {start}" in (result.model / "README.md").read_text()
     assert same_answers(start, Path(config.out) / "adapters", result.model)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+@pytest.mark.parametrize("tied", [False, True])
+def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
+    tied: bool, start: Path, dataset: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(start), AutoTokenizer.from_pretrained(start)
+    call, twin, other = tokenizer.convert_tokens_to_ids(["<tool_call>", "<think>", "</tool_call>"])
+    for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+        layer.weight.data[call] = layer.weight.data[twin]
+    if tied:
+        model.config.tie_word_embeddings = True
+        model.tie_weights()
+    model.save_pretrained(str(tmp_path / "start"))
+    tokenizer.save_pretrained(str(tmp_path / "start"))
+    config = make_config(dataset, tmp_path / "lora", model=str(tmp_path / "start"), method="lora", learning_rate=0.05)
+    result = train(config)
+    trained = AutoModelForCausalLM.from_pretrained(result.model)
+    before, after = model.get_output_embeddings().weight, trained.get_output_embeddings().weight
+    assert [row for row in range(len(before)) if not before[row].equal(after[row])] == [call]
+    assert not untaught_tokens(trained, [call, twin, other])
+    assert same_answers(tmp_path / "start", Path(config.out) / "adapters", result.model)
 
 
 def same_answers(start: Path, adapters: Path, merged: Path) -> bool:

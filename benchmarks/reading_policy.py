@@ -1,0 +1,137 @@
+"""A policy that only reads: it runs nothing, so that what running code is worth can be measured.
+
+    policy: {kind: custom, path: "benchmarks.reading_policy:make"}     with agent.tools: [grep, view, report]
+
+It looks the failing test up, views it, looks up what the test calls and the problem names, views the first of these
+that is not a test, and reports it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.tool_output import ToolOutput, tool_outputs
+from gumshoe.records import Completion, Decision, Message, Task, ToolCall, ToolSchema
+from gumshoe.tools.inside.gumshoe_project import holds_tests
+
+__all__ = ["ReadingPolicy", "make"]
+
+NOTHING = "Nothing that the test calls is defined in the project."
+LINES_OF_A_TEST, LINES_OF_A_FUNCTION, NAMES = 24, 60, 6
+_FAILING = re.compile(r"(\w+)(?:\[.*\])? fails:")
+_CALLED = re.compile(r"\b([A-Za-z_]\w+)\(")
+_QUOTED = re.compile(r"'([A-Za-z_]\w+)'")
+_NOT_TOLD_BY = re.compile(r"assert|test|raises|parametrize", re.IGNORECASE)
+
+
+class ReadingPolicy:
+    """Five turns: grep, view, grep, view, report. Where one finds nothing, it is the last, and the episode ends."""
+
+    kind = "reading"
+    model = ""
+    trusted = True
+
+    def __init__(self, task: Task) -> None:
+        self._problem = task.problem_statement
+        self._test = _FAILING.findall(self._problem)[:1]
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The next turn."""
+        del tools
+        outputs = tool_outputs(messages)
+        match outputs:
+            case []:
+                return _look_up(0, self._test, "I look up the failing test.")
+            case [found]:
+                return _view(1, _matches(found), LINES_OF_A_TEST, "I read the test.")
+            case [_, test]:
+                return _look_up(2, self._names(test), "I look up what the test calls.")
+            case [_, _, found]:
+                return _view(3, self._ranked(_matches(found)), LINES_OF_A_FUNCTION, "I read the likeliest of these.")
+            case [*_, shown]:
+                return _report(shown)
+
+    def _names(self, test: ToolOutput) -> list[str]:
+        code = "\n".join(test.data.get("lines", ())[1:])
+        told = [*reversed(_CALLED.findall(code)), *_QUOTED.findall(self._problem)]
+        names = [name for name in told if not hasattr(builtins, name) and not _NOT_TOLD_BY.search(name)]
+        return list(dict.fromkeys(names))[:NAMES]
+
+    def _ranked(self, matches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The definitions outside tests: those that the test is named after first, functions before classes, names that
+        are defined only once before others.
+        """
+        own = [match for match in matches if not holds_tests(match["path"])]
+        defined = Counter(_name(match) for match in own)
+        words = {word for test in self._test for word in test.lower().split("_")}
+
+        def key(match: Mapping[str, Any]) -> tuple[bool, bool, int]:
+            name = _name(match)
+            return name.lower() not in words, match["text"].lstrip().startswith("class"), defined[name]
+
+        return sorted(own, key=key)
+
+
+def make(task: Task, seed: int) -> ReadingPolicy:
+    """The policy for an episode of a task; it does nothing at random."""
+    del seed
+    return ReadingPolicy(task)
+
+
+def _matches(found: ToolOutput) -> list[dict[str, Any]]:
+    return list(found.data.get("matches", ()))
+
+
+def _name(match: Mapping[str, Any]) -> str:
+    return re.split(r"\W+", match["text"].strip())[1]
+
+
+def _look_up(turn: int, names: Iterable[str], why: str) -> Completion:
+    pattern = "|".join(names)
+    return _turn(turn, why, "grep", {"pattern": rf"^ *(def|class) ({pattern})\b"}) if pattern else _give_up()
+
+
+def _view(turn: int, matches: Sequence[Mapping[str, Any]], lines: int, why: str) -> Completion:
+    if not matches:
+        return _give_up()
+    first = matches[0]
+    return _turn(turn, why, "view", {"path": first["path"], "start": first["line"], "end": first["line"] + lines})
+
+
+def _report(shown: ToolOutput) -> Completion:
+    lines = list(shown.data["lines"])
+    start = int(shown.data["start"])
+    end = start + _length(lines) - 1
+    symbol = lines[0].split("(")[0].strip().removesuffix(":").split()[-1]
+    arguments: dict[str, JsonValue] = {
+        "locations": [{"path": shown.data["path"], "start": start, "end": end, "symbol": symbol}],
+        "findings": [{"claim": "the failing test calls it", "step": shown.step, "quote": lines[0].strip()}],
+        "hypothesis": f"The failing test calls {symbol}.",
+    }
+    return _turn(4, arguments["hypothesis"], "report", arguments)
+
+
+def _length(lines: Sequence[str]) -> int:
+    """How many of the lines belong to the definition that the first one begins."""
+    indented = len(lines[0]) - len(lines[0].lstrip())
+    for count, line in enumerate(lines[1:], 1):
+        if line.strip() and not line.lstrip().startswith((")", "#")) and len(line) - len(line.lstrip()) <= indented:
+            return count
+    return len(lines)
+
+
+def _turn(turn: int, why: object, tool: str, arguments: dict[str, JsonValue]) -> Completion:
+    text = format_decision(Decision.REPORT if tool == "report" else Decision.SEEK, None, str(why))
+    call = ToolCall(id=f"call-{turn}", name=tool, arguments=arguments)
+    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+
+
+def _give_up() -> Completion:
+    return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
