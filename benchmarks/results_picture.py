@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, read_evaluation, seekers_of, solved_by_arm
+from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, read_evaluations, seekers_of, solved_by_arm
 
 from gumshoe.eval.results.stats import wilson
 
@@ -32,14 +32,14 @@ Panel = Callable[[Axes], None]
 def main() -> None:
     """Draws the panels that there is something for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="folder of the evaluation of the seekers")
-    parser.add_argument("--solver", type=Path, help="folder of the evaluation of the packs")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of an evaluation of seekers")
+    parser.add_argument("--solver", type=Path, nargs="+", metavar="RUN", help="folder of an evaluation of packs")
     parser.add_argument(
         "--scaling", nargs="*", type=_point, default=[], metavar="TRACES=RUN", help="evaluations by number of traces"
     )
     parser.add_argument("--out", type=Path, required=True, help="file of the picture (.svg or .png)")
     options = parser.parse_args()
-    summaries, rows = read_evaluation(options.run)
+    summaries, rows = read_evaluations(options.runs)
     labels = {name: arm["title"] for name, arm in summaries.items()}
     panels: list[Panel] = [lambda axes: seekers_panel(axes, seekers_of(summaries, rows), labels)]
     if options.solver:
@@ -85,9 +85,9 @@ def seekers_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> 
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, frameon=False)
 
 
-def solver_panel(axes: Axes, run: Path) -> None:
+def solver_panel(axes: Axes, runs: Sequence[Path]) -> None:
     """Bars of the share of bugs that the solver fixed."""
-    summaries, rows = read_evaluation(run)
+    summaries, rows = read_evaluations(runs)
     solved = solved_by_arm(rows, summaries)
     _bars(axes, [[is_fixed(row) for row in rows.values()] for rows in solved.values()], 0, BLUE, None, height=0.6)
     _name_bars(axes, [summaries[name]["title"] for name in solved], "bugs fixed by the solver")
@@ -95,7 +95,7 @@ def solver_panel(axes: Axes, run: Path) -> None:
 
 def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
     """A point for each number of traces, and a line for the first suspect."""
-    seen = [(traces, seekers_of(*read_evaluation(run))) for traces, run in runs]
+    seen = [(traces, seekers_of(*read_evaluations([run]))) for traces, run in runs]
     common = sorted(set.intersection(*(set(arms["trained"]) for _, arms in seen)))
     shares = [_share([is_right(arms["trained"][task]) for task in common]) for _, arms in seen]
     values = [share.value for share in shares]

@@ -1,10 +1,10 @@
-"""The tables of docs/results.md, from an evaluation's folder.
+"""The tables of docs/results.md, from the folders of evaluations of the same tasks.
 
     python benchmarks/results_table.py runs/results/eval
 
 The tables are Markdown: each arm's means over all bugs, over those where the first suspect is wrong or tied, and over
 the others; the paired comparisons with the first suspect; how often stated confidence was right; and, where a solver
-had the packs, what it made of them.
+had the packs, what it made of them. Of an arm that several folders have, the first one counts.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Rows = dict[str, dict[str, Any]]
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="folder of an evaluation")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of an evaluation")
     options = parser.parse_args()
-    summaries, rows = read_evaluation(options.run)
+    summaries, rows = read_evaluations(options.runs)
     labels = {name: arm["title"] for name, arm in summaries.items()}
     arms = seekers_of(summaries, rows)
     groups = grouped(next(iter(arms.values())))
@@ -60,10 +60,15 @@ def main() -> None:
         print(solver_table(rows, labels, baseline="no_pack"))
 
 
-def read_evaluation(run: Path) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-    """The summary of each arm by its name, and the rows of all."""
-    summaries = {arm["name"]: arm for arm in read_json(run / "summary.json")["arms"]}
-    return summaries, [row for _, row in read_jsonl(run / "results.jsonl")]
+def read_evaluations(runs: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """The summary of each arm by its name, and the rows of all; of an arm that several runs have, the first counts."""
+    summaries: dict[str, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        arms = {arm["name"]: arm for arm in read_json(run / "summary.json")["arms"] if arm["name"] not in summaries}
+        rows += [row for _, row in read_jsonl(run / "results.jsonl") if row["arm"] in arms]
+        summaries |= arms
+    return summaries, rows
 
 
 def seekers_of(summaries: dict[str, dict[str, Any]], rows: Sequence[dict[str, Any]]) -> dict[str, Rows]:

@@ -28,10 +28,11 @@ class Trainer(SFTTrainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         model: Any = self.model
-        last = model.get_output_embeddings()
+        last: Any = model.get_output_embeddings()
         if isinstance(last, TrainableTokensWrapper):
             # TRL reads the weight and the bias of the last layer; PEFT's layer, which stands for it, has the weight.
-            last.register_parameter("bias", last.original_module.bias)
+            layer: Any = last.original_module
+            last.register_parameter("bias", layer.bias)
 
     def compute_loss(
         self,

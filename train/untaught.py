@@ -8,7 +8,7 @@ of 62 episodes to the end. So their own rows are trained as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gumshoe.train.render import UNTRAINED
 
@@ -44,13 +44,14 @@ def untaught_tokens(model: PreTrainedModel, tokens: Sequence[int]) -> list[int]:
     import torch
     from torch.nn.functional import normalize
 
-    last = model.get_output_embeddings()
+    last: Any = model.get_output_embeddings()
     if last is None or not tokens:
         return []
     with torch.no_grad():
         rows = normalize(last.weight[list(tokens)].float())
-        twins = sum((normalize(part.float()) @ rows.T > SAME).sum(dim=0) for part in last.weight.split(_PART))
-    return [token for token, count in zip(tokens, twins.tolist(), strict=True) if count > 1]
+        parts = [(normalize(part.float()) @ rows.T > SAME).sum(dim=0) for part in last.weight.split(_PART)]
+        same = torch.stack(parts).sum(dim=0).tolist()
+    return [token for token, count in zip(tokens, same, strict=True) if count > 1]
 
 
 def written_tokens(rows: Iterable[Sequence[int]], tokenizer: PreTrainedTokenizerBase) -> list[int]:

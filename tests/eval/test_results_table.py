@@ -21,8 +21,8 @@ def solved_row(arm: str, task: str, fixed: float) -> str:
     return json.dumps({"arm": arm, "task_id": task, "tags": {"suspect": "tied"}, "scores": scores})
 
 
-def printed_tables(run: Path) -> list[str]:
-    argv = [sys.executable, "benchmarks/results_table.py", str(run)]
+def printed_tables(*runs: Path) -> list[str]:
+    argv = [sys.executable, "benchmarks/results_table.py", *map(str, runs)]
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
@@ -99,3 +99,15 @@ def test_stated_confidence_is_a_table_and_everything_is_in_the_picture(tmp_path:
     assert drawn.tag.endswith("svg")
     axes = [one for one in drawn.iter() if one.get("id", "").startswith("axes_")]
     assert len(axes) == 4
+
+
+def test_several_folders_are_one_table(tmp_path: Path) -> None:
+    for folder, arms in (("a", ("suspect", "trained")), ("b", ("trained", "other"))):
+        summaries = [{"name": arm, "title": f"{arm} of {folder}", "seeks": True} for arm in arms]
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "summary.json").write_text(json.dumps({"arms": summaries}))
+        rows = [row(arm, f"t{n}", "tied", float(folder == "b")) for arm in arms for n in range(2)]
+        (tmp_path / folder / "results.jsonl").write_text("\n".join(rows) + "\n")
+    lines = printed_tables(tmp_path / "a", tmp_path / "b")
+    assert lines[0] == "| 2 bugs | suspect of a | trained of a | other of b |"
+    assert lines[2] == "| function Acc@1 | 0.0% | 0.0% | 100.0% |"

@@ -129,7 +129,8 @@ def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
 ) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(start), AutoTokenizer.from_pretrained(start)
+    model: Any = AutoModelForCausalLM.from_pretrained(start)
+    tokenizer = AutoTokenizer.from_pretrained(start)
     call, twin, other = tokenizer.convert_tokens_to_ids(["<tool_call>", "<think>", "</tool_call>"])
     for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
         layer.weight.data[call] = layer.weight.data[twin]
@@ -140,7 +141,7 @@ def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
     tokenizer.save_pretrained(str(tmp_path / "start"))
     config = make_config(dataset, tmp_path / "lora", model=str(tmp_path / "start"), method="lora", learning_rate=0.05)
     result = train(config)
-    trained = AutoModelForCausalLM.from_pretrained(result.model)
+    trained: Any = AutoModelForCausalLM.from_pretrained(result.model)
     before, after = model.get_output_embeddings().weight, trained.get_output_embeddings().weight
     assert [row for row in range(len(before)) if not before[row].equal(after[row])] == [call]
     assert not untaught_tokens(trained, [call, twin, other])
