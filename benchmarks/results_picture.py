@@ -5,8 +5,8 @@ r"""The picture of docs/results.md, from the folders of evaluations.
 
 Its panels: function Acc@1 of each seeker with 95% intervals, over all bugs and over the hard ones; with `--solver`, the
 share of bugs that the solver fixed with the packs of each arm; with `--scaling`, function Acc@1 of the arm `trained` by
-the number of traces, over the bugs that all of these evaluations have, and that of the first suspect; and, where a
-seeker states its confidence, how often its first place was right.
+the number of traces, over the bugs that all of these evaluations have, and that of the first suspect; where a seeker
+states its confidence, how often its first place was right; and function Acc@1 by the seconds that an episode took.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -24,7 +25,7 @@ from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, read_eva
 
 from gumshoe.eval.results.stats import wilson
 
-BLUE, ORANGE, GRAY = "#0072b2", "#e69f00", "#888888"
+BLUE, ORANGE, GREEN, PINK, GRAY = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#888888"
 
 Panel = Callable[[Axes], None]
 
@@ -49,6 +50,7 @@ def main() -> None:
     calibrated = [arm for arm in summaries.values() if arm["calibration"]]
     if calibrated:
         panels.append(lambda axes: calibration_panel(axes, calibrated))
+    panels.append(lambda axes: cost_panel(axes, seekers_of(summaries, rows), labels))
     save(panels, options.out)
 
 
@@ -116,7 +118,7 @@ def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
 def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
     """How often the first place held a line of the fix, by stated confidence; a point's area is the number of bugs."""
     axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=1)
-    for arm, color in zip(arms, cycle((BLUE, ORANGE, "#009e73")), strict=False):
+    for arm, color in zip(arms, cycle((ORANGE, BLUE, GREEN)), strict=False):
         bins = arm["calibration"]
         sizes = [6 * one["count"] for one in bins]
         axes.scatter(
@@ -132,6 +134,25 @@ def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
     axes.set_xlabel("stated confidence")
     axes.set_ylabel("first place right")
     axes.legend(loc="lower right", fontsize=8, markerscale=0.5)
+    axes.grid(alpha=0.3)
+
+
+def cost_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> None:
+    """A point for each seeker: what an episode cost, and how often it was right."""
+    for (name, rows), color in zip(arms.items(), cycle((GRAY, ORANGE, BLUE, GREEN, PINK)), strict=False):
+        seconds = [row["scores"]["seconds"] for row in rows.values() if row["scores"].get("seconds") is not None]
+        if seconds:
+            share = _share([is_right(row) for row in rows.values()])
+            error = [[share.down], [share.up]]
+            axes.errorbar(
+                fmean(seconds), share.value, yerr=error, color=color, marker="o", capsize=3, label=labels[name]
+            )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("seconds per episode, mean")
+    axes.set_ylabel("function Acc@1")
+    axes.legend(loc="lower right", fontsize=8)
     axes.grid(alpha=0.3)
 
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def row(arm: str, task: str, suspect: str, right: float) -> str:
-    scores = {"function_acc@1": right, "steps": 2.0}
+    scores = {"function_acc@1": right, "steps": 2.0, "seconds": 3.0}
     return json.dumps({"arm": arm, "task_id": task, "tags": {"suspect": suspect}, "scores": scores})
 
 
@@ -98,7 +98,7 @@ def test_stated_confidence_is_a_table_and_everything_is_in_the_picture(tmp_path:
     drawn = ElementTree.parse(picture).getroot()
     assert drawn.tag.endswith("svg")
     axes = [one for one in drawn.iter() if one.get("id", "").startswith("axes_")]
-    assert len(axes) == 4
+    assert len(axes) == 5
 
 
 def test_several_folders_are_one_table(tmp_path: Path) -> None:
