@@ -55,8 +55,8 @@ class ReadingPolicy:
                 return _look_up(2, self._names(test), "I look up what the test calls.")
             case [_, _, found]:
                 return _view(3, self._ranked(_matches(found)), LINES_OF_A_FUNCTION, "I read the likeliest of these.")
-            case [*_, shown]:
-                return _report(shown)
+            case _:
+                return _report(outputs[-1])
 
     def _names(self, test: ToolOutput) -> list[str]:
         code = "\n".join(test.data.get("lines", ())[1:])
@@ -120,11 +120,14 @@ def _report(shown: ToolOutput) -> Completion:
 
 def _length(lines: Sequence[str]) -> int:
     """How many of the lines belong to the definition that the first one begins."""
-    indented = len(lines[0]) - len(lines[0].lstrip())
     for count, line in enumerate(lines[1:], 1):
-        if line.strip() and not line.lstrip().startswith((")", "#")) and len(line) - len(line.lstrip()) <= indented:
+        if line.strip() and not line.lstrip().startswith((")", "#")) and _indent(line) <= _indent(lines[0]):
             return count
     return len(lines)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _turn(turn: int, why: object, tool: str, arguments: dict[str, JsonValue]) -> Completion:

@@ -22,7 +22,7 @@ from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_th
 from gumshoe.train.run_folder import TrainingFolder
 from gumshoe.train.starting_point import local_model, open_renderer
 from gumshoe.train.template import template_to_serve
-from gumshoe.train.untaught import rows_to_train, written_tokens
+from gumshoe.train.untaught import rows_to_train
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -126,8 +126,7 @@ def _trainer(
     adapters = None if config.method == "full" else lora_arguments(config.lora)
     if adapters is not None:
         check_targets(model, adapters)
-        written = written_tokens(rows.rows["labels"], ready.renderer.tokenizer)
-        adapters.trainable_token_indices = rows_to_train(model, written)
+        adapters.trainable_token_indices = rows_to_train(model, ready.renderer.tokenizer, rows.rows["labels"])
     trainer = Trainer(
         model=model,
         args=arguments,

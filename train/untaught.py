@@ -7,54 +7,48 @@ of 62 episodes to the end. So their own rows are trained as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.train.render import UNTRAINED
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["rows_to_train", "untaught_tokens", "written_tokens"]
+__all__ = ["rows_to_train", "untaught_tokens"]
 
 SAME = 0.999
 """Cosine of two rows from which they are taken for the same."""
 _PART = 16384
 
 
-def rows_to_train(model: PreTrainedModel, tokens: Sequence[int]) -> dict[str, list[int]] | None:
+def rows_to_train(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, labels: Iterable[Sequence[int]]
+) -> dict[str, list[int]] | None:
     """The rows of the first and the last layer that adapters should train, as `trainable_token_indices` of PEFT.
 
     Args:
         model: the model, without adapters.
-        tokens: tokens that the model shall write.
+        tokenizer: its tokenizer; of its tokens, those that were added to the vocabulary are looked at.
+        labels: the tokens that the model shall write, for each row of the dataset.
 
-    None if it can tell all of them from others.
+    None if the model can tell all of them from others.
     """
-    found = untaught_tokens(model, tokens)
+    untaught = set(untaught_tokens(model, sorted(tokenizer.added_tokens_decoder)))
+    written = sorted({token for row in labels for token in row} & untaught) if untaught else []
     ends = (model.get_input_embeddings(), model.get_output_embeddings())
     names = [name for name, layer in model.named_modules() if any(layer is end for end in ends)]
-    return dict.fromkeys(names, found) if found else None
+    return dict.fromkeys(names, written) if written else None
 
 
 def untaught_tokens(model: PreTrainedModel, tokens: Sequence[int]) -> list[int]:
-    """Those of the tokens whose row in the output layer is that of another token."""
+    """Those of the tokens whose row in the output layer is that of another token; none if the layer is sharded."""
     import torch
     from torch.nn.functional import normalize
 
     last: Any = model.get_output_embeddings()
-    if last is None or not tokens:
+    if last is None or not len(last.weight) or not tokens:
         return []
     with torch.no_grad():
         rows = normalize(last.weight[list(tokens)].float())
         parts = [(normalize(part.float()) @ rows.T > SAME).sum(dim=0) for part in last.weight.split(_PART)]
         same = torch.stack(parts).sum(dim=0).tolist()
     return [token for token, count in zip(tokens, same, strict=True) if count > 1]
-
-
-def written_tokens(rows: Iterable[Sequence[int]], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The tokens that were added to the vocabulary, such as `<tool_call>`, and that these labels contain."""
-    added = set(tokenizer.added_tokens_decoder)
-    return sorted({token for labels in rows for token in labels if token != UNTRAINED} & added)
