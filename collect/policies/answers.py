@@ -203,7 +203,10 @@ def read_answer(
     message = choice.message
     content, thought = split_thought(clean(_text(message)))
     calls = _native_calls(message, call_prefix)
-    if not calls:
+    if calls:
+        # vLLM leaves the line break before a call in the content. Sent back, the template would add another one.
+        content = content.strip()
+    else:
         content, calls = split_text_calls(content, prefix=call_prefix, offered=offered)
     reasoning = message.reasoning_content or message.reasoning or thought
     return Completion(

@@ -129,6 +129,13 @@ def test_history_is_sent_in_the_api_form() -> None:
     assert sent["messages"][3]["tool_call_id"] == "1"
 
 
+def test_the_line_break_before_a_native_call_is_not_part_of_the_text() -> None:
+    called, _ = ask(chat("[seek] look\n\n", [("view", {"path": "a.py"})]))
+    assert called.text == "[seek] look"
+    only_text, _ = ask(chat("  look\n"))
+    assert only_text.text == "  look\n"
+
+
 def test_calls_left_in_the_text_are_read() -> None:
     text = '[seek] look\n<tool_call>\n{"name": "view", "arguments": {"path": "a"}}\n</tool_call>'
     completion, _ = ask(chat(text))
