@@ -152,7 +152,7 @@ def cost_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> Non
     axes.set_ylim(0, 1)
     axes.set_xlabel("seconds per episode, mean")
     axes.set_ylabel("function Acc@1")
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
     axes.grid(alpha=0.3)
 
 
