@@ -179,7 +179,7 @@ def _bars(
         error = [[share.down], [share.up]]
         shown = label if place == 0 else None
         axes.barh(place + offset, share.value, height=height, color=color, label=shown, xerr=error, capsize=3)
-        is_short = share.value < 0.12
+        is_short = share.value < 0.2
         start, ink = (share.value + share.up + 0.02, "black") if is_short else (0.01, "white")
         axes.annotate(f"{share.value:.0%}", (start, place + offset), va="center", color=ink, fontsize=9)
 
