@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.decisions import format_decision, turn_with_call
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
-from gumshoe.records import Completion, Decision, Message, Task, ToolCall, ToolSchema
+from gumshoe.records import Completion, Decision, Message, Task, ToolSchema
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 
 __all__ = ["ReadingPolicy", "make"]
@@ -69,11 +69,11 @@ class ReadingPolicy:
         are defined only once before others.
         """
         own = [match for match in matches if not holds_tests(match["path"])]
-        defined = Counter(_name(match) for match in own)
+        defined = Counter(_name(match["text"]) for match in own)
         words = {word for test in self._test for word in test.lower().split("_")}
 
         def key(match: Mapping[str, Any]) -> tuple[bool, bool, int]:
-            name = _name(match)
+            name = _name(match["text"])
             return name.lower() not in words, match["text"].lstrip().startswith("class"), defined[name]
 
         return sorted(own, key=key)
@@ -89,33 +89,35 @@ def _matches(found: ToolOutput) -> list[dict[str, Any]]:
     return list(found.data.get("matches", ()))
 
 
-def _name(match: Mapping[str, Any]) -> str:
-    return re.split(r"\W+", match["text"].strip())[1]
+def _name(line: str) -> str:
+    """What the first line of a definition defines."""
+    return re.split(r"\W+", line.strip())[1]
 
 
 def _look_up(turn: int, names: Iterable[str], why: str) -> Completion:
     pattern = "|".join(names)
-    return _turn(turn, why, "grep", {"pattern": rf"^ *(def|class) ({pattern})\b"}) if pattern else _give_up()
+    return _seek(turn, why, "grep", {"pattern": rf"^ *(def|class) ({pattern})\b"}) if pattern else _give_up()
 
 
 def _view(turn: int, matches: Sequence[Mapping[str, Any]], lines: int, why: str) -> Completion:
     if not matches:
         return _give_up()
     first = matches[0]
-    return _turn(turn, why, "view", {"path": first["path"], "start": first["line"], "end": first["line"] + lines})
+    return _seek(turn, why, "view", {"path": first["path"], "start": first["line"], "end": first["line"] + lines})
 
 
 def _report(shown: ToolOutput) -> Completion:
     lines = list(shown.data["lines"])
     start = int(shown.data["start"])
     end = start + _length(lines) - 1
-    symbol = lines[0].split("(")[0].strip().removesuffix(":").split()[-1]
+    symbol = _name(lines[0])
+    hypothesis = f"The failing test calls {symbol}."
     arguments: dict[str, JsonValue] = {
         "locations": [{"path": shown.data["path"], "start": start, "end": end, "symbol": symbol}],
         "findings": [{"claim": "the failing test calls it", "step": shown.step, "quote": lines[0].strip()}],
-        "hypothesis": f"The failing test calls {symbol}.",
+        "hypothesis": hypothesis,
     }
-    return _turn(4, arguments["hypothesis"], "report", arguments)
+    return turn_with_call(4, format_decision(Decision.REPORT, None, hypothesis), "report", arguments)
 
 
 def _length(lines: Sequence[str]) -> int:
@@ -130,10 +132,8 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _turn(turn: int, why: object, tool: str, arguments: dict[str, JsonValue]) -> Completion:
-    text = format_decision(Decision.REPORT if tool == "report" else Decision.SEEK, None, str(why))
-    call = ToolCall(id=f"call-{turn}", name=tool, arguments=arguments)
-    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+def _seek(turn: int, why: str, tool: str, arguments: dict[str, JsonValue]) -> Completion:
+    return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool, arguments)
 
 
 def _give_up() -> Completion:

@@ -42,7 +42,8 @@ def main() -> None:
     options = parser.parse_args()
     summaries, rows = read_evaluations(options.runs)
     labels = {name: arm["title"] for name, arm in summaries.items()}
-    panels: list[Panel] = [lambda axes: seekers_panel(axes, seekers_of(summaries, rows), labels)]
+    arms = seekers_of(summaries, rows)
+    panels: list[Panel] = [lambda axes: seekers_panel(axes, arms, labels)]
     if options.solver:
         panels.append(lambda axes: solver_panel(axes, options.solver))
     if options.scaling:
@@ -50,7 +51,7 @@ def main() -> None:
     calibrated = [arm for arm in summaries.values() if arm["calibration"]]
     if calibrated:
         panels.append(lambda axes: calibration_panel(axes, calibrated))
-    panels.append(lambda axes: cost_panel(axes, seekers_of(summaries, rows), labels))
+    panels.append(lambda axes: cost_panel(axes, arms, labels))
     save(panels, options.out)
 
 

@@ -1,16 +1,21 @@
 """The decision line: `[seek 0.8] The test fails in total(); I look at its values there.`
 
-Each turn of an agent opens with its decision, its confidence and the reason. What it does not state is None.
+Each turn of an agent opens with its decision, its confidence and the reason. What it does not state is None. Policies
+that are programs make their turns here.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from gumshoe.records import Decision
+from pydantic import JsonValue
 
-__all__ = ["ParsedDecision", "format_decision", "parse_decision"]
+from gumshoe.records import Completion, Decision, ToolCall
+
+__all__ = ["ParsedDecision", "format_decision", "parse_decision", "turn_with_call"]
 
 DECISION_LINE = re.compile(r"^\[(seek|edit|verify|report|submit)(?: (0?\.\d+|0|1|1\.0))?\]\s*")
 
@@ -38,3 +43,11 @@ def format_decision(decision: Decision, confidence: float | None, rationale: str
     """The text that `parse_decision` reads back. `confidence` is rounded to one decimal."""
     sure = "" if confidence is None else f" {confidence:.1f}"
     return f"[{decision.value}{sure}] {rationale}".rstrip()
+
+
+def turn_with_call(
+    turn: int, text: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})
+) -> Completion:
+    """A turn that calls one tool; `turn` counts from 0 and names the call."""
+    call = ToolCall(id=f"call-{turn}", name=tool, arguments=dict(arguments))
+    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")

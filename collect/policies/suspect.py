@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.decisions import format_decision, turn_with_call
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
-from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
+from gumshoe.records import Completion, Decision, Message, ToolSchema
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 
 __all__ = ["SuspectPolicy"]
@@ -29,14 +29,12 @@ class SuspectPolicy:
         seen = tool_outputs(messages)
         if not seen:
             text = format_decision(Decision.SEEK, None, "I look for suspects.")
-            call = ToolCall(id="call-0", name="suspects")
-            return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+            return turn_with_call(0, text, "suspects")
         arguments = _report(seen[0])
         if arguments is None:
             return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
         text = format_decision(Decision.REPORT, None, "I report the first suspect.")
-        call = ToolCall(id="call-1", name="report", arguments=arguments)
-        return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+        return turn_with_call(1, text, "report", arguments)
 
 
 def _report(output: ToolOutput) -> dict[str, JsonValue] | None:

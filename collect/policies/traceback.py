@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.decisions import format_decision, turn_with_call
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
-from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolCall, ToolSchema
+from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolSchema
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.tracebacks import describe_frame
 
@@ -31,13 +31,12 @@ class TracebackPolicy:
         seen = tool_outputs(messages)
         if not seen:
             text = format_decision(Decision.SEEK, None, "I run the tests.")
-            return Completion(text=text, tool_calls=(ToolCall(id="call-0", name="eval"),), finish_reason="tool_calls")
+            return turn_with_call(0, text, "eval")
         arguments = _report(seen[0])
         if arguments is None:
             return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
         text = format_decision(Decision.REPORT, None, "I report the last line of the traceback.")
-        call = ToolCall(id="call-1", name="report", arguments=arguments)
-        return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+        return turn_with_call(1, text, "report", arguments)
 
 
 def last_frame(data: Mapping[str, Any]) -> tuple[DebugFrame, str] | None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import JsonValue
-
-from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.decisions import format_decision, turn_with_call
 from gumshoe.collect.evidence import failures, pack_arguments
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError
-from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolCall, ToolSchema
+from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
 from gumshoe.tools.spans import MODULE
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.vary import helpful
@@ -60,16 +58,11 @@ class VaryPolicy:
         best = next(iter(helpful(varied.data.get("variants", ()))), None)
         pack = _pack(outputs, listed, suspects[0], varied, best)
         text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], pack.hypothesis)
-        return _turn(turn, text, "report", pack_arguments(pack))
+        return turn_with_call(turn, text, "report", pack_arguments(pack))
 
 
 def _seek(turn: int, why: str, tool: str) -> Completion:
-    return _turn(turn, format_decision(Decision.SEEK, None, why), tool, {})
-
-
-def _turn(turn: int, text: str, tool: str, arguments: dict[str, JsonValue]) -> Completion:
-    call = ToolCall(id=f"call-{turn}", name=tool, arguments=arguments)
-    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+    return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool)
 
 
 def _failing(outputs: Sequence[ToolOutput]) -> str:

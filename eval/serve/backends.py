@@ -109,11 +109,12 @@ def serve_command(
     """The argv that serves `model` on `port`, and the name under which it is served."""
     device = _device(config, installed)
     dtype = _dtype_on_cpu(model, installed) if config.dtype == "auto" and device == "cpu" else config.dtype
-    name = config.name or str(model)
+    name = config.name or str(model)  # For transformers, that of a folder where the server runs; see ModelServer.
     if backend == "vllm":
-        return [*_vllm(config, device, dtype, model, name, port), *config.arguments], name
-    # The name is that of a folder where the server runs; see ModelServer.
-    return [*_transformers(config, device, dtype, name, port), *config.arguments], name
+        command = _vllm(config, device, dtype, model, name, port)
+    else:
+        command = _transformers(config, device, dtype, name, port)
+    return [*command, *config.arguments], name
 
 
 def _dtype_on_cpu(model: Path, installed: Installed) -> str:

@@ -8,11 +8,9 @@ prior; changes tried in memory (predicate switching, value replacement, mutants)
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pydantic import JsonValue
-
-from gumshoe.collect.decisions import format_decision
+from gumshoe.collect.decisions import format_decision, turn_with_call
 from gumshoe.collect.evidence import failures, pack_arguments
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.handover import conclusion, pack_of
@@ -20,7 +18,7 @@ from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.tool_output import tool_outputs
 from gumshoe.errors import PolicyError
-from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
+from gumshoe.records import Completion, Decision, Message, ToolSchema
 
 __all__ = ["InvestigatorPolicy"]
 
@@ -63,14 +61,14 @@ class InvestigatorPolicy:
         look = self._next(looks(belief, outputs, offered), belief, turn, rng)
         if look is not None:
             text = format_decision(Decision.SEEK, conclusion(belief).probability, words.before(look))
-            return _turn(turn, text, look.kind, look.arguments)
+            return turn_with_call(turn, text, look.kind, look.arguments)
         sent_back = any(output.tool == "report" for output in outputs)
         pack = pack_of(belief, outputs, words, values=not sent_back)
         if pack is None:
             hidden = "reproduce" in offered and not failures(outputs)
             return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST if hidden else NOTHING))
         text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
-        return _turn(turn, text, "report", pack_arguments(pack))
+        return turn_with_call(turn, text, "report", pack_arguments(pack))
 
     def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:
         """The look to take; None if it is time to report. It is never sure enough without an experiment."""
@@ -79,8 +77,3 @@ class InvestigatorPolicy:
             return None
         worthwhile = [look for look in found if look.worth >= self._patience]
         return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, WANDER), default=None)
-
-
-def _turn(turn: int, text: str, tool: str, arguments: Mapping[str, JsonValue]) -> Completion:
-    call = ToolCall(id=f"call-{turn}", name=tool, arguments=dict(arguments))
-    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
