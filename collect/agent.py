@@ -28,6 +28,8 @@ SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif"
 REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
 DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
 REPRODUCE, EVAL = "reproduce", "eval"
+WITHOUT_ARGUMENTS = (EVAL, "suspects", "vary", "listdir")
+"""Tools that need no arguments, in the order in which they help."""
 Regime = Literal["debug", "issue"]
 
 
@@ -95,9 +97,16 @@ def make_agent(config: AgentConfig) -> Agent:
     )
 
 
-def nudge(schemas: Sequence[ToolSchema], reason: str) -> str:
-    """The message to an agent that called no tool: why its turn failed, and how to call one."""
-    return render(read_template(PROMPTS / "nudge.jinja"), reason=reason, tools=[schema.name for schema in schemas])
+def nudge(schemas: Sequence[ToolSchema], reason: str, used: Mapping[str, int]) -> str:
+    """The message to an agent that called no tool: why its turn failed, and how to call one.
+
+    Small models copy the example. So it is a call that helps and needs no arguments, and not one that they have just
+    made; `used` counts the calls so far by tool.
+    """
+    tools = [schema.name for schema in schemas]
+    helpful = [tool for tool in WITHOUT_ARGUMENTS if tool in tools]
+    example = min(helpful or tools, key=lambda tool: used.get(tool, 0))
+    return render(read_template(PROMPTS / "nudge.jinja"), reason=reason, tools=tools, example=example)
 
 
 def _bundled(kind: str, regime: str) -> Path:

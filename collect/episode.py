@@ -43,12 +43,14 @@ from gumshoe.records import (
     ToolSchema,
     Usage,
 )
+from gumshoe.tools.text_calls import bare_name
 
 __all__ = ["NOT_RUN", "Episode", "EpisodeSnapshot", "Request"]
 
 NO_CALL = "You called no tool."
 NOT_RUN = "episode_over"
 """The kind of failure of a call that came after the end of the episode."""
+SAME = "You gave the same answer as before, and called no tool."
 CUT_OFF = "Your answer reached its length limit before a tool call was complete."
 
 
@@ -258,12 +260,22 @@ class Episode:
         self, completion: Completion, observations: Sequence[Observation], offered: Sequence[ToolSchema]
     ) -> list[Message]:
         if not completion.tool_calls:
-            reason = CUT_OFF if completion.finish_reason == "length" else NO_CALL
-            return [Message(role="user", content=nudge(offered, reason))]
+            return [Message(role="user", content=nudge(offered, self._why_no_call(completion), self._used))]
+        seen = self.steps[-1] if self.steps else None
         return [
-            tool_message(len(self.steps), observation, call)
+            tool_message(len(self.steps), observation, call, again=_was_made(call, observation, seen))
             for call, observation in zip(completion.tool_calls, observations, strict=True)
         ]
+
+    def _why_no_call(self, completion: Completion) -> str:
+        if completion.finish_reason == "length":
+            return CUT_OFF
+        unknown = bare_name(completion.text)
+        if unknown is not None:
+            return f"There is no tool called {unknown[:80]!r}."
+        before = self.steps[-1].completion if self.steps else None
+        same = before is not None and not before.tool_calls and before.text == completion.text
+        return SAME if same else NO_CALL
 
     def _step(self, completion: Completion, observations: tuple[Observation, ...], reward: float) -> Step:
         stated = parse_decision(completion.text)
@@ -295,6 +307,14 @@ class Episode:
         if limits.wall_s is not None and time.monotonic() - self._started >= limits.wall_s:
             return StopReason.WALL_LIMIT
         return None
+
+
+def _was_made(call: ToolCall, observation: Observation, step: Step | None) -> bool:
+    """Whether a step made the same call and got the same answer."""
+    pairs = zip(step.tool_calls, step.observations, strict=False) if step is not None else ()
+    return any(
+        (one.name, one.arguments, seen.text) == (call.name, call.arguments, observation.text) for one, seen in pairs
+    )
 
 
 def _refusal(call: ToolCall, kind: str, message: str) -> Observation:

@@ -18,6 +18,9 @@ __all__ = [
 ]
 
 
+AGAIN = "\nThis is the same call as in the last turn, with the same result: make another one."
+
+
 @dataclass(frozen=True)
 class ToolOutput:
     """One answer of a tool and the index of its step."""
@@ -41,11 +44,14 @@ class ToolOutput:
         return self.observation.data
 
 
-def tool_message(step: int, observation: Observation, call: ToolCall) -> Message:
-    """The message that answers a call. It carries the observation for policies that are programs."""
+def tool_message(step: int, observation: Observation, call: ToolCall, *, again: bool = False) -> Message:
+    """The message that answers a call. It carries the observation for policies that are programs.
+
+    With `again`, it says that the last turn had the same call and the same answer: small models repeat themselves.
+    """
     return Message(
         role="tool",
-        content=f"[step {step}] {observation.text}",
+        content=f"[step {step}] {observation.text}{AGAIN if again else ''}",
         tool_call_id=call.id,
         name=observation.tool or call.name,
         observation=observation,

@@ -25,7 +25,7 @@ import json_repair
 from gumshoe.records import ToolCall, ToolSchema
 from gumshoe.tools.text import FENCE, clean, clean_json
 
-__all__ = ["TAG", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]
+__all__ = ["TAG", "bare_name", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]
 
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(?P<call>.*?)\s*(?:(?P<end></tool_call>)|(?=<tool_call>)|\Z)", re.DOTALL)
@@ -76,6 +76,12 @@ def split_text_calls(text: str, *, prefix: str, offered: Collection[str] = ()) -
     return _BLOCK.sub("", text).replace("</tool_call>", "").strip(), calls
 
 
+def bare_name(text: str) -> str | None:
+    """The name in the one object of `name` and `arguments` that a text without calls holds; None without one."""
+    value = _bare_call(text)
+    return None if value is None else value[2]["name"]
+
+
 def render_text_calls(calls: tuple[ToolCall, ...]) -> str:
     """The calls as Hermes text, as `split_text_calls` reads them."""
     return "\n".join(
@@ -94,19 +100,23 @@ def describe_tools(tools: Sequence[ToolSchema]) -> str:
 
 
 def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
-    if not offered or '"arguments"' not in text:
+    found = _bare_call(text) if offered else None
+    if found is None or found[2]["name"] not in offered:
         return text, ()
-    found = list(_objects(text))
-    if len(found) != 1:
-        return text, ()
-    start, end, value = found[0]
-    if value.keys() != {"name", "arguments"} or value["name"] not in tuple(offered) or _is_deep(value):
-        return text, ()
-    arguments = clean_json(value["arguments"])
-    if not isinstance(arguments, dict):
-        return text, ()
-    call = ToolCall(id=call_id, name=value["name"], arguments=arguments)
+    start, end, value = found
+    call = ToolCall(id=call_id, name=value["name"], arguments=clean_json(value["arguments"]))
     return (text[:start] + text[end:]).strip(), (call,)
+
+
+def _bare_call(text: str) -> tuple[int, int, dict[str, Any]] | None:
+    """The one object in a text, where it starts and ends, if it has what a call has and nothing else."""
+    found = list(_objects(text)) if '"arguments"' in text else []
+    if len(found) != 1:
+        return None
+    value = found[0][2]
+    if value.keys() != {"name", "arguments"} or not isinstance(value["name"], str) or _is_deep(value):
+        return None
+    return found[0] if isinstance(value["arguments"], dict) else None
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.tool_output import AGAIN
 from gumshoe.errors import ContextOverflow, ScriptExhausted
 from gumshoe.protocols import Policy
 from gumshoe.records import (
@@ -102,6 +104,32 @@ def test_turns_without_a_call_are_nudged_and_then_ended(tmp_path: Path) -> None:
     assert nudges[0].startswith("You called no tool.")
     assert "<tool_call>" in nudges[0]
     assert all(step.decision is None for step in found.steps if not step.tool_calls)
+
+
+def test_a_nudge_shows_a_call_that_was_not_just_made_and_says_what_was_wrong(tmp_path: Path) -> None:
+    wrong = Completion(text='```json\n{"name": "test_shop.py::test_total", "arguments": {"path": "shop.py"}}\n```')
+    idle = Completion(text="I think")
+    found = play(tmp_path, wrong, say(("eval", {})), idle, idle, say(("suspects", {}), ("eval", {})), wrong, idle, idle)
+    told = [message.content for message in found.messages if message.role == "user"][1:]
+    assert [text.split(" Call one of: ")[0] for text in told] == [
+        "There is no tool called 'test_shop.py::test_total'.",
+        "You called no tool.",
+        "You gave the same answer as before, and called no tool.",
+        "There is no tool called 'test_shop.py::test_total'.",
+        "You called no tool.",
+        "You gave the same answer as before, and called no tool.",
+    ]
+    shown = [json.loads(text.split("<tool_call>")[1].split("</tool_call>")[0])["name"] for text in told]
+    assert shown == ["eval", "suspects", "suspects", "listdir", "listdir", "listdir"]
+
+
+def test_a_call_that_is_repeated_with_the_same_answer_is_told_so(tmp_path: Path) -> None:
+    looks = ("view", {"path": "shop.py"})
+    other = ("view", {"path": "test_shop.py"})
+    found = play(tmp_path, say(looks), say(looks), say(other), say(looks), say(("submit", {})))
+    told = [message.content for message in found.messages if message.role == "tool"]
+    assert [AGAIN in text for text in told] == [False, True, False, False, False]
+    assert told[1] == f"[step 1] {found.steps[1].observations[0].text}{AGAIN}"
 
 
 def test_a_cut_off_answer_is_told_so(tmp_path: Path) -> None:

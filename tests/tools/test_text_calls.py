@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gumshoe.records import ToolCall
 from gumshoe.tools.text import clean
-from gumshoe.tools.text_calls import parse_native, render_text_calls, split_text_calls
+from gumshoe.tools.text_calls import bare_name, parse_native, render_text_calls, split_text_calls
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -230,3 +230,21 @@ def test_code_beside_a_bare_call_stays_text() -> None:
     )
     assert (call.name, call.arguments) == ("eval", {"x": 1})
     assert content == f"{code}\nNow:\nThat shows it."
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('```json\n{"name": "shop.py", "arguments": {"start": 1}}\n```', "shop.py"),
+        ('I look.\n{"name": "look", "arguments": {}}', "look"),
+        ('{"name": 3, "arguments": {}}', None),
+        ('{"name": "look", "arguments": "all"}', None),
+        ('{"name": "look", "arguments": {}, "more": 1}', None),
+        ('{"name": "look", "arguments": {}}\n{"name": "look", "arguments": {}}', None),
+        ("I look.", None),
+        ("", None),
+    ],
+)
+def test_the_name_in_an_object_that_looks_like_a_call(text: str, name: str | None) -> None:
+    assert bare_name(text) == name
+    assert split_text_calls(text, prefix="c", offered={"view"}) == (text, ())
