@@ -1,7 +1,7 @@
 """Tokens per second of a served model on the turns of recorded episodes, with and without a prefix cache.
 
     python benchmarks/bench_serve.py MODEL RUN [--episodes 4] [--workers 2] [--dtype bfloat16] [--max-tokens 320]
-        [--vllm PYTHON]
+        [--vllm PYTHON] [--only WAY] [--max-length 8192]
 
 MODEL is a model folder whose chat template supports tools, RUN a run folder, whose episodes are replayed turn by turn:
 every prompt is the recorded one, every answer the model's own. `transformers serve` is measured as it is and with
@@ -38,9 +38,11 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16", help="type of the weights (bfloat16)")
     parser.add_argument("--max-tokens", type=int, default=320, help="tokens of an answer (320)")
     parser.add_argument("--vllm", metavar="PYTHON", help="interpreter of an environment with vLLM")
+    parser.add_argument("--only", metavar="WAY", help="such as vllm (all)")
+    parser.add_argument("--max-length", type=int, default=8192, help="tokens of a conversation (8192)")
     arguments = parser.parse_args()
     episodes = list(islice(read_trajectories(arguments.run), arguments.episodes))
-    common = {"device": "cpu", "dtype": arguments.dtype}
+    common = {"device": "cpu", "dtype": arguments.dtype, "max_length": arguments.max_length}
     ways = {
         "transformers": ServeConfig.model_validate({**common, "backend": "transformers"}),
         "transformers, prefix cache": ServeConfig.model_validate(
@@ -50,6 +52,8 @@ def main() -> None:
     if arguments.vllm:
         ways["vllm"] = ServeConfig.model_validate({**common, "backend": "vllm", "python": arguments.vllm})
     for name, config in ways.items():
+        if arguments.only not in {None, name}:
+            continue
         figures = measure(arguments.model, config, episodes, arguments.workers, arguments.max_tokens)
         print(json.dumps({"way": name, **figures}), flush=True)
 

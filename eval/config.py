@@ -188,6 +188,9 @@ class SolverConfig(Config):
     mode: Literal["agent", "one_shot"] = Field(
         default="agent", description="policy: work with tools, or answer once after seeing the locations in the pack"
     )
+    pack: str | None = Field(
+        default=None, description="policy: path of a Jinja template for packs instead of the bundled one"
+    )
     agent: AgentConfig = Field(
         default=AgentConfig(kind="rewrite"), description="policy: the solver's agent, with or without a pack"
     )

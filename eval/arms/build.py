@@ -9,6 +9,7 @@ from typing import Literal
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, LimitsConfig
+from gumshoe.collect.templates import read_template
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, StaticPacks
@@ -61,7 +62,7 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
 
     Raises:
         ServeError: a model folder is missing.
-        ConfigError: a variable is not set.
+        ConfigError: a variable is not set, or a template cannot be read.
         DatasetError: an earlier run cannot be read.
     """
     references = references_of(config.solver) if config.solver is not None else ()
@@ -142,6 +143,7 @@ class _Solvers:
         path = Path(config.out) / "solver.jsonl"
         self._script = None
         self._provider = None
+        self._pack = None if solver.pack is None else read_template(Path(config.fill(solver.pack)).expanduser())
         if solver.kind == "command":
             return
         if solver.kind == "scripted":
@@ -171,6 +173,7 @@ class _Solvers:
             self._provider,
             given.agent if agent is None else AgentConfig(kind=agent, context_tokens=given.agent.context_tokens),
             _sum(given.limits, self._config.limits) if whole_budget else given.limits,
+            self._pack,
         )
 
     def _name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from held_out import make_pair, make_taskset
 from made import make_pack
 from pydantic import JsonValue
@@ -15,6 +16,7 @@ from gumshoe.collect.brief import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
 
@@ -46,6 +48,16 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
     assert [len(step.tool_calls) for step in found.steps] == [2, 1]
     assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
     assert "+        total = total - 10" in found.patch
+
+
+def test_the_text_of_a_pack_may_come_from_another_template(tmp_path: Path) -> None:
+    task, _ = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    pack = make_pack(("shop.py", 3, 3))
+    told = with_pack(task, pack, "Look at {{ pack.locations[0].path }}.").problem_statement
+    assert told == f"{task.problem_statement.strip()}\n\nLook at shop.py."
+    assert with_pack(task, pack, "{# nothing #}").problem_statement == task.problem_statement.strip()
+    with pytest.raises(ConfigError, match="the prompt template is invalid: 'places' is undefined"):
+        with_pack(task, pack, "{{ places }}")
 
 
 def test_code_in_a_block_becomes_an_edit(tmp_path: Path) -> None:

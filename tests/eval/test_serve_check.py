@@ -20,6 +20,7 @@ from gumshoe.eval.serve.check.answer_form import length_stop, streaming, token_c
 from gumshoe.eval.serve.check.calls import forced_call, native_call, text_call
 from gumshoe.eval.serve.check.rendering import same_rendering
 from gumshoe.eval.serve.check.samples import TOOLS, TURNS
+from gumshoe.eval.serve.check.sent_back import sent_back
 from gumshoe.eval.serve.check.trained import TrainedRow, Unrendered, render_rows
 from gumshoe.eval.serve.check.wire import Wire
 
@@ -46,7 +47,7 @@ def test_the_command_checks_a_server_that_runs_already(
     argv = ["serve", str(micro_model), "--check", "--ask", "good", "--url", served.base_url]
     assert main([*argv, "--served-name", served.model]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 15
+    assert len(shown) == 17
     assert shown[1].split("  ")[0] == "ok"
     assert main(["serve", str(micro_model), "--url", served.base_url]) == 2
     assert "--url needs --check" in capsys.readouterr().err
@@ -281,6 +282,41 @@ def test_a_server_that_knows_no_token_ids_is_asked_without(replies: Callable[...
 def test_a_refused_prompt_is_said_so(replies: Callable[..., Wire]) -> None:
     assert rendering(replies((400, "no tools"))).seen == "HTTP 400: no tools"
     assert rendering(replies((500, "no"))).status == "wrong"
+
+
+def sampled(pieces: tuple[str, ...], *calls: tuple[str, str]) -> Reply:
+    """A turn of the model: the prompt is the tokens 1 and 2, and the pieces that it wrote are tokens from 10 on."""
+    status, body = answer(pieces[0], *calls)
+    (choice,) = body["choices"]
+    written = {"token_ids": list(range(10, 10 + len(pieces)))}
+    written |= {"logprobs": {"content": [{"token": piece, "logprob": -0.1} for piece in pieces]}}
+    return status, {**body, "prompt_token_ids": [1, 2], "choices": [{**choice, **written}]}
+
+
+TURN = ("I look.", "\n", "<tool_call>", '{"name": ...}', "</tool_call>")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status", "seen"),
+    [
+        (sampled(TURN, VIEW), tokens(1, 2, 10, 11, 12, 13, 14, 5, 6), "ok", "5 tokens"),
+        (sampled(TURN, VIEW), tokens(1, 2, 10, 11, 11, 12, 13, 14, 5), "wrong", "token 2 of the turn comes back as"),
+        (sampled(TURN, VIEW), tokens(1, 7, 10, 11, 12, 13, 14), "wrong", "comes back as another one"),
+        (sampled(TURN, VIEW), tokens(1, 2, 10, 11, 12, 20, 14, 5), "not judged", "alike up to token 3"),
+        (sampled(TURN, VIEW), answer("a", prompt_tokens=9), "wrong", "no tokens of the second prompt"),
+        (sampled(("```", "{...}"), VIEW), tokens(1, 2, 12), "not judged", "without the template's tags"),
+        (sampled(("Hello.",)), tokens(1, 2), "not judged", "called no tool: 'Hello.'"),
+        (answer("", VIEW), tokens(1, 2), "not judged", "does not name the tokens"),
+        ((422, "unknown field"), tokens(1, 2), "not supported", "unknown field"),
+        ((500, "boom"), tokens(1, 2), "wrong", "HTTP 500: boom"),
+    ],
+)
+def test_a_turn_that_is_sent_back_is_compared_with_what_was_sampled(
+    replies: Callable[..., Wire], first: Reply, second: Reply, status: str, seen: str
+) -> None:
+    verdict = sent_back(replies(first, second), "native", "x", TOOLS)
+    assert verdict.status == status
+    assert seen in verdict.seen
 
 
 def test_nobody_there_is_one_line() -> None:

@@ -262,6 +262,9 @@ def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
     assert arm(tmp_path / "out", "no_pack")["groups"]["all"]["solved"]["value"] == 0
 
 
+TEACHER = {"kind": "policy", "policy": {"kind": "teacher"}}
+
+
 @pytest.mark.parametrize(
     ("solver", "said"),
     [
@@ -271,6 +274,7 @@ def test_a_solver_may_be_a_model_folder_that_is_served_meanwhile(
         ({"kind": "policy", "model": "{no}/m"}, "is not set: give -p vars.no=..."),
         ({"kind": "policy", "model": "/nowhere"}, "there is no model folder /nowhere"),
         ({"references": ["best"]}, "solver.references"),
+        ({**TEACHER, "pack": "/nowhere.jinja"}, "the prompt template /nowhere.jinja cannot be read"),
     ],
 )
 def test_a_wrong_solver_ends_in_one_line(

@@ -32,10 +32,18 @@ class PolicySolver:
         provider: the policy, shared by all arms, so that a model is served once.
         agent: what it may do.
         limits: how much it may use on a task.
+        pack: source of the template for packs; None: the bundled one.
     """
 
     def __init__(
-        self, title: str, name: str, folder: Path, provider: PolicyProvider, agent: AgentConfig, limits: LimitsConfig
+        self,
+        title: str,
+        name: str,
+        folder: Path,
+        provider: PolicyProvider,
+        agent: AgentConfig,
+        limits: LimitsConfig,
+        pack: str | None = None,
     ) -> None:
         self.title = f"solver, {title}"
         self.name = name
@@ -43,6 +51,7 @@ class PolicySolver:
         self._provider = provider
         self._agent = agent
         self._limits = limits
+        self._pack = pack
 
     def check(self, tasks: Sequence[Pair]) -> None:
         """Works on all tasks."""
@@ -77,7 +86,7 @@ class PolicySolver:
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         """The episode with the pack written below its problem statement."""
-        return dataclasses.replace(episode, task=with_pack(episode.task, pack))
+        return dataclasses.replace(episode, task=with_pack(episode.task, pack, self._pack))
 
     def _wrap(self, policy: Policy, pack: ContextPack | None) -> Policy:
         return policy
@@ -87,9 +96,16 @@ class OneShotSolver(PolicySolver):
     """A policy that answers once: it sees the places of its pack, and edits. Takes the arguments of `PolicySolver`."""
 
     def __init__(
-        self, title: str, name: str, folder: Path, provider: PolicyProvider, agent: AgentConfig, limits: LimitsConfig
+        self,
+        title: str,
+        name: str,
+        folder: Path,
+        provider: PolicyProvider,
+        agent: AgentConfig,
+        limits: LimitsConfig,
+        pack: str | None = None,
     ) -> None:
-        super().__init__(title, name, folder, provider, AGENT, limits.model_copy(update={"steps": None}))
+        super().__init__(title, name, folder, provider, AGENT, limits.model_copy(update={"steps": None}), pack)
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         prepared = super()._prepare(episode, pack)

@@ -9,6 +9,7 @@ from gumshoe.eval.serve.check.answer_form import length_stop, sampled_tokens, st
 from gumshoe.eval.serve.check.calls import forced_call, native_call, text_call
 from gumshoe.eval.serve.check.rendering import SYNTAXES, same_rendering
 from gumshoe.eval.serve.check.samples import ASK, PARALLEL, REASONED, TOOLS, TURNS
+from gumshoe.eval.serve.check.sent_back import sent_back
 from gumshoe.eval.serve.check.trained import TrainedRow, Unrendered, render_rows
 from gumshoe.eval.serve.check.verdict import CheckItem
 from gumshoe.eval.serve.check.wire import Wire
@@ -53,6 +54,8 @@ def check_server(
         yield length_stop(wire, ask)
         yield token_counts(wire, ask, tools)
         yield sampled_tokens(wire, ask)
+        for syntax in SYNTAXES:
+            yield sent_back(wire, syntax, ask, tools)
         yield from _renderings(wire, folder, tools)
     finally:
         wire.close()
