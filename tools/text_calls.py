@@ -104,7 +104,8 @@ def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple
     if found is None or found[2]["name"] not in offered:
         return text, ()
     start, end, value = found
-    call = ToolCall(id=call_id, name=value["name"], arguments=clean_json(value["arguments"]))
+    arguments: Any = clean_json(value["arguments"])
+    call = ToolCall(id=call_id, name=value["name"], arguments=arguments)
     return (text[:start] + text[end:]).strip(), (call,)
 
 
