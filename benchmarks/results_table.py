@@ -87,8 +87,10 @@ def rows_by_arm(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[st
 
 
 def grouped(rows: Rows) -> dict[str, list[str]]:
-    """The tasks of each group."""
-    is_first = {task: row["tags"]["suspect"] == "first" for task, row in sorted(rows.items())}
+    """The tasks of each group; only the group of all where the tasks have no tag that says where the suspect ranks."""
+    is_first = {task: row["tags"].get("suspect", "first") == "first" for task, row in sorted(rows.items())}
+    if all(is_first.values()):
+        return {ALL: list(is_first)}
     return {
         ALL: list(is_first),
         HARD: [task for task, first in is_first.items() if not first],
@@ -123,7 +125,9 @@ def comparisons_table(
     lines = ["| compared with " + labels[baseline] + " | bugs | points | better | worse | p |", "|---" * 6 + "|"]
     for name, rows in arms.items():
         for group in (ALL, HARD) if name != baseline else ():
-            tasks = groups[group]
+            tasks = groups.get(group, ())
+            if not tasks:
+                continue
             before, after = ([is_right(each[task]) for task in tasks] for each in (arms[baseline], rows))
             test = mcnemar(before, after)
             points = 100 * (sum(after) - sum(before)) / len(tasks)

@@ -51,6 +51,7 @@ NO_CALL = "You called no tool."
 NOT_RUN = "episode_over"
 """The kind of failure of a call that came after the end of the episode."""
 SAME = "You gave the same answer as before, and called no tool."
+DEBUGGER = "pdb"
 CUT_OFF = "Your answer reached its length limit before a tool call was complete."
 
 
@@ -310,9 +311,9 @@ class Episode:
 
 
 def _was_made(call: ToolCall, observation: Observation, step: Step | None) -> bool:
-    """Whether a step made the same call and got the same answer."""
+    """Whether a step made the same call and got the same answer, to no purpose: a debugger may stop there again."""
     pairs = zip(step.tool_calls, step.observations, strict=False) if step is not None else ()
-    return any(
+    return call.name != DEBUGGER and any(
         (one.name, one.arguments, seen.text) == (call.name, call.arguments, observation.text) for one, seen in pairs
     )
 

@@ -28,9 +28,9 @@ NEAR = 0.9
 
 
 class _FindingArgument(BaseModel):
-    """A finding as a model writes it: probe and check are the environment's."""
+    """A finding as a model writes it: probe and check are the environment's, and whatever else it holds is ignored."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="ignore")
 
     claim: str
     step: int = Field(ge=0)
@@ -41,9 +41,9 @@ class _FindingArgument(BaseModel):
 
 
 class _LocationArgument(BaseModel):
-    """A location as a model writes it: `end` may be left out."""
+    """A location as a model writes it: `end` may be left out, and unknown fields are ignored."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="ignore")
 
     path: str = Field(min_length=1)
     start: int = Field(ge=1)

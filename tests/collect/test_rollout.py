@@ -125,10 +125,11 @@ def test_a_nudge_shows_a_call_that_was_not_just_made_and_says_what_was_wrong(tmp
 
 def test_a_call_that_is_repeated_with_the_same_answer_is_told_so(tmp_path: Path) -> None:
     looks = ("view", {"path": "shop.py"})
+    steps = ("pdb", {"command": "p 1"})
     other = ("view", {"path": "test_shop.py"})
-    found = play(tmp_path, say(looks), say(looks), say(other), say(looks), say(("submit", {})))
+    found = play(tmp_path, say(looks), say(looks), say(other), say(looks), say(steps), say(steps), say(("submit", {})))
     told = [message.content for message in found.messages if message.role == "tool"]
-    assert [AGAIN in text for text in told] == [False, True, False, False, False]
+    assert [AGAIN in text for text in told] == [False, True, False, False, False, False, False]
     assert told[1] == f"[step 1] {found.steps[1].observations[0].text}{AGAIN}"
 
 

@@ -11,7 +11,7 @@ from gumshoe.eval.serve.check.verdict import CheckItem
 from gumshoe.eval.serve.check.wire import Prompt, Wire
 from gumshoe.records import Message, ToolSchema
 
-__all__ = ["SYNTAXES", "same_rendering"]
+__all__ = ["SYNTAXES", "common_length", "same_rendering"]
 
 AsSent = Callable[[Sequence[Message]], list[dict[str, Any]]]
 
@@ -51,11 +51,16 @@ def same_rendering(
     return CheckItem(item, "ok", f"{len(turns)} prompts compared {how}")
 
 
+def common_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens at the beginning of both are the same."""
+    return next(
+        (place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
+        min(len(first), len(second)),
+    )
+
+
 def _difference(prompt: Prompt, expected: tuple[int, ...]) -> str | None:
     if prompt.ids is not None and prompt.ids != expected:
-        same = next(
-            (place for place, pair in enumerate(zip(prompt.ids, expected, strict=False)) if pair[0] != pair[1]),
-            min(len(prompt.ids), len(expected)),
-        )
+        same = common_length(prompt.ids, expected)
         return f"served {prompt.count} tokens, trained {len(expected)}, alike up to token {same}"
     return None if prompt.count == len(expected) else f"served {prompt.count} tokens, trained {len(expected)}"

@@ -9,7 +9,7 @@ from typing import Any
 from gumshoe.collect.policies.answers import read_answer, read_whole
 from gumshoe.collect.policies.retry import Transient
 from gumshoe.eval.serve.check.calls import MAX_TOKENS
-from gumshoe.eval.serve.check.rendering import SYNTAXES
+from gumshoe.eval.serve.check.rendering import SYNTAXES, common_length
 from gumshoe.eval.serve.check.verdict import CheckItem
 from gumshoe.eval.serve.check.wire import Prompt, ServerReply, Wire
 from gumshoe.records import Completion, Message, ToolSchema
@@ -61,10 +61,7 @@ def _read(answer: ServerReply, tools: Sequence[ToolSchema]) -> Completion | None
 def _compared(
     item: str, answer: ServerReply, expected: Sequence[int], found: Sequence[int], prompt_tokens: int
 ) -> CheckItem:
-    same = next(
-        (place for place, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]),
-        min(len(expected), len(found)),
-    )
+    same = common_length(expected, found)
     written = same - prompt_tokens
     if same >= len(expected):
         return CheckItem(item, "ok", f"{written} tokens")
