@@ -2,8 +2,8 @@
 
     python benchmarks/bench_row.py MODEL [--tokens 2290] [--trained 400] [--threads 1] [--only bfloat16]
 
-All weights train; the loss covers only the trained tokens, as TRL computes it. CPU seconds hold on a
-shared machine, seconds only on an idle one. The second of two rows counts: the first one is a warm-up.
+All weights train; the loss covers only the trained tokens, as TRL computes it. CPU seconds hold on a shared machine,
+seconds only on an idle one. The second of two rows counts: the first one is a warm-up.
 """
 
 from __future__ import annotations

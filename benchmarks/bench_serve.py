@@ -51,6 +51,8 @@ def main() -> None:
     }
     if arguments.vllm:
         ways["vllm"] = ServeConfig.model_validate({**common, "backend": "vllm", "python": arguments.vllm})
+    if arguments.only not in {None, *ways}:
+        parser.error(f"--only must be one of: {'; '.join(ways)} (vllm needs --vllm)")
     for name, config in ways.items():
         if arguments.only not in {None, name}:
             continue

@@ -81,6 +81,8 @@ def seekers_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> 
     """Bars of function Acc@1 for all bugs and for the hard ones."""
     groups = grouped(next(iter(arms.values())))
     for offset, group, color in ((-0.2, ALL, BLUE), (0.2, HARD, ORANGE)):
+        if group not in groups:
+            continue
         tasks = groups[group]
         shares = [[is_right(rows[task]) for task in tasks] for rows in arms.values()]
         _bars(axes, shares, offset, color, f"{group} ({len(tasks)})", height=0.36)

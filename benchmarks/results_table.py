@@ -87,15 +87,14 @@ def rows_by_arm(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[st
 
 
 def grouped(rows: Rows) -> dict[str, list[str]]:
-    """The tasks of each group; only the group of all where the tasks have no tag that says where the suspect ranks."""
-    is_first = {task: row["tags"].get("suspect", "first") == "first" for task, row in sorted(rows.items())}
-    if all(is_first.values()):
-        return {ALL: list(is_first)}
-    return {
-        ALL: list(is_first),
-        HARD: [task for task, first in is_first.items() if not first],
-        EASY: [task for task, first in is_first.items() if first],
+    """The tasks of each group that has any. Only harvested tasks have a tag that says where the suspect ranks."""
+    ranks = {task: row["tags"].get("suspect") for task, row in sorted(rows.items())}
+    groups = {
+        ALL: list(ranks),
+        HARD: [task for task, rank in ranks.items() if rank not in {None, "first"}],
+        EASY: [task for task, rank in ranks.items() if rank == "first"],
     }
+    return {group: tasks for group, tasks in groups.items() if tasks}
 
 
 def mean(rows: Rows, measure: str, tasks: Sequence[str]) -> str:
@@ -124,9 +123,8 @@ def comparisons_table(
     """Function Acc@1 of each arm against the baseline, bug by bug."""
     lines = ["| compared with " + labels[baseline] + " | bugs | points | better | worse | p |", "|---" * 6 + "|"]
     for name, rows in arms.items():
-        for group in (ALL, HARD) if name != baseline else ():
-            tasks = groups.get(group, ())
-            if not tasks:
+        for group, tasks in groups.items():
+            if name == baseline or group == EASY:
                 continue
             before, after = ([is_right(each[task]) for task in tasks] for each in (arms[baseline], rows))
             test = mcnemar(before, after)

@@ -28,13 +28,16 @@ NEAR = 0.9
 
 
 class _FindingArgument(BaseModel):
-    """A finding as a model writes it: probe and check are the environment's, and whatever else it holds is ignored."""
+    """A finding as a model writes it: unknown fields are ignored, and one that brings a probe or check is refused."""
 
     model_config = ConfigDict(extra="ignore")
 
     claim: str
     step: int = Field(ge=0)
     quote: str
+    probe: None = None
+    check: None = None
+    """Probe and check are the environment's."""
 
     def to_record(self) -> Finding:
         return Finding(claim=self.claim, step=self.step, quote=self.quote)

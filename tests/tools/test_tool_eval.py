@@ -103,6 +103,22 @@ def test_locations_are_enough_for_a_report(bench: Bench) -> None:
     assert (pack.findings, pack.hypothesis) == ((), "")
 
 
+def test_fields_that_nobody_asked_for_lose_no_report(bench: Bench) -> None:
+    bench.call("eval")
+    finding: dict[str, JsonValue] = {
+        "claim": "it fails",
+        "step": 0,
+        "quote": "TypeError: unsupported",
+        "arguments": {},
+    }
+    place: dict[str, JsonValue] = {"path": "cart.py", "start": 11, "line": 7}
+    observation = bench.call("report", locations=[place], findings=[finding])
+    assert observation.failure is None
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    assert [(place.path, place.start, place.end) for place in pack.locations] == [("cart.py", 11, 11)]
+    assert [one.check and one.check.status for one in pack.findings] == ["confirmed"]
+
+
 def test_a_path_with_a_wrong_letter_is_taken_for_the_only_file_that_is_spelled_so(bench: Bench) -> None:
     for name in ("discounts.py", "taxes.py"):
         bench.workspace.write_text(f"pricing/{name}", "x = 1\n")

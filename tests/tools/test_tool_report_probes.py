@@ -297,19 +297,8 @@ def test_the_model_cannot_confirm_itself(open_bench: Open, shop: Path) -> None:
     bench = open_bench("local", tools=TOOLS)
     sure: Any = {**finding(0, "total = 9"), "check": {"status": "confirmed", "telling": True}}
     observation = bench.call("report", locations=PLACE, hypothesis="h", findings=[sure])
-    assert observation.failure is None
-    assert checks(observation) == [("unchecked", None)]
-
-
-def test_fields_that_nobody_asked_for_lose_no_report(open_bench: Open, shop: Path) -> None:
-    bench = open_bench("local", tools=TOOLS)
-    bench.call("eval")
-    more: Any = [{**finding(0, "assert 6 == 7"), "arguments": {}}]
-    observation = bench.call("report", locations=[{**PLACE[0], "line": 7}], hypothesis="h", findings=more)
-    assert observation.failure is None
-    pack = ContextPack.model_validate(observation.data["context_pack"])
-    assert [(place.path, place.start, place.end) for place in pack.locations] == [("shop.py", 5, 9)]
-    assert checks(observation) == [("confirmed", True)]
+    assert observation.failure is not None
+    assert "check" in observation.text
 
 
 def test_what_a_program_writes_in_the_place_of_probes_is_passed_over() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gumshoe.collect.brief import with_pack
-from gumshoe.collect.config import AgentConfig, LimitsConfig
+from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
 from gumshoe.collect.runner import plan_episodes
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder
@@ -64,7 +64,7 @@ class PolicySolver:
         """
         if run.control.finishing and not self._folder.is_dir():
             return {}
-        config = collect_config(run, self._folder, self._agent, self._provider, self._limits)
+        config = self._config(run)
         wanted = {(one.task.id, one.sample): one for one in attempts}
         with RunFolder(self._folder, config) as folder:
             planned = plan_episodes(config, folder.identity)
@@ -84,6 +84,10 @@ class PolicySolver:
         """Stops the server, if there is one."""
         self._provider.close()
 
+    def _config(self, run: EvalRun) -> CollectConfig:
+        """How its episodes are run."""
+        return collect_config(run, self._folder, self._agent, self._provider, self._limits)
+
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         """The episode with the pack written below its problem statement."""
         return dataclasses.replace(episode, task=with_pack(episode.task, pack, self._pack))
@@ -93,19 +97,11 @@ class PolicySolver:
 
 
 class OneShotSolver(PolicySolver):
-    """A policy that answers once: it sees the places of its pack, and edits. Takes the arguments of `PolicySolver`."""
+    """A policy that answers once: it sees the places of its pack, and edits. It has its own agent and turns."""
 
-    def __init__(
-        self,
-        title: str,
-        name: str,
-        folder: Path,
-        provider: PolicyProvider,
-        agent: AgentConfig,
-        limits: LimitsConfig,
-        pack: str | None = None,
-    ) -> None:
-        super().__init__(title, name, folder, provider, AGENT, limits.model_copy(update={"steps": None}), pack)
+    def _config(self, run: EvalRun) -> CollectConfig:
+        limits = self._limits.model_copy(update={"steps": None})
+        return collect_config(run, self._folder, AGENT, self._provider, limits)
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         prepared = super()._prepare(episode, pack)
