@@ -18,6 +18,8 @@
 | duplicates=N      | all but the first N episodes that change the same lines in the same way, ignoring    |
 |                   | their position in the project and whitespace (default 1)                             |
 | pass_rate=A..B    | tasks whose share of resolved episodes is not between A and B                        |
+| best=X            | all but the best episode of each task, by its outcome (1 if the patch resolves the   |
+|                   | task; the line F1 of a report); that one, too, if its outcome is below X (default 0) |
 | exclude=PATH      | projects named in a task set, or in a text file with one name per line               |
 | scored=ARM:NAME:X | episodes of an evaluation for which it measured less than X, or did not measure NAME |
 |                   | (its table `results.jsonl`); ARM is the run folder, such as runs/eval/x/arms/model   |
@@ -34,6 +36,7 @@ from pydantic import BaseModel
 
 from gumshoe.collect.export.rows import project_of
 from gumshoe.collect.grounding import grounded_share, observation_texts, quoted_share
+from gumshoe.collect.tree import outcome_of
 from gumshoe.collect.unseen import unseen
 from gumshoe.errors import ConfigError
 from gumshoe.records import Decision, StopReason, Trajectory
@@ -241,6 +244,18 @@ def _pass_rate(text: str, setting: str) -> Rule:
     return Rule(text, keeps, survey)
 
 
+def _best(text: str, setting: str) -> Rule:
+    least = float(setting or 0)
+    best: dict[str, tuple[float, str]] = {}
+
+    def survey(trajectory: Trajectory) -> None:
+        outcome = outcome_of(trajectory)
+        if outcome is not None and outcome >= least and outcome > best.get(trajectory.task.id, (-1.0, ""))[0]:
+            best[trajectory.task.id] = outcome, trajectory.id
+
+    return Rule(text, lambda trajectory: best.get(trajectory.task.id, (0.0, ""))[1] == trajectory.id, survey)
+
+
 def _exclude(text: str, setting: str) -> Rule:
     names = _projects(Path(setting))
     return Rule(text, lambda trajectory: project_of(trajectory) not in names)
@@ -297,6 +312,7 @@ _RULES: dict[str, Callable[[str, str], Rule]] = {
     "unseen": _unseen,
     "duplicates": _duplicates,
     "pass_rate": _pass_rate,
+    "best": _best,
     "exclude": _exclude,
     "scored": _scored,
 }

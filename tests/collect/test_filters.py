@@ -144,6 +144,17 @@ def test_pass_rate_is_by_task() -> None:
     assert keeps("pass_rate=0.1..0.9", *cases) == [False, False, True, True, False]
 
 
+def test_best_keeps_one_episode_of_each_task() -> None:
+    def of(task: str, number: int, value: float | None, name: str = "line_f1") -> Trajectory:
+        ref = TaskRef(id=task, hash="h", source="s", regime="debug")
+        return trajectory(id=f"{task}/{number}", task=ref, scores=(Score(name=name, value=value),))
+
+    cases = [of("a", 0, 0.25), of("a", 1, 0.5), of("a", 2, 0.5), of("b", 0, 0.0), of("b", 1, None)]
+    assert keeps("best", *cases) == [False, True, False, True, False]
+    assert keeps("best=0.3", *cases) == [False, True, False, False, False]
+    assert keeps("best", of("c", 0, 0.0, "resolved"), of("c", 1, 1.0, "resolved")) == [False, True]
+
+
 def test_exclude_reads_task_sets_and_lists(tmp_path: Path) -> None:
     def of(project: str) -> Trajectory:
         return trajectory(task=TaskRef(id="t", hash="h", source="s", regime="debug", tags={"project": project}))
@@ -175,7 +186,9 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
         make_rule(f"scored={arm}:hit:1")
 
 
-@pytest.mark.parametrize("rule", ["steps=many", "steps", "pass_rate=3", "nothing", "scored=hit", "scored=arm:hit:all"])
+@pytest.mark.parametrize(
+    "rule", ["steps=many", "steps", "pass_rate=3", "best=most", "nothing", "scored=hit", "scored=arm:hit:all"]
+)
 def test_wrong_rules_are_told(rule: str) -> None:
     with pytest.raises(ConfigError):
         make_rule(rule)
