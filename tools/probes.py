@@ -172,12 +172,12 @@ def _gives(line: str, fact: Fact) -> bool:
 
 
 def _part(line: str, facts: Sequence[Fact]) -> Fact | None:
-    """A line that is part of a message, the name of a test that fails, or where the program stopped."""
+    """A line that is part of a message, the name of a failing test or the end of it, or where the program stopped."""
     stop = _STOP.fullmatch(line)
     for fact in facts:
         if fact.words and _holds(normal(fact.value), line) and _says_something(line, fact):
             return fact.claiming(line)
-        if fact.words and fact.subject and _holds(line, fact.subject):
+        if fact.words and fact.subject and (_holds(line, fact.subject) or fact.subject.endswith(f"/{line}")):
             return fact.claiming("")
         if not fact.joint and fact.subject in (line, stop and stop["place"]):
             return fact

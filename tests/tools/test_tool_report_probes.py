@@ -118,6 +118,16 @@ def test_words_around_what_was_seen_are_not_confirmed(open_bench: Open, shop: Pa
     assert [status for status, _ in checks(found) if status == "confirmed"] == []
 
 
+def test_the_folder_of_a_test_may_be_left_out(open_bench: Open, shop: Path) -> None:
+    (shop / "conftest.py").touch()  # Makes shop.py importable from the folder.
+    (shop / "checks").mkdir()
+    (shop / "test_shop.py").rename(shop / "checks" / "test_shop.py")
+    bench = open_bench("local", tools=TOOLS)
+    bench.call("eval")
+    said = report(bench, (0, f"checks/{LARGE}"), (0, LARGE), (0, LARGE.removeprefix("test_")))
+    assert checks(said) == [("confirmed", True), ("confirmed", True), ("unchecked", None)]
+
+
 def test_the_frame_above_can_be_quoted(open_bench: Open, shop: Path) -> None:
     bench = open_bench("local", tools=TOOLS)
     text = bench.text("pdb", command="b shop.py:9\nc\nup")
