@@ -249,11 +249,14 @@ def _best(text: str, setting: str) -> Rule:
     best: dict[str, tuple[float, str]] = {}
 
     def survey(trajectory: Trajectory) -> None:
-        outcome = outcome_of(trajectory)
-        if outcome is not None and outcome >= least and outcome > best.get(trajectory.task.id, (-1.0, ""))[0]:
+        outcome, known = outcome_of(trajectory), best.get(trajectory.task.id)
+        if outcome is not None and outcome >= least and (known is None or outcome > known[0]):
             best[trajectory.task.id] = outcome, trajectory.id
 
-    return Rule(text, lambda trajectory: best.get(trajectory.task.id, (0.0, ""))[1] == trajectory.id, survey)
+    def keeps(trajectory: Trajectory) -> bool:
+        return trajectory.task.id in best and best[trajectory.task.id][1] == trajectory.id
+
+    return Rule(text, keeps, survey)
 
 
 def _exclude(text: str, setting: str) -> Rule:

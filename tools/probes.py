@@ -172,16 +172,22 @@ def _gives(line: str, fact: Fact) -> bool:
 
 
 def _part(line: str, facts: Sequence[Fact]) -> Fact | None:
-    """A line that is part of a message, the name of a failing test or the end of it, or where the program stopped."""
+    """A line that is part of a message, the name of a failing test, or where the program stopped."""
     stop = _STOP.fullmatch(line)
     for fact in facts:
         if fact.words and _holds(normal(fact.value), line) and _says_something(line, fact):
             return fact.claiming(line)
-        if fact.words and fact.subject and (_holds(line, fact.subject) or fact.subject.endswith(f"/{line}")):
+        if fact.words and fact.subject and (_holds(line, fact.subject) or _shortens(line, fact.subject)):
             return fact.claiming("")
         if not fact.joint and fact.subject in (line, stop and stop["place"]):
             return fact
     return None
+
+
+def _shortens(line: str, test: str) -> bool:
+    """Whether a line names a test without the first folders of its file."""
+    (given, _, said), (file, _, name) = line.partition("::"), test.partition("::")
+    return said == name != "" and file.endswith(f"/{given}")
 
 
 def _says_something(part: str, message: Fact) -> bool:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from driver import Driver, Start
 from sandbox_backends import FEW_PLUGINS  # pyright: ignore[reportMissingImports]
+from shop_program import SHOP
+from shop_program import TESTS as SHOP_TESTS
 from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
@@ -155,3 +157,12 @@ def start(python: str, project: Path) -> Generator[Start]:
     yield begin
     for driver in drivers:
         driver.close()
+
+
+@pytest.fixture
+def shop(project: Path) -> Path:
+    """A project with the program of `shop_program`."""
+    (project / "test_cart.py").unlink()
+    (project / "shop.py").write_text(SHOP)
+    (project / "test_shop.py").write_text(SHOP_TESTS)
+    return project

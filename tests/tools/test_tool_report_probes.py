@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from test_tool_whatif import LARGE, SHOP, SMALL, STEPS, TESTS
+from shop_program import LARGE, SHOP, SMALL, STEPS
 from tool_bench import Bench
 
 from gumshoe.collect.evidence import failures
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
-from gumshoe.tools.probe_checks import check_findings, check_probes, read_looks
+from gumshoe.tools.probe_checks import check_findings, check_probes
 from gumshoe.tools.probes import with_probes
 
 Open = Callable[..., Bench]
@@ -24,14 +23,6 @@ PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
 COMMANDS = (
     "b shop.py:9\nc\np total\nc\nlocals\np sorted([count, total])\nr\nu\nc\nb shop.py:30\nc\nc\np number\np found"
 )
-
-
-@pytest.fixture
-def shop(project: Path) -> Path:
-    (project / "test_cart.py").unlink()
-    (project / "shop.py").write_text(SHOP)
-    (project / "test_shop.py").write_text(TESTS)
-    return project
 
 
 def finding(step: int, quote: str) -> Any:
@@ -90,7 +81,7 @@ NEVER_SHOWN = (
 )
 """Quotes that nothing has shown as they stand, or that say nothing."""
 
-ONE_TEST = "from shop import Cart\n\n\ndef test_sizes():\n    assert Cart().sizes([5, 5, 7]) == []\n"
+PATHS = "import pytest\n\n\n@pytest.mark.parametrize('p', ['a/b'])\ndef test_path(p):\n    assert p == 3\n"
 
 
 def test_findings_are_confirmed_and_wrong_ones_sent_back_once(open_bench: Open, shop: Path) -> None:
@@ -126,6 +117,13 @@ def test_the_folder_of_a_test_may_be_left_out(open_bench: Open, shop: Path) -> N
     bench.call("eval")
     said = report(bench, (0, f"checks/{LARGE}"), (0, LARGE), (0, LARGE.removeprefix("test_")))
     assert checks(said) == [("confirmed", True), ("confirmed", True), ("unchecked", None)]
+
+
+def test_the_end_of_a_parameter_names_no_test(open_bench: Open, shop: Path) -> None:
+    (shop / "test_shop.py").write_text(PATHS)
+    bench = open_bench("local", tools=TOOLS)
+    assert "test_shop.py::test_path[a/b]" in bench.text("eval")
+    assert checks(report(bench, (0, "b]"))) == [("unchecked", None)]
 
 
 def test_the_frame_above_can_be_quoted(open_bench: Open, shop: Path) -> None:
@@ -198,87 +196,6 @@ def test_probes_hold_in_a_fresh_sandbox(open_bench: Open, shop: Path) -> None:
     assert check_findings(fresh.workspace, pack.findings) == pack.findings
 
 
-def test_a_probe_that_cannot_be_compiled_leaves_the_others_alone(open_bench: Open, shop: Path) -> None:
-    bench = open_bench("local", tools=(*TOOLS, "probe"))
-    place = {"path": "shop.py", "line": 6}
-    text = bench.call("probe", probes=[{**place, "expression": "items"}, {**place, "expression": "(yield)"}]).text
-    assert "'yield' outside function" in text
-    assert "no test stops there" not in text
-
-
-def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> None:
-    (shop / "test_shop.py").write_text(ONE_TEST)
-    bench = open_bench("local", tools=TOOLS)
-    text = bench.text("pdb", command="b shop.py:28, number == 7\nc\np number\ncl\nb shop.py:24\nu\np found")
-    assert "number = 7" in text
-    history = list(enumerate(bench.env.toolbox.history))
-    (found,) = with_probes([Finding(claim="c", step=0, quote="number = 7")], history)
-    test = "test_shop.py::test_sizes"
-    assert found.probe == StopProbe(path="shop.py", line=28, time=3, test=test, expression="number", value="7")
-    at = StopProbe(path="shop.py", line=28, test=test, expression="number")
-    values: list[tuple[int | None, str]] = [(1, "5"), (3, "7"), (1, "7"), (3, "5"), (4, "7"), (None, "7"), (None, "6")]
-    seen = check_probes(bench.workspace, [at.model_copy(update={"time": n, "value": value}) for n, value in values])
-    assert [check.status == "confirmed" for check in seen] == [True, True, False, False, False, True, False]
-    assert seen[4].note == "it does not stop there"
-
-
-def test_breakpoints_set_on_the_way_do_not_count(open_bench: Open, shop: Path) -> None:
-    (shop / "test_shop.py").write_text(ONE_TEST)
-    bench = open_bench("local", tools=TOOLS)
-    bench.call("pdb", command="b test_shop.py:5\nc\nb shop.py:28\nc\np number")
-    first, late = [result["stop"] for result in _results(bench) if result.get("stop")]
-    assert (first["time"], first["test"]) == (1, "test_shop.py::test_sizes")
-    assert "time" not in late
-    (found,) = with_probes([Finding(claim="c", step=0, quote="number = 5")], list(enumerate(bench.env.toolbox.history)))
-    assert found.probe is not None
-    assert found.probe.time is None
-    assert check_probes(bench.workspace, [found.probe]) == [Check(status="confirmed", telling=True)]
-
-
-def test_what_stops_while_tests_are_imported_is_not_looked_for_in_a_test(open_bench: Open, shop: Path) -> None:
-    (shop / "test_shop.py").write_text(
-        "from shop import price\n\nPRICE = price(1)\n\n\ndef test_price():\n    assert price(4) == 7\n"
-    )
-    bench = open_bench("local", tools=TOOLS)
-    assert "count = 1" in bench.text("pdb", command="b shop.py:9\nc\np count")
-    history = list(enumerate(bench.env.toolbox.history))
-    (found,) = with_probes([Finding(claim="c", step=0, quote="count = 1")], history)
-    assert isinstance(found.probe, StopProbe)
-    assert found.probe.test == ""
-    planted = found.probe.model_copy(update={"value": "4"})
-    right, wrong = check_probes(bench.workspace, [found.probe, planted])
-    assert right == Check(status="confirmed", telling=False, note="it stops there outside of the tests")
-    assert wrong == Check(status="contradicted", note="it is 1")
-    (anywhere,) = check_probes(bench.workspace, [planted.model_copy(update={"test": None, "time": None})])
-    assert anywhere.status == "confirmed"
-
-
-def _results(bench: Bench) -> Any:
-    return bench.env.toolbox.history[-1].data["results"]
-
-
-def test_evaluating_changes_nothing_and_ends(open_bench: Open, shop: Path) -> None:
-    bench = open_bench("local", tools=TOOLS)
-    at = StopProbe(path="shop.py", line=30, test="test_shop.py::test_sizes", time=1)
-    expressions = {
-        "found.clear()": "None",
-        "len(found)": "3",
-        "no_such": "1",
-        "found[": "1",
-        "[1 for _ in iter(int, 1)]": "1",
-        "__import__('os')._exit(3)": "1",
-    }
-    probes = [at.model_copy(update={"expression": each, "value": value}) for each, value in expressions.items()]
-    seen = check_probes(bench.workspace, [*probes, at.model_copy(update={"path": "no_such.py"})])
-    assert [check.status for check in seen] == ["confirmed"] * 2 + ["contradicted"] * 5
-    assert [check.note for check in seen[2:5]] == [
-        "it is NameError: name 'no_such' is not defined",
-        "found[: '[' was never closed (<unknown>, line 1)",
-        "it is it took too long",
-    ]
-    assert seen[6].note == "no file no_such.py"
-
-
 def test_unittest_and_plain_programs(open_bench: Open, project: Path) -> None:
     (project / "shop.py").write_text(SHOP)
     (project / "test_unit.py").write_text(
@@ -309,12 +226,6 @@ def test_the_model_cannot_confirm_itself(open_bench: Open, shop: Path) -> None:
     observation = bench.call("report", locations=PLACE, hypothesis="h", findings=[sure])
     assert observation.failure is not None
     assert "check" in observation.text
-
-
-def test_what_a_program_writes_in_the_place_of_probes_is_passed_over() -> None:
-    good = b'{"probe": 0, "event": "line", "test": "t", "time": 1, "values": ["1"]}'
-    lines = [b"\xff", b"{}", b"[" * 10**5, b'{"probe": -1}', b'{"probe": 0, "values": [1]}', good]
-    assert [look.values for look in read_looks(b"\n".join(lines))] == [["1"]]
 
 
 def test_a_trace_leads_to_probes(open_bench: Open, shop: Path) -> None:

@@ -9,75 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
+from shop_program import LARGE, SHOP, SIZES, SMALL, STEPS
 from tool_bench import Bench
 
 Open = Callable[..., Bench]
 INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 TOOLS = ("whatif", "eval", "view")
-
-SHOP = """\
-LIMIT = 3
-RATE = 2
-
-
-def price(count):
-    total = count * RATE
-    if count > LIMIT:
-        total = total - 2
-    return total
-
-
-def counter():
-    seen = 0
-
-    def step():
-        nonlocal seen
-        seen += 1
-        return seen
-
-    return step
-
-
-class Cart:
-    def sizes(self, numbers):
-        found = []
-        for number in numbers:
-            found.append(
-                number,
-            )
-        return found
-"""
-TESTS = """\
-from shop import Cart, counter, price
-
-
-def test_small():
-    assert price(2) == 4
-
-
-def test_large():
-    assert price(4) == 7
-
-
-def test_steps():
-    step = counter()
-    step()
-    assert step() == 3
-
-
-def test_sizes():
-    assert Cart().sizes([1, 2, 3]) == [1, 3]
-"""
-SMALL, LARGE, STEPS, SIZES = (f"test_shop.py::test_{name}" for name in ("small", "large", "steps", "sizes"))
-
-
-@pytest.fixture
-def shop(project: Path) -> Path:
-    (project / "test_cart.py").unlink()
-    (project / "shop.py").write_text(SHOP)
-    (project / "test_shop.py").write_text(TESTS)
-    return project
 
 
 def variant(line: int, do: str, **more: Any) -> Any:
