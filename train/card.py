@@ -11,6 +11,7 @@ from gumshoe.config import config_hash, dump_config
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.trainer_config import TrainerConfig
 
 __all__ = [
     "Outcome",
@@ -152,7 +153,7 @@ def _card(
     title: str,
     said: list[str],
     facts: list[tuple[str, str]],
-    config: TrainConfig | GrpoConfig | DpoConfig,
+    config: TrainerConfig,
     outcome: Outcome | RewardOutcome | PreferenceOutcome,
 ) -> str:
     header = {

@@ -6,40 +6,18 @@ from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from gumshoe.config import Config
 from gumshoe.train.live import LiveSection
 from gumshoe.train.masked_turns import RULES, Rule
 from gumshoe.train.samples import Sampling
+from gumshoe.train.trainer_config import LoraSection, RowsConfig
 
-__all__ = ["LoraSection", "TrainConfig"]
-
-
-class LoraSection(Config):
-    """Low-rank adapters. They are merged into the weights when training ends."""
-
-    rank: PositiveInt = Field(16, description="rank of the adapters")
-    alpha: PositiveInt = Field(32, description="scale of the adapters, over the rank")
-    dropout: float = Field(0.0, ge=0, lt=1, description="dropout in front of the adapters")
-    targets: str | tuple[str, ...] = Field("all-linear", description="layers that get adapters")
+__all__ = ["TrainConfig"]
 
 
-class TrainConfig(Config):
+class TrainConfig(RowsConfig):
     """One supervised fine-tuning run: which rows, which model, how, and where the result goes."""
 
-    out: str = Field(description="run folder; the model goes into its folder model/")
-    dataset: str = Field(description="dataset folder, as `gumshoe export` writes it")
     view: str = Field("seeker", description="config of the dataset: seeker or agent")
-    train_split: str = Field("train", description="split that is trained on")
-    eval_split: str | None = Field(None, description="split for evaluation, never trained on; null: none")
-    limit: PositiveInt | None = Field(None, description="maximum number of rows, from the beginning; null: all")
-
-    model: str = Field(description="model to start from: a folder, a hub id, or a .gguf file")
-    revision: str | None = Field(None, description="revision of a hub model; null: the newest")
-    chat_template: str | None = Field(
-        None,
-        description="replaces the model's template: hermes, which is bundled, or a file; saved with the model",
-    )
-
     method: Literal["full", "lora", "qlora"] = Field(
         "full", description="train all weights, adapters, or adapters on 4-bit weights (needs bitsandbytes)"
     )
@@ -55,10 +33,6 @@ class TrainConfig(Config):
         "episode", description="a row trains a whole episode, or one decision with its full history"
     )
     mask: tuple[Rule, ...] = Field(RULES, description="turns that are masked: malformed calls, repetitions in a loop")
-    epochs: PositiveFloat = Field(1.0, description="passes over the rows")
-    max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: determined by epochs")
-    batch: PositiveInt = Field(1, description="rows that go through the model at once, on each device")
-    accumulate: PositiveInt = Field(1, description="batches of one optimizer step")
     learning_rate: PositiveFloat = Field(1e-5, description="peak learning rate")
     schedule: Literal["linear", "cosine", "constant_with_warmup"] = Field(
         "cosine", description="learning rate schedule"
@@ -66,25 +40,12 @@ class TrainConfig(Config):
     warmup: float = Field(0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     weight_decay: float = Field(0.0, ge=0, description="decay of the weight matrices")
     beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's memory of squared gradients")
-    clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     packing: bool = Field(False, description="pack rows into sequences of max_length; slow on processors")
     by_length: bool = Field(False, description="batch rows of similar length: less padding")
-    bf16: bool | Literal["auto"] = Field(
-        False, description="compute in bfloat16; auto: where the device has instructions for it"
-    )
-    gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
-    seed: int = Field(0, ge=0, description="seed of the order and of dropout")
-    threads: PositiveInt | None = Field(None, description="processor threads; null: torch's default")
-    device: Literal["auto", "cpu"] = Field("auto", description="cpu: do not use an accelerator")
 
-    log_every: PositiveInt = Field(10, description="steps between two log entries")
     eval_every: PositiveInt | None = Field(
         None, description="steps between two evaluations; null: at every epoch's end"
     )
-    save_every: PositiveInt | None = Field(
-        None, description="steps between two checkpoints; null: at every epoch's end"
-    )
-    keep: PositiveInt = Field(1, description="checkpoints kept")
     best: Literal["last", "eval_loss", "seeker"] = Field(
         "last",
         description="weights to keep: the last, those of the lowest held-out loss, or those of the best live episodes",
@@ -93,7 +54,6 @@ class TrainConfig(Config):
         None, description="number of evaluations without improvement after which training stops; null: never"
     )
     episodes: LiveSection | None = Field(None, description="live episodes, for best: seeker")
-    report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, such as trackio or wandb")
 
     @model_validator(mode="after")
     def _best_is_measured(self) -> Self:

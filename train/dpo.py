@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.train.arguments import in_bf16, lora_arguments, on_accelerator, trackers
+from gumshoe.train.arguments import in_bf16, lora_arguments, rows_arguments
 from gumshoe.train.card import PreferenceOutcome, render_preference_card
 from gumshoe.train.data import load_rows, some_rows
 from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.model import check_targets, load_weights, merge_adapters
 from gumshoe.train.pairs import Pairs, prepare_pairs
 from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
-from gumshoe.train.run_folder import CHECKPOINTS, TrainingFolder
+from gumshoe.train.run_folder import TrainingFolder
 from gumshoe.train.starting_point import local_model, open_renderer
 from gumshoe.train.template import template_to_serve
 
@@ -101,38 +101,14 @@ def _trainer(
 def _arguments(config: DpoConfig) -> DPOConfig:
     from trl.trainer.dpo_config import DPOConfig
 
-    every = "epoch" if config.save_every is None else "steps"
     return DPOConfig(
-        output_dir=str(Path(config.out) / CHECKPOINTS),
+        **rows_arguments(config, eval_every=config.save_every),
         beta=config.beta,
         loss_type=[config.loss],
         max_length=config.max_length,
         # The initial weights are then needed only once, and not alongside those that train.
         precompute_ref_log_probs=True,
-        num_train_epochs=config.epochs,
-        max_steps=config.max_steps,
-        per_device_train_batch_size=config.batch,
-        per_device_eval_batch_size=config.batch,
-        gradient_accumulation_steps=config.accumulate,
-        learning_rate=config.learning_rate,
-        lr_scheduler_type=config.schedule,
-        warmup_steps=config.warmup,
-        max_grad_norm=config.clip,
-        bf16=in_bf16(config),
         gradient_checkpointing=config.gradient_checkpointing,
-        seed=config.seed,
-        data_seed=config.seed,
-        use_cpu=not on_accelerator(config),
-        dataloader_pin_memory=on_accelerator(config),
-        logging_steps=config.log_every,
-        logging_first_step=True,
-        eval_strategy=every if config.eval_split is not None else "no",
-        eval_steps=config.save_every,
-        save_strategy=every,
-        save_steps=config.save_every or 500,
-        save_total_limit=config.keep,
-        report_to=trackers(config.report_to),
-        disable_tqdm=True,
     )
 
 

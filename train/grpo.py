@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.arguments import in_bf16, on_accelerator, trackers
+from gumshoe.train.arguments import in_bf16, trainer_arguments
 from gumshoe.train.card import RewardOutcome, render_reward_card
 from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.live import Arena
@@ -77,7 +77,7 @@ def _trainer(config: GrpoConfig, folder: TrainingFolder, arena: Arena) -> LiveTr
             arena=arena,
             template=training_template(tokenizer),
             model=model,
-            args=_arguments(config, folder.checkpoints, list(weights.values())),
+            args=_arguments(config, list(weights.values())),
             reward_funcs=score_functions(list(weights)),
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
@@ -88,12 +88,12 @@ def _trainer(config: GrpoConfig, folder: TrainingFolder, arena: Arena) -> LiveTr
     return trainer
 
 
-def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> GRPOConfig:
+def _arguments(config: GrpoConfig, weights: list[float]) -> GRPOConfig:
     from trl.trainer.grpo_config import GRPOConfig
 
     episodes = config.group * config.tasks_a_step
     return GRPOConfig(
-        output_dir=str(checkpoints),
+        **trainer_arguments(config),
         reward_weights=weights,
         num_generations=config.group,
         per_device_train_batch_size=config.batch,
@@ -103,24 +103,13 @@ def _arguments(config: GrpoConfig, checkpoints: Path, weights: list[float]) -> G
         max_completion_length=config.max_completion,
         generation_kwargs={"max_new_tokens": config.episodes.max_tokens},
         temperature=config.temperature,
-        learning_rate=config.learning_rate,
         lr_scheduler_type=config.schedule,
         beta=config.beta,
         scale_rewards=config.scale_rewards,
-        max_grad_norm=config.clip,
-        bf16=in_bf16(config),
         gradient_checkpointing=config.gradient_checkpointing,
         use_vllm=config.vllm != "off",
         vllm_mode="colocate" if config.vllm == "off" else config.vllm,
-        seed=config.seed,
-        data_seed=config.seed,
-        use_cpu=not on_accelerator(config),
-        dataloader_pin_memory=on_accelerator(config),
-        logging_steps=config.log_every,
         save_steps=config.save_every,
-        save_total_limit=config.keep,
-        report_to=trackers(config.report_to),
-        disable_tqdm=True,
         remove_unused_columns=False,
     )
 

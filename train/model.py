@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gumshoe.errors import ConfigError
 from gumshoe.train.arguments import in_bf16
 from gumshoe.train.config import TrainConfig
-from gumshoe.train.dpo_config import DpoConfig
+from gumshoe.train.trainer_config import TrainerConfig
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -66,7 +66,7 @@ def check_targets(model: PreTrainedModel, adapters: LoraConfig) -> None:
         raise ConfigError(f"lora.targets: the model has no such layer; its layers are {known}")
 
 
-def merge_adapters(model: str, adapters: Path, config: TrainConfig | DpoConfig) -> PreTrainedModel:
+def merge_adapters(model: str, adapters: Path, config: TrainerConfig) -> PreTrainedModel:
     """The model with its adapters merged: on the processor, into weights that were never reduced to 4 bits."""
     import torch
     from peft import PeftModel

@@ -7,15 +7,11 @@ from pathlib import Path
 
 from gumshoe.config import dump_config, load_config
 from gumshoe.errors import ConfigError
-from gumshoe.train.config import TrainConfig
-from gumshoe.train.dpo_config import DpoConfig
-from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.trainer_config import TrainerConfig
 
-__all__ = ["CHECKPOINTS", "AnyConfig", "TrainingFolder"]
+__all__ = ["CHECKPOINTS", "TrainingFolder"]
 
 CHECKPOINTS = "checkpoints"
-AnyConfig = TrainConfig | GrpoConfig | DpoConfig
-"""The configs of all kinds of training."""
 
 _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 """Fields that may change between a run and its continuation: they do not change what is learned."""
@@ -34,7 +30,7 @@ class TrainingFolder:
         ConfigError: the folder holds something else, or a run of another config.
     """
 
-    def __init__(self, config: AnyConfig) -> None:
+    def __init__(self, config: TrainerConfig) -> None:
         self.path = Path(config.out)
         self.config_file = self.path / "config.yaml"
         self.log = self.path / "log.jsonl"
@@ -54,7 +50,7 @@ class TrainingFolder:
         found = [path for path in self.checkpoints.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
         return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
-    def _claim(self, config: AnyConfig) -> None:
+    def _claim(self, config: TrainerConfig) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"out: {self.path} is a file: choose another folder")
         if self.config_file.is_file():
@@ -69,7 +65,7 @@ class TrainingFolder:
         except OSError as error:
             raise ConfigError(f"out: {self.path} cannot be written: {error.strerror or error}") from None
 
-    def _compare(self, config: AnyConfig) -> None:
+    def _compare(self, config: TrainerConfig) -> None:
         try:
             earlier = load_config(type(config), self.config_file)
         except ConfigError:

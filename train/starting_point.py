@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gumshoe.train.config import TrainConfig
 from gumshoe.train.data import conversations
-from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.gguf import is_gguf, unpack
-from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.render import Renderer
 from gumshoe.train.template import check_tools, read_template, training_template
+from gumshoe.train.trainer_config import RowsConfig, TrainerConfig
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -26,7 +24,7 @@ def local_model(model: str) -> str:
     return str(unpack(Path(model).expanduser())) if is_gguf(model) else model
 
 
-def starting_tokenizer(config: TrainConfig | DpoConfig | GrpoConfig) -> PreTrainedTokenizerBase:
+def starting_tokenizer(config: TrainerConfig) -> PreTrainedTokenizerBase:
     """The tokenizer of the config's model, with the config's chat template or the model's own. Raises ConfigError."""
     tokenizer = load_tokenizer(local_model(config.model), config.revision)
     if config.chat_template is not None:
@@ -34,7 +32,7 @@ def starting_tokenizer(config: TrainConfig | DpoConfig | GrpoConfig) -> PreTrain
     return tokenizer
 
 
-def open_renderer(config: TrainConfig | DpoConfig, rows: Dataset) -> Renderer:
+def open_renderer(config: RowsConfig, rows: Dataset) -> Renderer:
     """Renders rows for the config's model, with the config's chat template or the model's own.
 
     Raises:

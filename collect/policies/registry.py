@@ -75,13 +75,13 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             whole = config.locations == "functions"
             return TeacherPolicy(task, oracle, seed=seed, explore=config.explore, whole_functions=whole)
         case TracebackConfig():
-            from gumshoe.collect.policies.traceback import TracebackPolicy
+            from gumshoe.collect.policies.heuristics import TRACEBACK
 
-            return TracebackPolicy()
+            return TRACEBACK
         case SuspectConfig():
-            from gumshoe.collect.policies.suspect import SuspectPolicy
+            from gumshoe.collect.policies.heuristics import SUSPECT
 
-            return SuspectPolicy()
+            return SUSPECT
         case VaryConfig():
             from gumshoe.collect.policies.vary import VaryPolicy
 

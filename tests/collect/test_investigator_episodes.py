@@ -6,25 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from seeker_episodes import play_seeker, shop_task
 
-from gumshoe.collect.agent import make_agent
-from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policy_config import InvestigatorConfig
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.unseen import unseen
-from gumshoe.env.config import SandboxConfig
 from gumshoe.eval.scorers.grounding import Grounding
-from gumshoe.records import (
-    Limits,
-    Oracle,
-    StopReason,
-    Task,
-    Trajectory,
-    WorkspaceSpec,
-)
+from gumshoe.records import Oracle, StopReason, Task, Trajectory, WorkspaceSpec
 
 SHOP = """\
 def parse(text):
@@ -65,22 +53,11 @@ def test_large():
 def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     """Ten counts as large: `price`, which does what is seen to be wrong, is not where it comes from."""
     folder = tmp_path_factory.mktemp("shop")
-    (folder / "shop.py").write_text(SHOP)
-    (folder / "test_shop.py").write_text(TESTS)
-    return Task(
-        id="shop/large",
-        source="synth",
-        problem_statement="test_shop.py::test_ten_is_small fails",
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        limits=Limits(command_timeout_s=300),
-    )
+    return shop_task(folder, SHOP, TESTS, "test_shop.py::test_ten_is_small fails")
 
 
 def investigate(task: Task, seed: int) -> Trajectory:
-    policy = make_policy(InvestigatorConfig(), task, None, seed)
-    agent = make_agent(AgentConfig(kind="seeker"))
-    return Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="bubblewrap")).run()
+    return play_seeker(task, InvestigatorConfig(), seed=seed)
 
 
 def test_it_finds_by_experiment_what_the_spectrum_cannot_tell(task: Task) -> None:

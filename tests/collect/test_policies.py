@@ -12,11 +12,10 @@ from small_tasks import CLEAN, make_task
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.decisions import parse_decision
 from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, last_frame
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
-from gumshoe.collect.policies.suspect import SuspectPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy, names_in
-from gumshoe.collect.policies.traceback import TracebackPolicy, last_frame
 from gumshoe.collect.policy_config import (
     HumanConfig,
     InvestigatorConfig,
@@ -210,7 +209,7 @@ def test_names_in_a_line() -> None:
 
 
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
-    run, report = converse(TracebackPolicy(), SEEKER, answer("1 failed", outcomes=[FAILING_TEST]))
+    run, report = converse(TRACEBACK, SEEKER, answer("1 failed", outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
@@ -231,7 +230,7 @@ def test_frames_of_programs_and_of_tests() -> None:
     assert last_frame({"outcomes": [{**FAILING_TEST, "outcome": "xfailed"}]}) is None
 
 
-@pytest.mark.parametrize("policy", [TracebackPolicy(), SuspectPolicy()])
+@pytest.mark.parametrize("policy", [TRACEBACK, SUSPECT])
 def test_a_heuristic_that_found_nothing_never_reports(policy: Any) -> None:
     for answers in (["3 passed"], ["3 passed", "", ""]):
         messages = [*OPENING]
@@ -306,7 +305,7 @@ def test_the_first_suspect_is_reported() -> None:
         {"path": "pkg/b.py", "function": "B.g", "start": 4, "end": 9, "score": 1.0, "lines": [4]},
         {"path": "pkg/a.py", "function": "f", "start": 1, "end": 2, "score": 0.7071, "lines": [1]},
     ]
-    ask, report = converse(SuspectPolicy(), SEEKER, answer(text, failed=1, suspects=suspects, shown=2))
+    ask, report = converse(SUSPECT, SEEKER, answer(text, failed=1, suspects=suspects, shown=2))
     assert ask.tool_calls[0].name == "suspects"
     assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
     assert report.tool_calls[0].arguments["findings"] == [

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gumshoe.collect.agent import make_agent
-from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.policies import make_policy
+from seeker_episodes import play_seeker, shop_task, tools_called
+
 from gumshoe.collect.policy_config import CustomConfig
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.env.config import SandboxConfig
-from gumshoe.records import StopReason, Task, Trajectory, WorkspaceSpec
+from gumshoe.records import StopReason, Trajectory
 
 SHOP = """\
 class Large:
@@ -38,24 +34,14 @@ def test_price():
 
 
 def play(folder: Path, tests: str, error: str) -> Trajectory:
-    (folder / "shop.py").write_text(SHOP)
-    (folder / "test_shop.py").write_text(tests)
-    task = Task(
-        id="shop/price",
-        source="synth",
-        problem_statement=f"test_shop.py::test_price fails:\n\n    {error}",
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-    )
-    policy = make_policy(CustomConfig(path="benchmarks.reading_policy:make"), task, None, 0)
-    agent = make_agent(AgentConfig(kind="seeker", tools=("grep", "view", "report")))
-    return Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="bubblewrap")).run()
+    task = shop_task(folder, SHOP, tests, f"test_shop.py::test_price fails:\n\n    {error}")
+    return play_seeker(task, CustomConfig(path="benchmarks.reading_policy:make"), ("grep", "view", "report"))
 
 
 def test_it_reports_the_function_that_the_test_is_named_after(tmp_path: Path) -> None:
     found = play(tmp_path, TESTS, "NameError: name 'total' is not defined")
     assert found.stop is StopReason.REPORTED
-    assert [call.name for step in found.steps for call in step.tool_calls] == ["grep", "view", "grep", "view", "report"]
+    assert tools_called(found) == ["grep", "view", "grep", "view", "report"]
     assert found.context_pack is not None
     (place,) = found.context_pack.locations
     assert (place.path, place.start, place.end, place.symbol) == ("shop.py", 5, 10, "price")

@@ -13,10 +13,9 @@ from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agen
 from gumshoe.collect.brief import pack_text
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.export.seeker import SeekerView
+from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.policies.suspect import SuspectPolicy
-from gumshoe.collect.policies.traceback import TracebackPolicy
 from gumshoe.collect.probing import check_pack
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
@@ -129,7 +128,7 @@ def test_without_the_tool_no_prompt_speaks_of_it(pair: tuple[Task, Oracle]) -> N
 
 
 def test_scripted_policies_end_without_a_failing_test(pair: tuple[Task, Oracle]) -> None:
-    for policy in (TracebackPolicy(), SuspectPolicy(), InvestigatorPolicy()):
+    for policy in (TRACEBACK, SUSPECT, InvestigatorPolicy()):
         found = play(pair, policy, "seeker")
         assert found.stop is not None
     assert NEEDS_A_TEST in found.steps[-1].completion.text

@@ -5,18 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from seeker_episodes import play_seeker, shop_task, tools_called
 
-from gumshoe.collect.agent import make_agent
-from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.vary import VaryPolicy
 from gumshoe.collect.policy_config import VaryConfig
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.unseen import unseen
-from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import PolicyError
-from gumshoe.records import Limits, StopReason, Task, ToolSchema, Trajectory, WorkspaceSpec
+from gumshoe.records import StopReason, ToolSchema, Trajectory
 
 TOOLS = ("eval", "suspects", "vary", "report")
 SHOP = """\
@@ -45,23 +40,8 @@ def test_large():
 
 
 def play(folder: Path, shop: str) -> Trajectory:
-    (folder / "shop.py").write_text(shop)
-    (folder / "test_shop.py").write_text(TESTS)
-    task = Task(
-        id="shop/large",
-        source="synth",
-        problem_statement="test_shop.py::test_ten_is_small fails",
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        limits=Limits(command_timeout_s=300),
-    )
-    policy = make_policy(VaryConfig(), task, None, 0)
-    agent = make_agent(AgentConfig(kind="seeker", tools=TOOLS))
-    return Rollout(EpisodeSpec(task), agent, policy, sandbox=SandboxConfig(kind="bubblewrap")).run()
-
-
-def tools_called(found: Trajectory) -> list[str]:
-    return [call.name for step in found.steps for call in step.tool_calls]
+    task = shop_task(folder, shop, TESTS, "test_shop.py::test_ten_is_small fails")
+    return play_seeker(task, VaryConfig(), TOOLS)
 
 
 def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from gumshoe.config import load_config, parse_yaml
 from gumshoe.errors import ConfigError
 from gumshoe.train.commands.methods import read_config
-from gumshoe.train.config import LoraSection, TrainConfig
+from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.trainer_config import LoraSection
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "train"
 

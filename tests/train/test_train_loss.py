@@ -14,9 +14,9 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from gumshoe.train.arguments import lora_arguments
-from gumshoe.train.config import LoraSection
 from gumshoe.train.render import UNTRAINED
 from gumshoe.train.trainer import Trainer
+from gumshoe.train.trainer_config import LoraSection
 
 ROWS = [
     {"input_ids": list(range(5, 35)), "labels": [UNTRAINED] * 4 + list(range(9, 20)) + [UNTRAINED] * 15},

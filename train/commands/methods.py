@@ -9,9 +9,11 @@ from gumshoe.config import apply_overrides, load_config, read_yaml
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
-from gumshoe.train.run_folder import AnyConfig
 
-__all__ = ["read_config"]
+__all__ = ["AnyConfig", "read_config"]
+
+AnyConfig = TrainConfig | GrpoConfig | DpoConfig
+"""The configs of all kinds of training."""
 
 
 def read_config(path: Path, overrides: Sequence[str]) -> AnyConfig:

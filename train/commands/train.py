@@ -12,11 +12,11 @@ from pathlib import Path
 
 from gumshoe.config import find_config, read_yaml
 from gumshoe.errors import ConfigError
-from gumshoe.train.commands.methods import read_config
+from gumshoe.train.commands.methods import AnyConfig, read_config
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.grpo_config import GrpoConfig
-from gumshoe.train.run_folder import AnyConfig, TrainingFolder
+from gumshoe.train.run_folder import TrainingFolder
 
 __all__ = ["configure", "quieten", "run"]
 
