@@ -15,7 +15,7 @@ from gumshoe.eval.scorers.ranking import Ranked
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = ["Arm", "Attempt", "EvalRun", "Hooks", "PackSource", "Packs", "Pair", "Solution", "Solver"]
+__all__ = ["AnyTasks", "Arm", "Attempt", "EvalRun", "Hooks", "PackSource", "Packs", "Pair", "Solution", "Solver"]
 
 Pair = tuple[Task, Oracle]
 TaskSample = tuple[str, int]
@@ -88,9 +88,20 @@ class PackSource(Protocol):
         """Who decided in its episodes; None where there are no episodes."""
         ...
 
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Raises DatasetError if it has nothing for these tasks."""
+        ...
+
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """The packs for every task and sample. Raises GumshoeError."""
         ...
+
+
+class AnyTasks:
+    """Base of the sources that can make packs for all tasks."""
+
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Accepts all tasks."""
 
 
 @dataclass(frozen=True)

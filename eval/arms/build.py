@@ -105,7 +105,7 @@ def _sources(config: EvalConfig) -> dict[str, PackSource]:
 
 def _source(config: EvalConfig, arm: ArmConfig) -> PackSource:
     if arm.answers is not None:
-        return AnswerPacks(arm.answers, Path(config.fill(arm.answers.path)))
+        return AnswerPacks(arm.answers, Path(config.fill(arm.answers.path)).expanduser())
     if arm.earlier is not None:
         return read_earlier(Path(config.fill(arm.earlier)).expanduser())
     folder = Path(config.out) / "arms" / arm.name

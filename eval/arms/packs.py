@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from gumshoe.collect.spec import task_ref
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs, Pair
 from gumshoe.eval.arms.explorers import FORMATS, ExplorerAnswer, NameLookup
 from gumshoe.eval.arms.readers import oracle_pack, static_pack
 from gumshoe.eval.config import AnswersConfig
@@ -28,7 +28,7 @@ from gumshoe.storage import describe, read_jsonl
 __all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "StaticPacks"]
 
 
-class NoPacks:
+class NoPacks(AnyTasks):
     """The solver gets the problem statement alone."""
 
     policy = None
@@ -38,7 +38,7 @@ class NoPacks:
         return _each_sample(run, {})
 
 
-class OraclePacks:
+class OraclePacks(AnyTasks):
     """The lines that the gold patch touches: the most that any report could say about places."""
 
     policy = None
@@ -48,7 +48,7 @@ class OraclePacks:
         return _each_sample(run, {task.id: oracle_pack(oracle) for task, oracle in run.tasks})
 
 
-class StaticPacks:
+class StaticPacks(AnyTasks):
     """The functions that the problem statement names, found by reading alone and kept in a file: it takes a sandbox."""
 
     policy = None
@@ -79,28 +79,37 @@ class AnswerPacks:
     Args:
         config: the file and its format.
         path: the file, its variables filled in.
+
+    Raises:
+        DatasetError: the file cannot be read, or one of its lines is not an answer.
     """
 
     def __init__(self, config: AnswersConfig, path: Path) -> None:
         self._config = config
         self._path = path
+        self._given = self._read()
         self.policy = PolicyInfo(kind=config.format, agent="seeker")
+
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Raises DatasetError if no line answers one of the tasks."""
+        if not any(task.id in self._given for task, _ in tasks):
+            named = f"; it has {next(iter(self._given))}, for example" if self._given else ""
+            raise DatasetError(f"{self._path} answers none of the tasks, such as {tasks[0][0].id}{named}")
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """A pack for each task; without an answer in the file, an empty pack and an episode that handed over nothing.
 
         Raises:
-            DatasetError: the file cannot be read, or one of its lines is not an answer.
+            DatasetError: an answer is not in its format.
             TaskError: a task has neither its image here nor a repository with its base commit.
             SandboxError: the files of a task in an image, needed to look up function names, cannot be read.
         """
-        given = self._read()
         check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
-        rough = [self._episode(task, self._answer(given, task, Sources([]))) for task, _ in run.tasks]
+        rough = [self._episode(task, self._answer(task, Sources([]))) for task, _ in run.tasks]
         path, config = run.out / "answers.jsonl", run.config
         fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers, run.repositories)
         sources = Sources((task for task, _ in run.tasks), fetched)
-        answers = {task.id: self._answer(given, task, sources) for task, _ in run.tasks}
+        answers = {task.id: self._answer(task, sources) for task, _ in run.tasks}
         episodes = {(task.id, 0): self._episode(task, answers[task.id]) for task, _ in run.tasks}
         return Packs(
             {key: one.context_pack or ContextPack() for key, one in episodes.items()},
@@ -125,11 +134,12 @@ class AnswerPacks:
             provenance=Provenance(gumshoe=__version__, python="", sandbox="none"),
         )
 
-    def _answer(self, given: Mapping[str, Any], task: Task, sources: Sources) -> ExplorerAnswer | None:
-        if given.get(task.id) is None:
+    def _answer(self, task: Task, sources: Sources) -> ExplorerAnswer | None:
+        given = self._given.get(task.id)
+        if given is None:
             return None
         try:
-            return FORMATS[self._config.format].read(given[task.id], NameLookup(sources, task.id))
+            return FORMATS[self._config.format].read(given, NameLookup(sources, task.id))
         except ValidationError as error:
             raise DatasetError(f"{self._path}: the pack of {task.id} is invalid: {describe(error)}") from None
         except json.JSONDecodeError:

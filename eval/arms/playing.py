@@ -10,7 +10,7 @@ from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder, read_trajectories
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs
 from gumshoe.eval.arms.policies import PolicyProvider
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, PolicyInfo, Trajectory
@@ -18,7 +18,7 @@ from gumshoe.records import ContextPack, PolicyInfo, Trajectory
 __all__ = ["SeekerPacks", "collect_config", "finished_of", "run_episodes"]
 
 
-class SeekerPacks:
+class SeekerPacks(AnyTasks):
     """Runs a policy on every task; its reports are the packs.
 
     Args:

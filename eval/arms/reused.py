@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, PackSource
+from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs, PackSource, Pair
 from gumshoe.records import ContextPack, PolicyInfo, Trajectory
 
 __all__ = ["EarlierEpisodes", "PacksWithoutProbes", "SharedPacks", "read_earlier"]
@@ -38,26 +38,25 @@ class EarlierEpisodes:
         self._tools = tuple(dict.fromkeys(tool.name for episode in episodes for tool in episode.tools))
         self.policy: PolicyInfo | None = episodes[0].policy
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
-        """Its packs; what the earlier run lacks counts as given up.
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Raises DatasetError if it has none of the tasks, or one of them as it was before a change."""
+        found = [(task, episode) for task, _ in tasks for episode in self._by_task.get(task.id, ())]
+        if not found:
+            raise DatasetError(f"{self._folder} has no episode on any of the tasks: evaluate on the tasks that it has")
+        for task, episode in found:
+            if episode.task.hash != task.hash:
+                raise DatasetError(f"{self._folder}: task {task.id} has changed since that run: run it again")
 
-        Raises DatasetError if it has none of the tasks, or one of them as it was before a change.
-        """
+    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+        """Its packs; what the earlier run lacks counts as given up."""
         samples = run.config.tasks.samples
         found = {
-            (task.id, sample): self._same(episode, task.hash)
+            (task.id, sample): episode
             for task, _ in run.tasks
             for sample, episode in enumerate(self._by_task.get(task.id, [])[:samples])
         }
-        if not found:
-            raise DatasetError(f"{self._folder} has no episode on any of the tasks: evaluate on the tasks that it has")
         packs = {key: episode.context_pack or ContextPack() for key, episode in found.items()}
         return Packs(packs, found, tools=self._tools, failed=len(run.tasks) * samples - len(found))
-
-    def _same(self, episode: Trajectory, digest: str) -> Trajectory:
-        if episode.task.hash != digest:
-            raise DatasetError(f"{self._folder}: task {episode.task.id} has changed since that run: run it again")
-        return episode
 
 
 class SharedPacks:
@@ -72,6 +71,10 @@ class SharedPacks:
         """Who decided in the episodes."""
         return self._source.policy
 
+    def check(self, tasks: Sequence[Pair]) -> None:
+        """Raises as the source does."""
+        self._source.check(tasks)
+
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """The packs of the source. Raises as it does."""
         if self._packs is None:
@@ -79,7 +82,7 @@ class SharedPacks:
         return self._packs
 
 
-class PacksWithoutProbes:
+class PacksWithoutProbes(AnyTasks):
     """The packs of another arm without their probes. The episodes remain that arm's: this one has none to score."""
 
     policy = None

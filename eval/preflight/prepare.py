@@ -67,9 +67,10 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> Prepared:
         with faults.collect():
             rows = check_rows(config, {task.id for task, _ in tasks})
     solvers = tuple({id(arm.solver): arm.solver for arm in arms if arm.solver is not None}.values())
-    for solver in solvers if tasks else ():
+    sources = {id(arm.packs): arm.packs for arm in arms}.values()
+    for one in (*sources, *solvers) if tasks else ():
         with faults.collect():
-            solver.check(tasks)
+            one.check(tasks)
     # Even if no task can be loaded, the servers are checked.
     left = what_is_left(config, arms, max(1, len(tasks)) * config.tasks.samples)
     for endpoint in _endpoints(left, faults):

@@ -26,7 +26,7 @@ from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
 
-TASK = "shop__cart-17"
+TASK, OTHER = "shop__cart-17", "shop__cart-18"
 MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}
 """What stands beside an answer and is of no account."""
 
@@ -48,8 +48,11 @@ def read(tmp_path: Path, task: Task, kind: AnswerFormat, *rows: dict[str, Any] |
     arm = ArmConfig(name="theirs", answers=answers)
     config = EvalConfig(out=str(tmp_path / "out"), tasks=TasksConfig(source="made"), arms=(arm,), sandbox=NO_PULL)
     (tmp_path / "out").mkdir(exist_ok=True)
-    run = EvalRun(config, ((task, make_oracle(task.id, PATCH)),), Control())
-    return AnswerPacks(answers, path).collect(run, Hooks())
+    tasks = (task, task.model_copy(update={"id": OTHER}))
+    run = EvalRun(config, tuple((one, make_oracle(one.id, PATCH)) for one in tasks), Control())
+    packs = AnswerPacks(answers, path)
+    packs.check(run.tasks)
+    return packs.collect(run, Hooks())
 
 
 def places(packs: Packs) -> list[tuple[str, int, int]]:
@@ -162,7 +165,7 @@ def test_plain_places(tmp_path: Path, task: Task) -> None:
 
 
 def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
-    packs = read(tmp_path, task, "swerank", {"instance_id": "another", "docs": []})
+    packs = read(tmp_path, task, "swerank", {"instance_id": OTHER, "docs": []})
     assert packs.episodes[TASK, 0].context_pack is None
     assert scores(packs, task)["file_acc@1"] == 0
 
@@ -185,6 +188,11 @@ def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
         ("places", {"task_id": TASK, "locations": ["a.py:9-"]}, "'a.py:9-' is not path, path:line, path:start-end or"),
         ("places", {"task_id": TASK, "locations": ["a.py:9-2"]}, "end 2 is before start 9"),
         ("places", "[]", "line 1"),
+        (
+            "swerank",
+            {"instance_id": "another", "docs": []},
+            f"answers none of the tasks, such as {TASK}; it has another, for example",
+        ),
     ],
 )
 def test_bad_answers_are_one_clear_line(

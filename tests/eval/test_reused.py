@@ -47,9 +47,9 @@ def test_a_run_that_does_not_fit_is_one_clear_line(tmp_path: Path) -> None:
         read_earlier(tmp_path)
     source = read_earlier(write_run(tmp_path, make_trajectory(task=task)))
     with pytest.raises(DatasetError, match="has no episode on any of the tasks"):
-        source.collect(run_on(tmp_path, make_task("other")), Hooks())
+        source.check(run_on(tmp_path, make_task("other")).tasks)
     with pytest.raises(DatasetError, match="task t has changed since that run"):
-        source.collect(run_on(tmp_path, make_task(source="total = 0\n")), Hooks())
+        source.check(run_on(tmp_path, make_task(source="total = 0\n")).tasks)
     (tmp_path / "run" / "trajectories.jsonl").write_text("")
     with pytest.raises(DatasetError, match="has no finished episode"):
         read_earlier(tmp_path / "run")
