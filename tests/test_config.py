@@ -40,6 +40,7 @@ class Experiment(Config):
     server: Server = Server()
     policy: Annotated[Script | Model, Field(discriminator="kind")] = Script()
     runs: tuple[Server, ...] = ()
+    proxy: Server = Server(host="proxy", port=3128)
     notes: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -62,6 +63,14 @@ def refusal(data: dict[str, Any]) -> str:
 def test_a_file_is_read_and_defaults_fill_the_rest(file: Path):
     config = load_config(Experiment, file)
     assert (config.name, config.workers, config.server.port, config.server.host) == ("first", 1, 9000, "127.0.0.1")
+
+
+def test_a_section_in_part_keeps_the_rest_of_its_default(file: Path):
+    assert load_config(Experiment, file, ["proxy.port=80"]).proxy == Server(host="proxy", port=80)
+    assert load_config(Experiment, file, ["proxy.host=other"]).proxy == Server(host="other", port=3128)
+    assert load_config(Experiment, file, ["policy.kind=model", "policy.server.port=80"]).policy == Model(
+        server=Server(port=80)
+    )
 
 
 def test_overrides_win_over_the_file_and_later_ones_over_earlier(file: Path):

@@ -125,6 +125,32 @@ def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("module", "code", "said"),
+    [
+        (
+            "untyped",
+            'from gumshoe.tools import tool\n@tool\ndef wc(path) -> str:\n    """Counts."""\n',
+            "untyped.py:2: TypeError: tool wc: parameter 'path' needs a type",
+        ),
+        ("dividing", "wc = 1 / 0\n", "dividing.py:1: ZeroDivisionError: division by zero"),
+        ("unclosed", "wc = (\n", "SyntaxError: '(' was never closed"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, module: str, code: str, said: str
+) -> None:
+    from gumshoe.errors import ConfigError
+    from gumshoe.plugins import load_path
+
+    (examples / f"{module}.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(examples)
+    with pytest.raises(ConfigError, match=f"tool '{module}:wc' cannot be imported") as caught:
+        load_path(f"{module}:wc", "tool")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("policy", "expected"),
     [
         ({"kind": "custom", "path": "no_such:thing"}, "policy 'no_such:thing' cannot be imported"),

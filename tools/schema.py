@@ -109,9 +109,12 @@ def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) ->
         skip: leading parameters that the model does not give (`self`, `workspace`).
 
     Raises:
-        TypeError: a parameter has no type, or is one that JSON cannot carry.
+        TypeError: there is no docstring, a parameter has no type, or is one that JSON cannot carry.
     """
-    documentation = parse_docstring(inspect.getdoc(function) or "", style=DocstringStyle.GOOGLE)
+    docstring = inspect.getdoc(function)
+    if not docstring:
+        raise TypeError(f"tool {name}: it needs a docstring, which tells the model what it does")
+    documentation = parse_docstring(docstring, style=DocstringStyle.GOOGLE)
     described = {item.arg_name: " ".join((item.description or "").split()) for item in documentation.params}
     text = [part for part in (documentation.short_description, documentation.long_description) if part]
     hints = get_type_hints(function, include_extras=True)

@@ -21,7 +21,7 @@ from gumshoe.collect.replaced import Again
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
 from gumshoe.collect.signals import stop_on_signals
 from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.collect.store import RunFolder, read_trajectories, run_identity
+from gumshoe.collect.store import RunFolder, read_failures, read_trajectories, run_identity
 from gumshoe.collect.tree import is_whole
 from gumshoe.config import load_config
 from gumshoe.errors import ConfigError
@@ -82,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{where}: {result.stopped}; run the same command with a larger budget to continue")
         return 0
     if result.gave_up:
+        *_, last = read_failures(Path(config.out))
         print(f"{where}; {result.gave_up} given up, see {Path(config.out) / 'failures.jsonl'}")
+        print(f"the last failure: {last['kind']}: {last['message']}")
         return 1
     print(where)
     return 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gumshoe.errors import ConfigError
 from gumshoe.eval.results.records import ALL, Result
 from gumshoe.eval.scorers.conduct import tool_counts
 from gumshoe.protocols import Scorer
-from gumshoe.records import Oracle, Trajectory
+from gumshoe.records import Oracle, Score, Trajectory
 
 __all__ = ["score_trajectory"]
 
@@ -24,9 +25,12 @@ def score_trajectory(
     """Runs every scorer on a finished episode. Scores that came with the trajectory are kept beside them.
 
     `replayed` is the share of its findings that were seen again, None where it was not replayed.
+
+    Raises:
+        ConfigError: a metric returns something other than a Score.
     """
     scores = {score.name: score.value for score in trajectory.scores}
-    scores |= {scorer.name: scorer.score(trajectory, oracle).value for scorer in scorers}
+    scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in scorers}
     scores["replayed"] = replayed
     return Result(
         arm=arm,
@@ -40,3 +44,15 @@ def score_trajectory(
         patch=trajectory.patch,
         tags=trajectory.task.tags,
     )
+
+
+def _value(scorer: Scorer, trajectory: Trajectory, oracle: Oracle) -> float | None:
+    """What a scorer says. Whatever else it raises gets a note that names it and the episode."""
+    try:
+        score: object = scorer.score(trajectory, oracle)
+    except Exception as error:
+        error.add_note(f"in the metric {scorer.name}, on episode {trajectory.id} of task {trajectory.task.id}")
+        raise
+    if not isinstance(score, Score):
+        raise ConfigError(f"metric {scorer.name!r} must return a Score, not {type(score).__name__}")
+    return score.value

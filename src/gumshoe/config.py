@@ -12,12 +12,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from gumshoe.errors import ConfigError
 from gumshoe.storage import read_bounded
@@ -47,9 +47,25 @@ MAX_YAML_DEPTH = 100
 
 
 class Config(BaseModel):
-    """Base of every config section: frozen, closed to unknown keys; every field has a description."""
+    """Base of every config section: frozen, closed to unknown keys; every field has a description.
+
+    Where a section is given in part, its other keys are those of the field's default, which may differ from those of
+    the section's class: an `agent` of an evaluation is a seeker, whether or not its tools are given.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_sections(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        whole = dict(given)
+        for name, field in cls.model_fields.items():
+            section = whole.get(name)
+            if type(field.default) is field.annotation and isinstance(section, Mapping):
+                whole[name] = {**field.default.model_dump(exclude_unset=True), **section}
+        return whole
 
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)

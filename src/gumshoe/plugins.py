@@ -12,7 +12,9 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from gumshoe.errors import ConfigError
@@ -50,6 +52,16 @@ def load_path(path: str, what: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{what} {path!r} cannot be imported: {error}") from None
+    except Exception as error:  # What a module does when it is imported may fail in any way.
+        raise ConfigError(f"{what} {path!r} cannot be imported: {_where(error, module)}{error}") from None
+
+
+def _where(error: Exception, module: str) -> str:
+    """The last line of the module that an exception went through while it was imported, and its type."""
+    spec = find_spec(module)
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if spec and frame.filename == spec.origin]
+    place = f"{spec.origin}:{lines[-1]}: " if spec and lines else ""
+    return f"{place}{type(error).__name__}: "
 
 
 def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:

@@ -82,7 +82,7 @@ def config_model(name: str) -> type[BaseModel]:
 def config_keys(model: type[BaseModel]) -> list[Key]:
     """Every key of a config, in the order of its fields. Items of a list are written `arms[]`."""
     schema = model.model_json_schema()
-    return list(_keys(schema, schema.get("$defs", {}), "", ""))
+    return list(_keys(schema, schema.get("$defs", {}), "", "", {}))
 
 
 def as_markdown(keys: list[Key]) -> str:
@@ -107,31 +107,35 @@ def _as_text(keys: list[Key]) -> str:
     return "\n".join(lines)
 
 
-def _keys(section: Schema, models: Schema, prefix: str, when: str) -> Iterator[Key]:
+def _keys(section: Schema, models: Schema, prefix: str, when: str, defaults: Mapping[str, Any]) -> Iterator[Key]:
+    """The keys of a section. `defaults` are those of the field that holds it, which take the place of its own."""
     required = section.get("required", ())
     for name, field in section.get("properties", {}).items():
         key = prefix + name
         parts = list(_parts(field, models))
-        default = "" if name in required or "default" not in field else _default(field["default"], parts)
+        value = defaults.get(name, field.get("default"))
+        default = "" if name in required or "default" not in field else _default(value, parts)
         description = field.get("description", section.get("description", "") if name == "kind" else "")
         type_name = " or ".join(dict.fromkeys(_type(part, models) for part in parts))
         yield Key(key, f"{type_name}, required" if name in required else type_name, default, _line(description), when)
-        yield from _inside(key, parts, models, when)
+        yield from _inside(key, parts, models, when, value if isinstance(value, dict) else {})
 
 
 def _line(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def _inside(key: str, parts: list[Schema], models: Schema, when: str) -> Iterator[Key]:
+def _inside(key: str, parts: list[Schema], models: Schema, when: str, defaults: Mapping[str, Any]) -> Iterator[Key]:
     """The keys of the sections that a field may hold."""
     sections = [part for part in parts if "properties" in part]
     for section in sections:
         kind = section["properties"].get("kind", {}).get("const")
-        yield from _keys(section, models, f"{key}.", f"{key}.kind: {kind}" if kind and len(sections) > 1 else when)
+        several = kind and len(sections) > 1
+        own = {} if several else defaults
+        yield from _keys(section, models, f"{key}.", f"{key}.kind: {kind}" if several else when, own)
     for part in parts:
         if part.get("type") == "array" and "items" in part:
-            yield from _inside(f"{key}[]", list(_parts(part["items"], models)), models, when)
+            yield from _inside(f"{key}[]", list(_parts(part["items"], models)), models, when, {})
 
 
 def _parts(field: Schema, models: Schema) -> Iterator[Schema]:

@@ -244,3 +244,4 @@ def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: py
     with provider(SUBMIT, fault(500)) as server:
         code, out = ended(served(config, server.url, 2, workers=1, out=str(tmp_path / "b")))
         assert (code, "1 given up" in out) == (1, True)
+        assert "the last failure: PolicyError: " in out

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
+from gumshoe.errors import ConfigError
 from gumshoe.eval.results.comparisons import compare, compare_all
 from gumshoe.eval.results.measures import groups_of, in_group, measures
 from gumshoe.eval.results.records import ALL, Result
@@ -16,7 +18,7 @@ from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.results.stats import wilson
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import Score, StopReason
+from gumshoe.records import Oracle, Score, StopReason, Trajectory
 
 
 def result(arm: str, task: str, value: float | None, *, split: str = "heldout_bugs", sample: int = 0) -> Result:
@@ -51,6 +53,27 @@ def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
     assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
     assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
     assert Result.model_validate_json(made.model_dump_json()) == made
+
+
+def test_a_metric_that_fails_is_named() -> None:
+    class Bare:
+        name = "bare"
+
+        def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+            return cast("Score", 0.5)
+
+    class Broken:
+        name = "broken"
+
+        def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+            raise ZeroDivisionError(trajectory.id)
+
+    episode, oracle = make_trajectory(), make_oracle()
+    with pytest.raises(ConfigError, match="metric 'bare' must return a Score, not float"):
+        score_trajectory("arm", episode, oracle, [Bare()])
+    with pytest.raises(ZeroDivisionError) as caught:
+        score_trajectory("arm", episode, oracle, [Broken()])
+    assert caught.value.__notes__ == [f"in the metric broken, on episode {episode.id} of task {episode.task.id}"]
 
 
 def test_means_by_hand() -> None:

@@ -112,13 +112,19 @@ def test_any_arguments_bind_or_fail_plainly(arguments: dict[str, Any]) -> None:
 
 def test_functions_that_cannot_be_tools_are_refused() -> None:
     def untyped(path) -> str:  # type: ignore[no-untyped-def]
+        """Says."""
         return str(path)
 
     def variadic(*paths: str) -> str:
+        """Says."""
         return str(paths)
 
     def recursive(tree: Tree) -> str:
+        """Says."""
         return str(tree)
+
+    def silent(path: str) -> str:
+        return path
 
     with pytest.raises(TypeError, match="parameter 'path' needs a type"):
         read_signature(untyped, "untyped")
@@ -126,6 +132,8 @@ def test_functions_that_cannot_be_tools_are_refused() -> None:
         read_signature(variadic, "variadic")
     with pytest.raises(TypeError, match="contains itself"):
         read_signature(recursive, "recursive")
+    with pytest.raises(TypeError, match="tool silent: it needs a docstring"):
+        read_signature(silent, "silent")
 
 
 def test_built_in_schemas_are_small() -> None:

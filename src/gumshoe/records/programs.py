@@ -75,7 +75,7 @@ class SessionReply(Record):
 
 
 class Entry(Record):
-    """One path below a folder, relative to the sandbox's root."""
+    """One path below a folder, relative to the sandbox's root; its kind is `file`, `dir`, `link` or `other`."""
 
     path: str
     kind: str
