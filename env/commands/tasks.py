@@ -33,6 +33,9 @@ SOURCE is one of
   FOLDER            a task set (see gumshoe synth)
   local:FOLDER      a repository of your own
   nightmare:FOLDER  folders with code and a test.py each
+  quixbugs:FOLDER   a checkout of QuixBugs
+  bugsinpy:FOLDER   a checkout of BugsInPy; -o work=FOLDER has its repositories
+  pyter:FOLDER      a checkout of PyTER; -o benchmark=FOLDER is what its setup.sh made
   aider:FOLDER      a checkout of Exercism's Python exercises, or of aider's benchmark
   swebench:ROWS     lite, verified, full, a dataset's name, or a .jsonl, .json or .parquet file
   swesmith:ROWS     likewise, rows of SWE-smith
