@@ -16,7 +16,7 @@ from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pack
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grading.flaky import find_flaky
 from gumshoe.eval.preflight import prepare
-from gumshoe.eval.results.records import FlakyTask, Result, Summary
+from gumshoe.eval.records import FlakyTask, Result, Summary
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.eval.swebench.official import grade_officially, with_official, write_all_predictions

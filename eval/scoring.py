@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gumshoe.eval.arms.arm import Arm, AttemptKey, EvalRun, Packs, Solution
 from gumshoe.eval.grading.replays import Recorded, Replays
-from gumshoe.eval.results.records import ALL, Result
+from gumshoe.eval.records import ALL, Result
 from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.adherence import adherence

@@ -8,6 +8,7 @@ from typing import Any
 from gumshoe.config import config_hash
 from gumshoe.eval.arms.arm import Arm, Packs, Pair
 from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
 from gumshoe.eval.results.comparisons import compare, compare_all
 from gumshoe.eval.results.measures import (
     OUTCOMES,
@@ -18,7 +19,6 @@ from gumshoe.eval.results.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.results.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
 from gumshoe.eval.scorers.calibration import Bin, expected_error
 from gumshoe.eval.scorers.plugins import load_scorers
 from gumshoe.records import PolicyInfo

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from gumshoe.eval.results.records import Comparison, Result
+    from gumshoe.eval.records import Comparison, Result
 
 __all__ = ["configure", "run"]
 
@@ -77,7 +77,7 @@ def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) 
 
 def _read(wanted: str) -> dict[str, list[Result]]:
     """The results of an evaluation by arm; of one arm only for FOLDER:ARM. Raises DatasetError and ConfigError."""
-    from gumshoe.eval.results.records import Result
+    from gumshoe.eval.records import Result
     from gumshoe.storage import read_records
 
     folder, _, arm = wanted.partition(":") if not Path(wanted).is_dir() else (wanted, "", "")

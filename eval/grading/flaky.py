@@ -10,7 +10,7 @@ from gumshoe.collect.control import Control
 from gumshoe.collect.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier.verifier import Verifier
-from gumshoe.eval.results.records import FlakyTask
+from gumshoe.eval.records import FlakyTask
 from gumshoe.records import Oracle, Task
 
 __all__ = ["find_flaky"]

@@ -17,8 +17,8 @@ from gumshoe.eval.preflight.faults import Faults
 from gumshoe.eval.preflight.left import Left, what_is_left
 from gumshoe.eval.preflight.resources import check_disk, check_sandboxes
 from gumshoe.eval.preflight.task_choice import choose_tasks
+from gumshoe.eval.records import LossCurve
 from gumshoe.eval.results.losses import read_losses
-from gumshoe.eval.results.records import LossCurve
 from gumshoe.eval.scorers.plugins import load_scorers
 from gumshoe.eval.serve.model_folder import check_model_folder
 from gumshoe.eval.swebench.official import check_installed, check_rows

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from gumshoe.collect.runner import wanted_tasks
 from gumshoe.eval.arms.arm import Pair
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.results.records import ALL
+from gumshoe.eval.records import ALL
 
 __all__ = ["choose_tasks"]
 

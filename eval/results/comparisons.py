@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gumshoe.eval.records import Comparison, Result
 from gumshoe.eval.results import stats
 from gumshoe.eval.results.measures import as_measured, by_task, groups_of, in_group
-from gumshoe.eval.results.records import Comparison, Result
 
 __all__ = ["COMPARED_METRICS", "compare", "compare_all"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gumshoe.errors import DatasetError
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.results.records import LossCurve
+from gumshoe.eval.records import LossCurve
 from gumshoe.storage import read_jsonl
 
 __all__ = ["read_losses"]

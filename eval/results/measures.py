@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from gumshoe.eval.records import ALL, CalibrationBin, Measured, Result
 from gumshoe.eval.results import stats
-from gumshoe.eval.results.records import ALL, CalibrationBin, Measured, Result
 from gumshoe.eval.scorers import budget, localization, ranking
 from gumshoe.eval.scorers.calibration import reliability
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gumshoe.eval.results.records import ALL, ArmSummary, Measured, Summary
+from gumshoe.eval.records import ALL, ArmSummary, Measured, Summary
 from gumshoe.eval.scorers import budget, localization, ranking
 
 __all__ = [

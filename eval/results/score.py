@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.results.records import ALL, Result
+from gumshoe.eval.records import ALL, Result
 from gumshoe.eval.scorers.conduct import tool_counts
 from gumshoe.protocols import Scorer
 from gumshoe.records import Oracle, Score, Trajectory

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gumshoe.eval.records import ALL, ArmSummary, Comparison, Summary
 from gumshoe.eval.results.metrics import (
     ACC,
     ADHERENCE,
@@ -23,7 +24,6 @@ from gumshoe.eval.results.metrics import (
     shown_groups,
     write_cell,
 )
-from gumshoe.eval.results.records import ALL, ArmSummary, Comparison, Summary
 
 __all__ = ["Table", "TableRow", "peer_tables", "repair_tables", "seeker_tables", "seekers"]
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table as TerminalTable
 from rich.text import Text
 
+from gumshoe.eval.records import Summary
 from gumshoe.eval.results.metrics import METRICS, own_metrics
-from gumshoe.eval.results.records import Summary
 from gumshoe.eval.results.tables import Table, peer_tables, repair_tables, seeker_tables
 from gumshoe.tools.text import plural
 

@@ -11,7 +11,7 @@ from gumshoe.env.export.harness_rows import harness_rows
 from gumshoe.env.tasks.benchmark_rows import read_rows
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.results.records import Result
+from gumshoe.eval.records import Result
 from gumshoe.eval.swebench import HarnessReport, Prediction, check_tools, run_harness, write_predictions
 
 __all__ = [

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from gumshoe.errors import DatasetError, GumshoeError
+from gumshoe.eval.records import ALL, Result, Summary
 from gumshoe.eval.results.metrics import ALL_METRICS
-from gumshoe.eval.results.records import ALL, Result, Summary
 from gumshoe.eval.view.reading import as_object
 from gumshoe.eval.view.sources import Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.eval.results.records import Result
+from gumshoe.eval.records import Result
 from gumshoe.eval.scorers.localization import changed_lines, clean_path
 from gumshoe.eval.view.evaluations import arm_labels, read_results, read_summary
 from gumshoe.eval.view.sources import Source

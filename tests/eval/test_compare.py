@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.eval.results.records import Result
+from gumshoe.eval.records import Result
 from gumshoe.records import StopReason
 
 

@@ -9,7 +9,7 @@ import pytest
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.eval.grading.describe import describe_run, describe_verdict
-from gumshoe.eval.results.records import Result
+from gumshoe.eval.records import Result
 from gumshoe.protocols import ExecResult
 from gumshoe.records import Oracle, TestOutcome, TestRun
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import make_oracle, make_pack, make_step, make_trajectory
 
+from gumshoe.eval.records import Result
 from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
-from gumshoe.eval.results.records import Result
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
 from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
 from gumshoe.eval.scorers.conduct import LATE_STEPS, Conduct, Timing, tool_counts

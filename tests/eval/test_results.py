@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 from gumshoe.errors import ConfigError
+from gumshoe.eval.records import ALL, Result
 from gumshoe.eval.results.comparisons import compare, compare_all
 from gumshoe.eval.results.measures import groups_of, in_group, measures
-from gumshoe.eval.results.records import ALL, Result
 from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.results.stats import wilson
 from gumshoe.eval.scorers import make_scorers

@@ -27,7 +27,7 @@ from gumshoe.eval.arms.policies import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import evaluate
 from gumshoe.eval.preflight.task_choice import choose_tasks
-from gumshoe.eval.results.records import Result
+from gumshoe.eval.records import Result
 
 HEURISTICS = [
     {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},

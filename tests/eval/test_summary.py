@@ -16,7 +16,7 @@ from gumshoe.collect.policy_config import OpenAIConfig, TracebackConfig
 from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
-from gumshoe.eval.results.records import ALL, FlakyTask, Result, Summary
+from gumshoe.eval.records import ALL, FlakyTask, Result, Summary
 from gumshoe.eval.results.terminal import print_table
 from gumshoe.eval.scorers.adherence import adherence
 from gumshoe.eval.scoring import make_results

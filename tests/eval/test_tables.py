@@ -13,10 +13,10 @@ from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.policy_config import TracebackConfig
 from gumshoe.errors import DatasetError
 from gumshoe.eval.config import ArmConfig, EvalConfig
+from gumshoe.eval.records import ALL, ArmSummary, LossCurve, Measured, Summary
 from gumshoe.eval.results.losses import read_losses
 from gumshoe.eval.results.measures import measures
 from gumshoe.eval.results.metrics import Metric, write_cell
-from gumshoe.eval.results.records import ALL, ArmSummary, LossCurve, Measured, Summary
 from gumshoe.eval.results.score import score_trajectory
 from gumshoe.eval.results.terminal import print_table
 from gumshoe.eval.scorers import make_scorers

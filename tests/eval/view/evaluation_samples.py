@@ -9,9 +9,9 @@ from view_samples import GOLD, PACK, REPAIR, REPORT, SEEK, WRONG, make_task, mak
 
 from gumshoe.collect.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.eval.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.results.comparisons import compare, compare_all
 from gumshoe.eval.results.measures import measures, per_resolved
-from gumshoe.eval.results.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
 from gumshoe.records import PolicyInfo, Trajectory
 
 CURVE = (
