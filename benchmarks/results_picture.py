@@ -4,9 +4,10 @@ r"""The picture of docs/results.md, from the folders of evaluations.
         --scaling 20=runs/results/eval20 79=runs/results/eval --out docs/images/results.png
 
 Its panels: function Acc@1 of each seeker with 95% intervals, over all bugs and over the hard ones; with `--solver`, the
-share of bugs that the solver fixed with the packs of each arm; with `--scaling`, function Acc@1 of the arm `trained` by
-the number of traces, over the bugs that all of these evaluations have, and that of the first suspect; where a seeker
-states its confidence, how often its first place was right; and function Acc@1 by the seconds that an episode took.
+share of bugs that the solver fixed with the packs of each arm; with `--scaling`, function Acc@1 of the arm `trained`,
+or of the only one, by the number of traces, over the bugs that all of these evaluations have, and that of the first
+suspect; where a seeker states its confidence, how often its first place was right; and function Acc@1 by the seconds
+that an episode took.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, read_evaluations, seekers_of, solved_by_arm
 
 from gumshoe.eval.results.stats import wilson
@@ -47,7 +49,7 @@ def main() -> None:
     if options.solver:
         panels.append(lambda axes: solver_panel(axes, options.solver))
     if options.scaling:
-        panels.append(lambda axes: scaling_panel(axes, sorted(options.scaling)))
+        panels.append(lambda axes: scaling_panel(axes, sorted(options.scaling), arms.get("suspect")))
     calibrated = [arm for arm in summaries.values() if arm["calibration"]]
     if calibrated:
         panels.append(lambda axes: calibration_panel(axes, calibrated))
@@ -87,7 +89,7 @@ def seekers_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> 
         shares = [[is_right(rows[task]) for task in tasks] for rows in arms.values()]
         _bars(axes, shares, offset, color, f"{group} ({len(tasks)})", height=0.36)
     _name_bars(axes, [labels[name] for name in arms], "function Acc@1")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, frameon=False)
+    _legend_above(axes)
 
 
 def solver_panel(axes: Axes, runs: Sequence[Path]) -> None:
@@ -98,17 +100,16 @@ def solver_panel(axes: Axes, runs: Sequence[Path]) -> None:
     _name_bars(axes, [summaries[name]["title"] for name in solved], "bugs fixed by the solver")
 
 
-def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
-    """A point for each number of traces, and a line for the first suspect."""
-    seen = [(traces, seekers_of(*read_evaluations([run]))) for traces, run in runs]
-    common = sorted(set.intersection(*(set(arms["trained"]) for _, arms in seen)))
-    shares = [_share([is_right(arms["trained"][task]) for task in common]) for _, arms in seen]
+def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]], suspect: Rows | None) -> None:
+    """A point for each number of traces, and a line for the first suspect, if it is known."""
+    seen = [(traces, _model_of(seekers_of(*read_evaluations([run])))) for traces, run in runs]
+    common = sorted(set.intersection(*(set(rows) for _, rows in seen)))
+    shares = [_share([is_right(rows[task]) for task in common]) for _, rows in seen]
     values = [share.value for share in shares]
     errors = [[share.down for share in shares], [share.up for share in shares]]
     axes.errorbar([traces for traces, _ in seen], values, yerr=errors, color=BLUE, marker="o", capsize=3, label="model")
-    suspect = seen[-1][1].get("suspect")
     if suspect is not None:
-        right = _share([is_right(suspect[task]) for task in common])
+        right = _share([is_right(suspect[task]) for task in common if task in suspect])
         axes.axhline(right.value, color=GRAY, linestyle="--", label="first suspect")
     axes.set_ylim(0, 1)
     axes.set_xlim(left=0)
@@ -116,6 +117,10 @@ def scaling_panel(axes: Axes, runs: Sequence[tuple[int, Path]]) -> None:
     axes.set_ylabel("function Acc@1")
     axes.legend(loc="lower right", fontsize=8)
     axes.grid(alpha=0.3)
+
+
+def _model_of(arms: dict[str, Rows]) -> Rows:
+    return arms["trained"] if "trained" in arms else next(iter(arms.values()))
 
 
 def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
@@ -133,10 +138,10 @@ def calibration_panel(axes: Axes, arms: Sequence[dict[str, Any]]) -> None:
             label=arm["title"],
         )
     axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.05)
     axes.set_xlabel("stated confidence")
     axes.set_ylabel("first place right")
-    axes.legend(loc="lower right", fontsize=8, markerscale=0.5)
+    _legend_above(axes, columns=1, markerscale=0.4)
     axes.grid(alpha=0.3)
 
 
@@ -151,11 +156,13 @@ def cost_panel(axes: Axes, arms: dict[str, Rows], labels: dict[str, str]) -> Non
                 fmean(seconds), share.value, yerr=error, color=color, marker="o", capsize=3, label=labels[name]
             )
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(0, 1)
     axes.set_xlabel("seconds per episode, mean")
     axes.set_ylabel("function Acc@1")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
+    _legend_above(axes, columns=1)
     axes.grid(alpha=0.3)
 
 
@@ -185,6 +192,13 @@ def _bars(
         is_short = share.value < 0.2
         start, ink = (share.value + share.up + 0.02, "black") if is_short else (0.01, "white")
         axes.annotate(f"{share.value:.0%}", (start, place + offset), va="center", color=ink, fontsize=9)
+
+
+def _legend_above(axes: Axes, *, columns: int = 2, markerscale: float = 1.0) -> None:
+    place = (0.5, 1.0)
+    axes.legend(
+        loc="lower center", bbox_to_anchor=place, ncols=columns, fontsize=8, frameon=False, markerscale=markerscale
+    )
 
 
 def _name_bars(axes: Axes, names: Sequence[str], measure: str) -> None:
