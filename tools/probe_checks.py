@@ -1,7 +1,8 @@
 """Runs probes in one new run of the tests, and says of each whether it holds, and whether that tells anything.
 
 A probe tells something when failing tests differ from passing ones in it. One that stops in passing tests alone, or
-whose value passing tests have there as well, tells nothing; neither does a change after which no failing test passes.
+whose value passing tests have there as well, tells nothing; neither does a change after which no failing test passes,
+or others fail that the quote does not mention.
 """
 
 from __future__ import annotations
@@ -133,6 +134,8 @@ def _judge_change(probe: WhatIfProbe, result: Mapping[str, Any]) -> Check:
     effect = describe_effect(result)
     if not _begins(effect, probe.effect):
         return Check(status="contradicted", note=cut_line(f"the effect is: {effect}", _NOTE))
+    if result["fails"] and not re.search(r"\bnow fails?: ", probe.effect):
+        return Check(status="confirmed", telling=False, note="other tests fail then")
     telling = bool(result["passes"]) or result["exit_code"] == 0 != result["unchanged_exit_code"]
     return Check(status="confirmed", telling=telling, note="" if telling else "no failing test passes then")
 

@@ -193,8 +193,8 @@ def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
 
 def _of_changes(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
     for result in data.get("variants", ()):
-        if not result.get("whole", True):
-            continue  # Only failing tests were run: what it does to the others is not known.
+        if not (result.get("whole", True) or result["passes"]):
+            continue  # Only failing tests were run, and it does nothing for them.
         variant = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
         effect = describe_effect(result)
         yield Fact(step, variant.describe(), ": ", effect, WhatIfProbe(**variant.model_dump(), effect=effect))

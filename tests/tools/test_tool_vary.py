@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from tool_bench import Bench
 
-from gumshoe.records import Finding, WhatIfProbe
+from gumshoe.records import Check, Finding, WhatIfProbe
+from gumshoe.tools.probe_checks import check_findings
 from gumshoe.tools.probes import with_probes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import MOST_CHANGES
@@ -80,6 +81,28 @@ def test_the_change_that_repairs_is_found_on_every_backend(open_bench: Open, bac
     assert probed.probe == WhatIfProbe(
         path="shop.py", line=2, do="replace return count > 10", effect=f"1 test now passes: {TEN}"
     )
+
+
+@pytest.mark.parametrize(
+    ("held", "telling", "note"),
+    [("assert twice(0) == 0", True, ""), ("assert plus(-5) == -4", False, "other tests fail then")],
+)
+def test_what_helps_in_part_is_checked_with_all_tests(
+    open_bench: Open, project: Path, held: str, telling: bool, note: str
+) -> None:
+    """`vary` runs only the failing tests with such a change; what the change does to the others decides the check."""
+    (project / "test_cart.py").unlink()
+    (project / "sums.py").write_text("def plus(n):\n    return n + 1\n\n\ndef twice(n):\n    return n\n")
+    tests = ["assert plus(1) == 3", "assert twice(2) == 4", held]
+    text = "".join(f"\n\ndef test_{number}():\n    {one}\n" for number, one in enumerate(tests))
+    (project / "test_sums.py").write_text("from sums import plus, twice\n" + text)
+    bench = after_eval(open_bench)
+    observation = bench.call("vary", path="sums.py", start=1, end=2)
+    quote = "sums.py:2 replace return n + 2: 1 test now passes: test_sums.py::test_0"
+    assert quote in observation.text
+    found = with_probes([Finding(claim="it helps", step=1, quote=quote)], [(1, observation)])
+    (checked,) = check_findings(bench.workspace, found)
+    assert checked.check == Check(status="confirmed", telling=telling, note=note)
 
 
 def test_a_change_that_harms_others_comes_after_one_that_does_not(open_bench: Open, shop: Path) -> None:
