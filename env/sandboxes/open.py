@@ -18,10 +18,10 @@ from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.env.tasks.built_in import is_built_in
-from gumshoe.errors import ConfigError, SandboxError, TaskError
+from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
-__all__ = ["Choice", "choose", "close_pools", "is_poolable", "open_sandbox", "unavailable_reason"]
+__all__ = ["MOST_POOLS", "Choice", "choose", "close_pools", "is_poolable", "open_sandbox", "unavailable_reason"]
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,9 @@ class _PoolKey:
 
 
 _pools: dict[_PoolKey, SandboxPool] = {}
+"""The one used last comes last."""
+MOST_POOLS = 16
+"""With one more, the pool that was not used for longest is closed: tasks may have any number of environments."""
 _prepared: dict[tuple[int, int], PreparedSandboxes] = {}
 """By process and size."""
 _pools_lock = threading.Lock()
@@ -104,9 +107,7 @@ def _link(kind: str, task: Task, config: SandboxConfig, verdict: bool) -> Warden
     if kind != "local" and is_poolable(task, config):
         space = task.workspace
         key = _PoolKey(os.getpid(), kind, verdict, space.workdir, space.environment, config.model_dump_json())
-        with _pools_lock:
-            pool = _pool(key)
-        return pool.lease()
+        return _lease(key)
     return Link(_BACKENDS[kind](task, config), config.output_kb << 10)
 
 
@@ -115,10 +116,25 @@ def is_poolable(task: Task, config: SandboxConfig) -> bool:
     return config.pool > 0 and task.workspace.path is not None and not task.setup
 
 
-def _pool(key: _PoolKey) -> SandboxPool:
-    """The process's pool for such sandboxes, closed when the process ends. Called with the lock held."""
-    if key in _pools:
-        return _pools[key]
+def _lease(key: _PoolKey) -> WardenConnection:
+    """A sandbox of the process's pool for such sandboxes."""
+    while True:
+        with _pools_lock:
+            pool = _pools.pop(key, None) or _make_pool(key)
+            _pools[key] = pool
+            surplus = [_pools.pop(old) for old in list(_pools)[:-MOST_POOLS]]
+        for unused in surplus:
+            unused.close()
+        try:
+            return pool.lease()
+        except SandboxClosed:
+            with _pools_lock:
+                if _pools.get(key) is pool:
+                    raise
+
+
+def _make_pool(key: _PoolKey) -> SandboxPool:
+    """A pool for such sandboxes, closed when the process ends."""
     config = SandboxConfig.model_validate_json(key.config_json)
     blank = Task(
         id="blank",
@@ -131,7 +147,7 @@ def _pool(key: _PoolKey) -> SandboxPool:
     def start() -> Link:
         return Link(_BACKENDS[key.kind](blank, config), config.output_kb << 10)
 
-    pool = _pools[key] = SandboxPool(start, config.pool, supervised=key.verdict)
+    pool = SandboxPool(start, config.pool, supervised=key.verdict)
     atexit.register(pool.close)
     return pool
 

@@ -16,7 +16,7 @@ from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.inside.state import mounts
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
-from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.env.sandboxes.open import MOST_POOLS, close_pools
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.records import Task
@@ -151,6 +151,23 @@ def test_the_pools_of_one_environment_are_closed(task: Task, request: pytest.Fix
     assert started() == first
     close_pools({None})
     assert started() != first
+
+
+@pytest.mark.needs("bubblewrap")
+def test_pools_that_were_not_used_for_longest_are_closed(task: Task, request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(close_pools)
+
+    def started(kind: int) -> str:
+        """When the sandbox was started that is used. Sandboxes with other limits are of another kind."""
+        config = SandboxConfig(kind="bubblewrap", pool=1, pids=100 + kind)
+        with open_sandbox(task, config, trusted=False) as sandbox:
+            return sandbox.run(["cat", "/proc/1/stat"]).output.split()[21]
+
+    first, *others = [started(kind) for kind in range(MOST_POOLS)]
+    assert started(0) == first
+    started(MOST_POOLS)
+    assert started(0) == first
+    assert started(1) != others[0]
 
 
 def test_local_has_no_pool(task: Task) -> None:
