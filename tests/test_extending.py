@@ -154,6 +154,7 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
     ("policy", "expected"),
     [
         ({"kind": "custom", "path": "no_such:thing"}, "policy 'no_such:thing' cannot be imported"),
+        ({"kind": "custom", "path": "..x:y"}, "policy '..x:y' cannot be imported"),
         ({"kind": "custom", "path": "my_source:load"}, "unexpected keyword argument"),
         ({"kind": "custom", "path": "my_policy:RunThenStop", "options": {"nope": 1}}, "unexpected keyword argument"),
     ],

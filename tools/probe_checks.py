@@ -134,7 +134,7 @@ def _judge_change(probe: WhatIfProbe, result: Mapping[str, Any]) -> Check:
     effect = describe_effect(result)
     if not _begins(effect, probe.effect):
         return Check(status="contradicted", note=cut_line(f"the effect is: {effect}", _NOTE))
-    if result["fails"] and not re.search(r"\bnow fails?: ", probe.effect):
+    if result["fails"] and _begins(describe_effect({**result, "fails": []}), probe.effect):
         return Check(status="confirmed", telling=False, note="other tests fail then")
     telling = bool(result["passes"]) or result["exit_code"] == 0 != result["unchanged_exit_code"]
     return Check(status="confirmed", telling=telling, note="" if telling else "no failing test passes then")

@@ -124,7 +124,7 @@ def _lease(key: _PoolKey) -> WardenConnection:
             _pools[key] = pool
             surplus = [_pools.pop(old) for old in list(_pools)[:-MOST_POOLS]]
         for unused in surplus:
-            unused.close()
+            _close(unused)
         try:
             return pool.lease()
         except SandboxClosed:
@@ -174,7 +174,12 @@ def close_pools(environments: Collection[str | None] | None = None) -> None:
             closing.extend(_prepared.values())
             _prepared.clear()
     for pool in closing:
-        pool.close()
+        _close(pool)
+
+
+def _close(pool: SandboxPool | PreparedSandboxes) -> None:
+    pool.close()
+    atexit.unregister(pool.close)
 
 
 def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice:

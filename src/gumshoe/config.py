@@ -63,7 +63,8 @@ class Config(BaseModel):
         whole = dict(given)
         for name, field in cls.model_fields.items():
             section = whole.get(name)
-            if type(field.default) is field.annotation and isinstance(section, Mapping):
+            is_section = isinstance(field.default, Config) and type(field.default) is field.annotation
+            if is_section and isinstance(section, Mapping):
                 whole[name] = {**field.default.model_dump(exclude_unset=True), **section}
         return whole
 

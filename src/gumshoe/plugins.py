@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -53,14 +52,13 @@ def load_path(path: str, what: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{what} {path!r} cannot be imported: {error}") from None
     except Exception as error:  # What a module does when it is imported may fail in any way.
-        raise ConfigError(f"{what} {path!r} cannot be imported: {_where(error, module)}{error}") from None
+        raise ConfigError(f"{what} {path!r} cannot be imported: {_where(error)}{error}") from None
 
 
-def _where(error: Exception, module: str) -> str:
-    """The last line of the module that an exception went through while it was imported, and its type."""
-    spec = find_spec(module)
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if spec and frame.filename == spec.origin]
-    place = f"{spec.origin}:{lines[-1]}: " if spec and lines else ""
+def _where(error: Exception) -> str:
+    """The line of a module that an exception went through while the module was imported, and its type."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if frame.name == "<module>"]
+    place = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
     return f"{place}{type(error).__name__}: "
 
 
