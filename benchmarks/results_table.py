@@ -1,10 +1,13 @@
 """The tables of docs/results.md, from the folders of evaluations of the same tasks.
 
     python benchmarks/results_table.py runs/results/eval
+    python benchmarks/results_table.py runs/results/eval --against vary --measure reported
+    python benchmarks/results_table.py runs/results/solve --against oracle_pack
 
 The tables are Markdown: each arm's means over all bugs, over those where the first suspect is wrong or tied, and over
-the others; the paired comparisons with the first suspect; how often stated confidence was right; and, where a solver
-had the packs, what it made of them. Of an arm that several folders have, the first one counts.
+the others; the paired comparisons with the first suspect, or with `--against`; how often stated confidence was right;
+and, where a solver had the packs, what it made of them, compared with no pack, or with `--against`. Of an arm that
+several folders have, the first one counts.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ MEASURES = {
     "tokens": "tokens",
     "seconds": "seconds",
 }
+YES_OR_NO = ("function_acc@1", "file_acc@1", "reported")
 COUNTS = ("steps", "tokens", "seconds", "solver_tokens")
 
 Rows = dict[str, dict[str, Any]]
@@ -41,23 +45,28 @@ def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of an evaluation")
+    parser.add_argument("--against", metavar="ARM", help="arm that the others are compared with")
+    parser.add_argument("--measure", default="function_acc@1", choices=YES_OR_NO, help="what seekers are compared by")
     options = parser.parse_args()
     summaries, rows = read_evaluations(options.runs)
+    if options.against is not None and options.against not in summaries:
+        parser.error(f"--against: no arm {options.against!r}, only {', '.join(summaries)}")
     labels = {name: arm["title"] for name, arm in summaries.items()}
     arms = seekers_of(summaries, rows)
     groups = grouped(next(iter(arms.values())))
     seekers = {name: labels[name] for name in arms}
     print(measures_table(arms, seekers, groups))
-    if "suspect" in arms:
+    baseline = options.against or "suspect"
+    if baseline in arms:
         print()
-        print(comparisons_table(arms, seekers, groups, baseline="suspect"))
+        print(comparisons_table(arms, seekers, groups, baseline, options.measure))
     for arm in summaries.values():
         if arm.get("calibration"):
             print()
             print(calibration_table(arm))
     if any("solved" in row["scores"] for row in rows):
         print()
-        print(solver_table(rows, labels, baseline="no_pack"))
+        print(solver_table(rows, labels, baseline=options.against or "no_pack"))
 
 
 def read_evaluations(runs: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
@@ -118,15 +127,16 @@ def measures_table(arms: dict[str, Rows], labels: dict[str, str], groups: dict[s
 
 
 def comparisons_table(
-    arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]], baseline: str
+    arms: dict[str, Rows], labels: dict[str, str], groups: dict[str, list[str]], baseline: str, measure: str
 ) -> str:
-    """Function Acc@1 of each arm against the baseline, bug by bug."""
-    lines = ["| compared with " + labels[baseline] + " | bugs | points | better | worse | p |", "|---" * 6 + "|"]
+    """A measure that is 0 or 1, of each arm against the baseline, bug by bug."""
+    about = "" if measure == "function_acc@1" else MEASURES[measure] + ", "
+    lines = [f"| {about}compared with {labels[baseline]} | bugs | points | better | worse | p |", "|---" * 6 + "|"]
     for name, rows in arms.items():
         for group, tasks in groups.items():
             if name == baseline or group == EASY:
                 continue
-            before, after = ([is_right(each[task]) for task in tasks] for each in (arms[baseline], rows))
+            before, after = ([is_right(each[task], measure) for task in tasks] for each in (arms[baseline], rows))
             test = mcnemar(before, after)
             points = 100 * (sum(after) - sum(before)) / len(tasks)
             numbers = f"{points:+.1f} | {test.only_second} | {test.only_first} | {test.p_value:.2g}"
@@ -175,9 +185,9 @@ def is_fixed(row: dict[str, Any]) -> bool:
     return row["scores"]["solved"] == 1.0
 
 
-def is_right(row: dict[str, Any]) -> bool:
-    """Whether the first location that an episode reported is in the right function."""
-    return row["scores"].get("function_acc@1") == 1.0
+def is_right(row: dict[str, Any], measure: str = "function_acc@1") -> bool:
+    """Whether a measure is 1: by default, whether the first location that was reported is in the right function."""
+    return row["scores"].get(measure) == 1.0
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def solved_row(arm: str, task: str, fixed: float) -> str:
     return json.dumps({"arm": arm, "task_id": task, "tags": {"suspect": "tied"}, "scores": scores})
 
 
-def printed_tables(*runs: Path) -> list[str]:
-    argv = [sys.executable, "benchmarks/results_table.py", *map(str, runs)]
+def printed_tables(*arguments: Path | str) -> list[str]:
+    argv = [sys.executable, "benchmarks/results_table.py", *map(str, arguments)]
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
@@ -111,3 +111,37 @@ def test_several_folders_are_one_table(tmp_path: Path) -> None:
     lines = printed_tables(tmp_path / "a", tmp_path / "b")
     assert lines[0] == "| 2 bugs | suspect of a | trained of a | other of b |"
     assert lines[2] == "| function Acc@1 | 0.0% | 0.0% | 100.0% |"
+
+
+def test_any_arm_can_be_what_the_others_are_compared_with(tmp_path: Path) -> None:
+    names = ("first", "second", "no_pack")
+    arms = [{"name": name, "title": f"arm {name}", "seeks": name != "no_pack"} for name in names]
+    (tmp_path / "summary.json").write_text(json.dumps({"arms": arms}))
+    rows = [
+        {
+            "arm": name,
+            "task_id": f"t{n}",
+            "tags": {},
+            "scores": {"reported": float(n < reports), "solved": float(n < 1)},
+        }
+        for name, reports in zip(names, (2, 8, 0), strict=True)
+        for n in range(8)
+    ]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = printed_tables(tmp_path, "--against", "first", "--measure", "reported")
+    assert "| reported, compared with arm first | bugs | points | better | worse | p |" in printed
+    assert "| arm second, all | 8 | +75.0 | 6 | 0 | 0.031 |" in printed
+    assert [line.rsplit("|", 4)[1:] for line in printed[-3:]] == [
+        ["  ", " ", "  ", ""],
+        [" 0 ", " 0 ", " 1 ", ""],
+        [" 0 ", " 0 ", " 1 ", ""],
+    ]
+    refused = subprocess.run(
+        [sys.executable, "benchmarks/results_table.py", str(tmp_path), "--against", "third"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert "no arm 'third', only first, second, no_pack" in refused.stderr
