@@ -196,6 +196,23 @@ def test_an_unknown_field_says_so_and_lists_the_fields(listed: Page) -> None:
     expect(problem).to_contain_text("There is no field colour.")
 
 
+PRESS_AT_ONCE = """(key) => new MutationObserver((_, observer) => {
+  if (!document.querySelector('a.line')) return
+  observer.disconnect()
+  dispatchEvent(new KeyboardEvent('keydown', { key }))
+}).observe(document, { childList: true, subtree: true })"""
+
+
+def test_a_key_counts_as_soon_as_the_rows_are_there(page: Page, site: str) -> None:
+    page.goto(f"{site}/#/")
+    expect(page.get_by_role("heading").first).to_be_visible()
+    page.evaluate(PRESS_AT_ONCE, "End")
+    page.get_by_role("link", name="Episodes", exact=True).click()
+    total(page, ALL)
+    expect(page.locator("li.chosen a")).to_be_focused()
+    assert page.locator("li.chosen a").get_attribute("data-index") == "42"
+
+
 def test_columns_can_be_chosen_and_views_saved(listed: Page) -> None:
     listed.get_by_text("Columns", exact=True).click()
     listed.get_by_label("Cost", exact=True).uncheck()

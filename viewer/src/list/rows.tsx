@@ -1,6 +1,6 @@
 /** The rows that are on the screen, out of all that match. */
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { format, go } from '../address'
 import { writeQuery, type Query, type Scope } from '../filters'
 import { count } from '../format'
@@ -36,37 +36,44 @@ export function Rows({ query, scope, set, table: { rows, elsewhere, fields, prob
   const [span, setSpan] = useState<[number, number]>([0, 30])
   const scroller = useRef<HTMLDivElement>(null)
 
+  /** The chosen row, ahead of the screen while keys come quickly. */
+  const latest = useRef(chosen)
+  const focusing = useRef(false)
+
   const measure = () => {
     const box = scroller.current
     if (!box) return
     setSpan([Math.max(0, Math.floor(box.scrollTop / height) - 8), Math.ceil((box.scrollTop + box.clientHeight) / height) + 8])
-    scrolled.set(name, { top: box.scrollTop, chosen })
+    scrolled.set(name, { top: box.scrollTop, chosen: latest.current })
   }
-  useEffect(() => {
+  // Layout effects run before a key can come: what it does is neither undone nor missed, however slow the browser is.
+  useLayoutEffect(() => {
+    if (total === null) return
     const before = scrolled.get(name)
     if (scroller.current && before) scroller.current.scrollTop = before.top
     measure()
     addEventListener('resize', measure)
     return () => removeEventListener('resize', measure)
   }, [total === null, height])
-  useEffect(() => {
-    const known = scrolled.get(name)
-    scrolled.set(name, { top: known?.top ?? 0, chosen })
-  }, [chosen])
+  useLayoutEffect(() => {
+    const row = focusing.current ? scroller.current?.querySelector<HTMLElement>(`[data-index="${latest.current}"]`) : null
+    if (!row) return
+    focusing.current = false
+    row.focus({ preventScroll: true })
+  })
 
   const rowAt = (index: number) => rows?.[index]
-  /** The chosen row, ahead of the screen while keys come quickly. */
-  const latest = useRef(chosen)
   const choose = (index: number) => {
     const box = scroller.current
     if (!box || total === null) return
     const next = Math.min(Math.max(0, index), total - 1)
     latest.current = next
+    focusing.current = true
     setChosen(next)
     if (next * height < box.scrollTop) box.scrollTop = next * height
     const room = box.clientHeight - (box.querySelector('.head')?.clientHeight ?? 0)
     if ((next + 1) * height > box.scrollTop + room) box.scrollTop = (next + 1) * height - room
-    setTimeout(() => box.querySelector<HTMLElement>(`[data-index="${latest.current}"]`)?.focus({ preventScroll: true }), 30)
+    measure()
   }
   useKeys((key) => {
     const jump = Math.floor((scroller.current?.clientHeight ?? 400) / height) - 1
