@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import DatasetError
+from gumshoe.train.rows import as_conversation, checked_row
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["conversations", "load_rows", "some_rows"]
+__all__ = ["conversations", "load_rows", "some_conversations", "some_rows"]
 
 
 def load_rows(
@@ -41,13 +42,14 @@ def load_rows(
         raise DatasetError(
             f"{folder} is a run folder: make a dataset from it with `gumshoe export {folder} --out DATASET`"
         )
+    _refuse_null(folder)
     try:
         views = datasets.get_dataset_config_names(str(folder))
         if view not in views:
             raise DatasetError(f"dataset {folder} has no view {view!r}: it has {', '.join(sorted(views))}")
         splits = datasets.load_dataset(str(folder), view, cache_dir=str(_cache(folder)))
-    except (DatasetNotFoundError, DatasetGenerationError, OSError, ValueError) as error:
-        reason = " ".join(str(error.__cause__ or error).split())
+    except (DatasetNotFoundError, DatasetGenerationError, OSError, ValueError, StopIteration) as error:
+        reason = " ".join(str(error.__cause__ or error).split()) or "it holds no rows"
         raise DatasetError(f"dataset {folder} cannot be read: {reason}") from None
     if split not in splits:
         known = ", ".join(map(str, splits))
@@ -64,6 +66,15 @@ def load_rows(
     ):
         raise DatasetError(f"dataset {folder} has no column messages (nor prompt and completion): it has {known}")
     return rows if limit is None else rows.select(range(min(limit, len(rows))))
+
+
+def _refuse_null(folder: Path) -> None:
+    """Raises DatasetError where a row is null: the library that reads the rows ends the whole process on that."""
+    for file in sorted(file for ending in ("json", "jsonl") for file in folder.rglob(f"*.{ending}") if file.is_file()):
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines if file.suffix == ".jsonl" else [lines.readline()], 1):
+                if line.strip() == b"null":
+                    raise DatasetError(f"{file} line {number} is null: a row must be an object, such as {{...}}")
 
 
 def _cache(folder: Path) -> Path:
@@ -85,8 +96,14 @@ def some_rows(rows: Dataset) -> list[Mapping[str, Any]]:
     return list(conversations(rows.select(range(0, len(rows), max(1, len(rows) // 8)))))
 
 
+def some_conversations(rows: Dataset) -> list[Mapping[str, Any]]:
+    """The same few rows, each as a conversation."""
+    return [as_conversation(row) for row in some_rows(rows)]
+
+
 def conversations(rows: Dataset) -> Iterator[Mapping[str, Any]]:
-    """The rows one by one, as mappings of column to value."""
-    for row in rows:
+    """The rows one by one, as mappings of column to value. Raises a DatasetError that names the row by its number."""
+    for number, row in enumerate(rows):
         assert isinstance(row, Mapping)
-        yield row
+        name = f"row {number} ({row['id']})" if row.get("id") else f"row {number}"
+        yield checked_row(row, name)

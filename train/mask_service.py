@@ -48,9 +48,10 @@ def main() -> int:
 
 def _answer(renderer: Renderer, row: dict[str, Any]) -> dict[str, Any]:
     from gumshoe.train.render import spans
+    from gumshoe.train.rows import checked_row
 
     try:
-        rendered = renderer(row)
+        rendered = renderer(checked_row(row, "this row"))
     except GumshoeError as error:
         return {"error": str(error)}
     return {

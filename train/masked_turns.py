@@ -52,7 +52,7 @@ def _malformed(row: Mapping[str, Any]) -> set[int]:
     turns = turns_of(row["messages"])
     if not row.get("tools"):
         return set()
-    known = {tool["function"]["name"] for tool in row["tools"]}
+    known = {(tool.get("function") or tool).get("name") for tool in row["tools"]}
     wrong = {turn for turn in turns if not _well_formed(row["messages"][turn], known, is_last=turn == turns[-1])}
     return wrong | _failed(row.get("steps") or (), turns)
 
@@ -86,7 +86,7 @@ def _repeated(row: Mapping[str, Any]) -> set[int]:
             seen.clear()
         answers = [_STEP.sub("", str(answer.get("content"))) for answer in messages[turn + 1 : end]]
         calls = [[function.get("name"), function.get("arguments")] for function in functions]
-        key = json.dumps([calls, answers], sort_keys=True)
+        key = json.dumps([calls, answers], sort_keys=True, default=str)
         if functions and key in seen:
             found.add(turn)
         seen.add(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +24,11 @@ def load_tokenizer(model: str, revision: str | None) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder or hub id. Raises ConfigError."""
     from transformers import AutoTokenizer
 
-    try:
+    with _loading(model):
         tokenizer = AutoTokenizer.from_pretrained(model, revision=revision or "main")
-    except (OSError, ValueError, KeyError) as error:
-        raise _cannot_load(model, error) from None
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        # Where there are no files of it, transformers makes an empty one.
+        raise ConfigError(f"model {model} has no tokenizer: it lacks tokenizer.json or another file with a vocabulary")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -46,12 +49,10 @@ def load_weights(model: str, revision: str | None, **options: Any) -> PreTrained
     import torch
     from transformers import AutoModelForCausalLM
 
-    try:
+    with _loading(model):
         return AutoModelForCausalLM.from_pretrained(
             model, revision=revision or "main", **{"dtype": torch.float32, **options}
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise _cannot_load(model, error) from None
 
 
 def check_targets(model: PreTrainedModel, adapters: LoraConfig) -> None:
@@ -91,9 +92,17 @@ def _four_bits() -> Any:
     )
 
 
-def _cannot_load(model: str, error: Exception) -> ConfigError:
-    reason = " ".join(str(error).split())
-    short = reason if len(reason) <= 200 else f"{reason[:199]}…"
-    return ConfigError(
-        f"model {model} cannot be loaded: give a model folder, a .gguf file, or the id of a hub model ({short})"
-    )
+@contextmanager
+def _loading(model: str) -> Generator[None]:
+    """Turns whatever a damaged model makes transformers raise, which may be anything, into a ConfigError."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        told = isinstance(error, (OSError, ValueError))
+        reason = " ".join((str(error) if told else f"{type(error).__name__}: {error}").split())
+        short = reason if len(reason) <= 200 else f"{reason[:199]}…"
+        raise ConfigError(
+            f"model {model} cannot be loaded: give a model folder, a .gguf file, or the id of a hub model ({short})"
+        ) from None

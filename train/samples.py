@@ -9,6 +9,7 @@ from typing import Any, Literal
 from gumshoe.errors import DatasetError
 from gumshoe.train.masked_turns import RULES, Rule, masked_turns, turns_of
 from gumshoe.train.render import Rendered, Renderer
+from gumshoe.train.rows import as_conversation
 from gumshoe.train.windows import Window, windows
 
 __all__ = ["Sample", "Sampling", "samples"]
@@ -42,7 +43,7 @@ class Sample:
 
 def samples(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> Iterator[Sample]:
     """The samples of one row; a decision that a rule masks out gives none. Raises DatasetError."""
-    row = _as_conversation(row)
+    row = as_conversation(row)
     name = str(row.get("id") or "")
     wrong = masked_turns(row, sampling.mask) if _is_conversation(row["messages"]) else {}
     parts = _parts(row, renderer, sampling)
@@ -57,15 +58,6 @@ def samples(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> I
             # Windows are cut by what rendering gives, which may be shorter than what was sampled.
             rendered = renderer(whole, masked=masked)
         yield Sample(f"{name}/{number}" if len(parts) > 1 else name, rendered, len(part.trains) - len(trains))
-
-
-def _as_conversation(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row in prompt and completion form as a conversation, of which the completion trains."""
-    if "messages" in row:
-        return row
-    prompt: Sequence[Mapping[str, Any]] = row["prompt"]
-    read = [{**message, "weight": 0} if message["role"] == "assistant" else message for message in prompt]
-    return {**row, "messages": [*read, *row["completion"]], "steps": None}
 
 
 def _parts(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> list[Window]:

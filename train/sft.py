@@ -13,7 +13,7 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.arguments import in_bf16, lora_arguments, sft_arguments
 from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
-from gumshoe.train.data import load_rows, some_rows
+from gumshoe.train.data import load_rows, some_conversations
 from gumshoe.train.live import Arena, play
 from gumshoe.train.model import check_targets, load_model, merge_adapters
 from gumshoe.train.preflight import Preflight, prepare
@@ -155,7 +155,7 @@ def _judge(config: TrainConfig, ready: _Ready, arena: Arena | None) -> Callable[
     if arena is None or config.episodes is None:
         raise ConfigError("best: seeker needs live episodes: give a section episodes")
     section = config.episodes
-    template = template_to_serve(ready.renderer.tokenizer, ready.renderer.template, some_rows(ready.source))
+    template = template_to_serve(ready.renderer.tokenizer, ready.renderer.template, some_conversations(ready.source))
 
     def judge(model: Any) -> float:
         generate = GreedyGenerator(model, ready.renderer.tokenizer, template, section.max_tokens)
@@ -203,7 +203,7 @@ def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, read
         return
     draw_losses(folder.log, folder.path)
     tokenizer = ready.renderer.tokenizer
-    tokenizer.chat_template = template_to_serve(tokenizer, ready.renderer.template, some_rows(ready.source))
+    tokenizer.chat_template = template_to_serve(tokenizer, ready.renderer.template, some_conversations(ready.source))
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with put_in_place(folder.model) as fresh:
         if config.method != "full":

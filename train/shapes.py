@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gumshoe.errors import ConfigError
+from gumshoe.model_files import read_object
 
 __all__ = ["SHAPES", "Shape", "read_shape"]
 
@@ -83,8 +82,8 @@ SHAPES = {
 
 
 def read_shape(file: Path) -> Shape:
-    """The sizes in a model's config.json. Raises ConfigError where it is of another kind."""
-    data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    """The sizes in a model's config.json. Raises ConfigError where it is damaged or of another kind."""
+    data = read_object(file, error=ConfigError)
     try:
         hidden, heads = int(data["hidden_size"]), int(data["num_attention_heads"])
         experts = int(data.get("num_experts") or 1)
@@ -103,3 +102,5 @@ def read_shape(file: Path) -> Shape:
         )
     except KeyError as error:
         raise ConfigError(f"{file} does not contain the model's sizes: it has no {error.args[0]}") from None
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ConfigError(f"{file} does not contain the model's sizes: {error}") from None

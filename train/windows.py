@@ -99,7 +99,7 @@ def _left_out(message: Message) -> Message:
     """A tool message without its text, replaced by the text that the agent sees instead."""
     if message["role"] != "tool":
         return message
-    content = str(message["content"])
+    content = str(message.get("content") or "")
     head = _STEP.match(content)
     prefix = head[0] if head else ""
     text = f"{prefix}[left out: {len(content) - len(prefix)} characters]"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import ServeError
+from gumshoe.model_files import check_model_files
 
 __all__ = ["check_model_folder", "is_in_bfloat16", "lay_out_for_transformers"]
 
@@ -22,11 +23,7 @@ def check_model_folder(folder: Path) -> None:
         )
     if not folder.is_dir():
         raise ServeError(f"there is no model folder {folder}: give one that `gumshoe train` or `gumshoe unpack` wrote")
-    wanted = {"config.json": ["config.json"], "a tokenizer": ["tokenizer.json", "tokenizer.model", "vocab.json"]}
-    wanted["weights"] = ["*.safetensors", "*.bin"]
-    for what, patterns in wanted.items():
-        if not any(next(folder.glob(pattern), None) for pattern in patterns):
-            raise ServeError(f"{folder} is not a model folder: it holds no {what.removeprefix('a ')}")
+    check_model_files(folder, error=ServeError)
     template = _chat_template(folder)
     if not template:
         raise ServeError(f"{folder} has no chat template (chat_template.jinja): a conversation cannot be rendered")
@@ -38,10 +35,13 @@ def check_model_folder(folder: Path) -> None:
 
 
 def _chat_template(folder: Path) -> str:
-    """All of a model's chat templates; empty where there is none."""
+    """All of a model's chat templates; empty where there is none. Raises ServeError."""
     files = sorted([*folder.glob("chat_template.jinja"), *folder.glob("additional_chat_templates/*.jinja")])
     if files:
-        return "\n".join(file.read_text(encoding="utf-8") for file in files)
+        try:
+            return "\n".join(file.read_text(encoding="utf-8") for file in files)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ServeError(f"the chat template of {folder} cannot be read: {error}") from None
     inside = _read(folder / "tokenizer_config.json").get("chat_template", "")
     return inside if isinstance(inside, str) else json.dumps(inside)
 

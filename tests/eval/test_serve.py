@@ -188,6 +188,26 @@ def test_a_damaged_tokenizer_config_is_named(tmp_path: Path) -> None:
         check_model_folder(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["{", "[]", "null"])
+@pytest.mark.parametrize(
+    "damaged", ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"]
+)
+def test_a_damaged_file_is_named(tmp_path: Path, damaged: str, content: str) -> None:
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / damaged).write_text(content)
+    with pytest.raises(ServeError, match=rf"{damaged} cannot be read"):
+        check_model_folder(tmp_path)
+
+
+def test_a_damaged_template_is_named(tmp_path: Path) -> None:
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff")
+    with pytest.raises(ServeError, match=r"the chat template of .* cannot be read"):
+        check_model_folder(tmp_path)
+
+
 def test_the_layout_links_every_file_and_leaves_the_model_as_it_is(micro_model: Path, tmp_path: Path) -> None:
     before = (micro_model / "tokenizer_config.json").read_bytes()
     view = lay_out_for_transformers(micro_model, tmp_path / "view")

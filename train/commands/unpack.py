@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from gumshoe.errors import ConfigError
+from gumshoe.model_files import check_model_files
 from gumshoe.storage import new_folder
 from gumshoe.train.commands.train import quieten
 
@@ -40,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise ConfigError(f"--out: {out} already exists: choose another folder")
     source = _folder_of(local_model(arguments.model))
+    check_model_files(source, error=ConfigError)
     tokenizer = load_tokenizer(str(source), None)
     if arguments.chat_template is not None:
         tokenizer.chat_template = read_template(arguments.chat_template)
