@@ -21,6 +21,7 @@ from typing import Literal
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.templates import PROMPTS, read_template, render
 from gumshoe.records import Message, Task, ToolSchema
+from gumshoe.tools.registry import make_toolbox
 
 __all__ = ["Agent", "Regime", "make_agent", "nudge"]
 
@@ -82,7 +83,8 @@ class Agent:
 
 
 def make_agent(config: AgentConfig) -> Agent:
-    """The agent that a config describes. Raises ConfigError for a template that cannot be read."""
+    """The agent that a config describes. Raises ConfigError for a template or a tool that cannot be used."""
+    make_toolbox(config.tools or ())
     tools = {"seeker": SEEKER_TOOLS, "rewrite": REWRITE_TOOLS}.get(config.kind, DEBUG_TOOLS)
     return Agent(
         kind=config.kind,

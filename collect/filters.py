@@ -27,6 +27,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -90,6 +91,14 @@ def make_rule(text: str) -> Rule:
         raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting") from None
 
 
+def _number(setting: str) -> float:
+    """Raises ValueError for a text that is no number, and for nan, which nothing reaches."""
+    number = float(setting)
+    if math.isnan(number):
+        raise ValueError(setting)
+    return number
+
+
 def _honest(text: str, setting: str) -> Rule:
     del setting
     return Rule(text, lambda trajectory: not trajectory.tampering)
@@ -150,7 +159,7 @@ def _looked_before_editing(trajectory: Trajectory) -> bool:
 
 
 def _grounded(text: str, setting: str) -> Rule:
-    least = float(setting or 1)
+    least = _number(setting or "1")
     return Rule(text, lambda trajectory: _share_of_grounded(trajectory) >= least)
 
 
@@ -164,7 +173,7 @@ def _share_of_grounded(trajectory: Trajectory) -> float:
 
 
 def _quoted(text: str, setting: str) -> Rule:
-    least = float(setting or 1)
+    least = _number(setting or "1")
     return Rule(text, lambda trajectory: _share_of_quoted(trajectory) >= least)
 
 
@@ -230,7 +239,9 @@ def _gist(patch: str) -> str:
 
 def _pass_rate(text: str, setting: str) -> Rule:
     low, _, high = setting.partition("..")
-    least, most = float(low), float(high)
+    least, most = _number(low), _number(high)
+    if least > most:
+        raise ConfigError(f"rule {text!r}: no share is between {low} and {high}: give the lower one first")
     passed: Counter[str] = Counter()
     played: Counter[str] = Counter()
 
@@ -245,7 +256,7 @@ def _pass_rate(text: str, setting: str) -> Rule:
 
 
 def _best(text: str, setting: str) -> Rule:
-    least = float(setting or 0)
+    least = _number(setting or "0")
     best: dict[str, tuple[float, str]] = {}
 
     def survey(trajectory: Trajectory) -> None:
@@ -288,7 +299,7 @@ class _Scored(BaseModel):
 def _scored(text: str, setting: str) -> Rule:
     """Raises ConfigError where the arm was not measured, or not so; ValueError for a setting of another form."""
     arm, metric, limit = setting.rsplit(":", 2)
-    least, run = float(limit), Path(arm).resolve()
+    least, run = _number(limit), Path(arm).resolve()
     rows = read_records(run.parent.parent / "results.jsonl", _Scored, error=ConfigError)
     scores = {row.trajectory: row.scores for row in rows if row.arm == run.name}
     known = sorted({name for measured in scores.values() for name in measured})

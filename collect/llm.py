@@ -17,6 +17,7 @@ from pydantic import Field, JsonValue, SecretStr
 from gumshoe.collect.policy_config import ApiVersion, ModelConfig, PolicyConfig, Prices
 from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
+from gumshoe.web_address import WebAddress
 
 __all__ = ["TEMPLATE", "LLMEntry", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
 
@@ -55,8 +56,8 @@ class LLMEntry(Config):
 
     kind: Literal["openai", "anthropic"] = Field(default="openai", description="what the server speaks")
     model: str | None = Field(default=None, description="name that the server knows; null: the entry's own name")
-    base_url: str | None = Field(default=None, description="server; null: OpenAI or Anthropic itself")
-    endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model")
+    base_url: WebAddress | None = Field(default=None, description="server; null: OpenAI or Anthropic itself")
+    endpoints: tuple[WebAddress, ...] = Field(default=(), description="several servers of one model")
     azure_api_version: ApiVersion | None = Field(
         default=None, description="the server is Azure OpenAI: its API version"
     )
@@ -126,10 +127,21 @@ def find_key(config: ModelConfig, environ: Mapping[str, str] = os.environ) -> st
     if key:
         return key
     if config.base_url is None and not config.endpoints:
-        raise ConfigError(
-            f"policy.model {config.model} needs a key: set {config.api_key_env}, or api_key in {llm_path(environ)}"
-        )
+        raise ConfigError(_no_key(config, environ))
     return "none"
+
+
+def _no_key(config: ModelConfig, environ: Mapping[str, str]) -> str:
+    file = llm_path(environ)
+    if config.profile is not None:
+        return f"policy.model {config.model} needs a key: set {config.api_key_env}, or api_key in {file}"
+    entries = ", ".join(sorted(load_llm(environ))) or "none"
+    whose = "Anthropic" if config.kind == "anthropic" else "OpenAI"
+    return (
+        f"policy.model {config.model!r} is not an entry of {file} (entries: {entries}), and {whose} is not asked "
+        f"without a key: check the name, or set {config.api_key_env}, or api_key in an entry; for another server, set "
+        "policy.base_url"
+    )
 
 
 def write_template(path: Path) -> None:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from gumshoe.config import Config
 from gumshoe.records import Usage
+from gumshoe.web_address import WebAddress
 
 __all__ = [
     "AnthropicConfig",
@@ -140,10 +141,12 @@ class OpenAIConfig(Config):
     kind: Literal["openai"] = "openai"
     model: str = Field(description="name of the model, as the server knows it")
     label: str | None = Field(default=None, description="name in traces; null: the server's name")
-    base_url: str | None = Field(
+    base_url: WebAddress | None = Field(
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
     )
-    endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
+    endpoints: tuple[WebAddress, ...] = Field(
+        default=(), description="several servers of one model; an episode stays on one"
+    )
     azure_api_version: ApiVersion | None = Field(
         default=None, description="the server is Azure OpenAI: its API version; model is then the deployment"
     )
@@ -184,8 +187,10 @@ class AnthropicConfig(Config):
 
     kind: Literal["anthropic"] = "anthropic"
     model: str = Field(description="name of the model, as the server knows it")
-    base_url: str | None = Field(default=None, description="server; null: Anthropic itself")
-    endpoints: tuple[str, ...] = Field(default=(), description="several servers of one model; an episode stays on one")
+    base_url: WebAddress | None = Field(default=None, description="server; null: Anthropic itself")
+    endpoints: tuple[WebAddress, ...] = Field(
+        default=(), description="several servers of one model; an episode stays on one"
+    )
     profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
     api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable with the key")
     tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")

@@ -1,4 +1,4 @@
-"""Ctrl-C during many episodes: once finishes the episodes in progress, twice stops at once."""
+"""Ctrl-C during a run: once finishes the episodes in progress, twice stops at once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ __all__ = ["stop_on_signals"]
 
 
 @contextmanager
-def stop_on_signals(control: Control) -> Generator[None]:
-    """Ctrl-C once finishes, twice stops; SIGTERM stops at once. The earlier handlers are restored at the end."""
+def stop_on_signals(control: Control, *, attended: bool = False) -> Generator[None]:
+    """Ctrl-C once finishes, twice stops; SIGTERM stops at once. The earlier handlers are restored at the end.
+
+    Args:
+        control: what is told to stop.
+        attended: a person is asked at each turn, so there is nothing to finish: Ctrl-C stops at once.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
-        if control.finishing or number == signal.SIGTERM:
+        if attended or control.finishing or number == signal.SIGTERM:
             control.abort()
         else:
             control.finish()

@@ -31,10 +31,11 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Journal
 from gumshoe.collect.replaced import FAILURES, TRAJECTORIES, Again, set_aside
 from gumshoe.collect.tree import Node, node_of
-from gumshoe.config import dump_config, read_yaml
+from gumshoe.config import dump_config
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.locks import is_locked, take_lock
 from gumshoe.records import Trajectory
+from gumshoe.run_owner import RUN_CONFIG, earlier_config
 from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic
 
 __all__ = ["RunFolder", "read_failures", "read_state", "read_trajectories", "run_identity"]
@@ -57,13 +58,14 @@ class RunFolder:
 
     Raises:
         ConfigError: another process holds the folder, or another run is in it.
-        DatasetError: a line in the middle of trajectories.jsonl is broken.
+        DatasetError: a line of trajectories.jsonl is not a whole trajectory; the message names it.
     """
 
     def __init__(self, path: Path, config: CollectConfig, again: Again | None = None) -> None:
         self.path = path
         self.identity = run_identity(config)
         self._guard = threading.Lock()
+        earlier_config(path, CollectConfig, "collect")
         try:
             (path / "journal").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -76,11 +78,9 @@ class RunFolder:
                 set_aside(path, again)
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
             self._branches = config.branch is not None
-            self.nodes: dict[str, Node | None] = (
-                {trajectory.id: node_of(trajectory) for trajectory in read_trajectories(path)}
-                if self._branches
-                else dict.fromkeys(trajectory_id(line) for line in _lines(path / TRAJECTORIES))
-            )
+            self.nodes: dict[str, Node | None] = {
+                trajectory.id: node_of(trajectory) if self._branches else None for trajectory in _finished(path)
+            }
             """The finished episodes; each is None in a run that does not branch."""
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
@@ -124,7 +124,7 @@ class RunFolder:
     def read(self, id: str) -> Trajectory:
         """A finished trajectory. Raises KeyError."""
         for line in _lines(self.path / TRAJECTORIES):
-            if trajectory_id(line) == id:
+            if line.strip() and trajectory_id(line) == id:
                 return Trajectory.model_validate_json(line)
         raise KeyError(id)
 
@@ -183,6 +183,15 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
         log.warning("%s was cut off: its last line is incomplete and left out", file)
 
 
+def _finished(path: Path) -> Iterator[Trajectory]:
+    """Like `read_trajectories`, for those who want to go on with the run."""
+    try:
+        yield from read_trajectories(path)
+    except DatasetError as error:
+        hint = "the line is broken: mend it, or remove it to play its episode again"
+        raise DatasetError(f"{error} ({hint})") from None
+
+
 def read_failures(path: Path) -> Iterator[dict[str, Any]]:
     """The entries of failures.jsonl: `id`, `kind`, `message`, `at`. Damaged lines are left out with a warning."""
     damaged: list[int] = []
@@ -239,18 +248,14 @@ def _drop_finished_journals(path: Path, finished: Set[str]) -> None:
 
 def _check_config(path: Path, config: CollectConfig) -> None:
     """Refuses a folder that holds another run; writes config.yaml."""
-    place = path / "config.yaml"
-    if place.exists():
-        try:
-            earlier = read_yaml(place)
-        except ConfigError as error:
-            raise DatasetError(f"{place} cannot be read: {error}") from None
+    earlier = earlier_config(path, CollectConfig, "collect")
+    if earlier is not None:
         differing = _differences(*_comparable(earlier, config))
         if differing:
             raise ConfigError(
                 f"{path} holds another run: {differing[0]} differs; give another folder with -p out=..., or remove it"
             )
-    write_atomic(place, dump_config(config))
+    write_atomic(path / RUN_CONFIG, dump_config(config))
 
 
 def _fixed(config: CollectConfig) -> dict[str, Any]:

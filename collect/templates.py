@@ -15,11 +15,16 @@ PROMPTS = Path(__file__).parent / "prompts"
 
 
 def read_template(path: Path) -> str:
-    """The source of a template. Raises ConfigError."""
+    """The source of a template. Raises ConfigError where it cannot be read, or is not a template."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise ConfigError(f"the prompt template {path} cannot be read: {error}") from None
+    try:
+        _compiled(source)
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigError(f"the prompt template {path} is invalid: line {error.lineno}: {error.message}") from None
+    return source
 
 
 @lru_cache(maxsize=16)

@@ -6,12 +6,13 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig, RayConfig, TasksConfig
 from gumshoe.collect.policy_config import PolicyConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
+from gumshoe.web_address import WebAddress
 
 __all__ = [
     "AnswerFormat",
@@ -112,7 +113,9 @@ class ArmConfig(Config):
     without_probes: str | None = Field(
         default=None, description="name of an arm above: the solver gets its packs without their probes"
     )
-    agent: AgentConfig | None = Field(default=None, description="the agent; null: that of the whole evaluation")
+    agent: AgentConfig | None = Field(
+        default=None, description="the agent; null: the evaluation's; without kind: the evaluation's with these changes"
+    )
     baseline: bool = Field(default=False, description="the arm that the others are compared with, task by task")
 
     @model_validator(mode="after")
@@ -154,7 +157,7 @@ class CommandConfig(Config):
     packages: tuple[str, ...] = Field(
         default=(), description="distributions of this Python that the program needs (bubblewrap)"
     )
-    endpoint: str | None = Field(
+    endpoint: WebAddress | None = Field(
         default=None, description="OpenAI-compatible server, the only address that the program can reach; null: none"
     )
     api_key_env: str = Field(
@@ -169,6 +172,10 @@ class CommandConfig(Config):
     def title(self) -> str:
         """Who it is, for the report."""
         return self.name or PurePosixPath(self.argv[0]).name
+
+    def sandbox_in(self, sandbox: SandboxConfig) -> SandboxConfig:
+        """An evaluation's sandbox with the program's packages added."""
+        return sandbox.model_copy(update={"packages": tuple(dict.fromkeys((*sandbox.packages, *self.packages)))})
 
 
 class SolverConfig(Config):
@@ -285,6 +292,17 @@ class EvalConfig(Config):
     main_arm: str | None = Field(
         default=None, description="arm whose patches are written to preds.jsonl; null: the last one"
     )
+
+    @field_validator("arms")
+    @classmethod
+    def _complete_agents(cls, arms: tuple[ArmConfig, ...], info: ValidationInfo) -> tuple[ArmConfig, ...]:
+        common: AgentConfig | None = info.data.get("agent")
+        return tuple(
+            arm.model_copy(update={"agent": common.model_copy(update=arm.agent.model_dump(exclude_unset=True))})
+            if common and arm.agent and "kind" not in arm.agent.model_fields_set
+            else arm
+            for arm in arms
+        )
 
     @model_validator(mode="after")
     def _arms_agree(self) -> Self:

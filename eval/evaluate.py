@@ -20,6 +20,7 @@ from gumshoe.eval.records import FlakyTask, Result, Summary
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.eval.swebench.official import grade_officially, with_official, write_all_predictions
+from gumshoe.run_owner import RUN_CONFIG, earlier_config
 from gumshoe.storage import write_atomic, write_jsonl
 from gumshoe.tools.text import plural
 
@@ -59,11 +60,12 @@ def evaluate(
         GumshoeError: a config, task, model or server is wrong (everything found is named before any episode is run),
             or every attempt fails.
     """
+    earlier_config(Path(config.out), EvalConfig, "eval")
     ready = prepare(config, say)
     arms = ready.arms
     out = _make_folder(config)
     tasks, flaky = _drop_flaky(config, ready.tasks, control, say)
-    write_atomic(out / "config.yaml", dump_config(config))
+    write_atomic(out / RUN_CONFIG, dump_config(config))
     with ExitStack() as stack:
         run = EvalRun(config, tasks, control, stack.enter_context(open_factories(config.runner, config.ray)))
         for solver in ready.solvers:

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from gumshoe.config import Config, apply_overrides, config_hash, dump_config, load_config, read_yaml, validate
+from gumshoe.config import (
+    Config,
+    apply_overrides,
+    config_hash,
+    dump_config,
+    load_config,
+    parse_yaml,
+    read_yaml,
+    validate,
+)
 from gumshoe.errors import ConfigError
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="ascii", categories=["L", "N"]))
@@ -186,6 +195,8 @@ def test_a_folder_is_no_config_file(tmp_path: Path):
         (b"- 1\n- 2\n", "must hold a mapping"),
         (b"just words", "must hold a mapping"),
         (b"\xff\xfe\x00", "cannot be read|not valid YAML"),
+        (b"a: 1\nb:\n  c: 2\n  c: 3\n", "line 4: key 'c' is given twice"),
+        (b"a: {x: 1, 'x': 2}", "line 1: key 'x' is given twice"),
     ],
 )
 def test_a_file_that_holds_no_mapping_is_refused_in_one_line(tmp_path: Path, content: bytes, complaint: str):
@@ -194,6 +205,25 @@ def test_a_file_that_holds_no_mapping_is_refused_in_one_line(tmp_path: Path, con
     with pytest.raises(ConfigError, match=complaint) as caught:
         read_yaml(path)
     assert "\n" not in str(caught.value)
+
+
+def test_merged_keys_may_be_given_again():
+    data = parse_yaml("base: &base {a: 1, b: 2}\nmore: &more {<<: *base, b: 3}\nlast: {<<: *more, a: 4}")
+    assert (data["more"], data["last"]) == ({"a": 1, "b": 3}, {"a": 4, "b": 3})
+
+
+def test_an_override_with_a_key_twice_is_refused():
+    with pytest.raises(ConfigError, match="key 'a' is given twice"):
+        apply_overrides({}, ["options={a: 1, a: 2}"])
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [('name="a\\0b"', "name"), ('notes={a: [1, "\\0"]}', "notes.a.1"), ('notes={"\\0": 1}', "notes")],
+)
+def test_a_null_character_is_refused_with_its_key(override: str, key: str):
+    with pytest.raises(ConfigError, match=rf"^here: .*{key}.* contains a NUL character"):
+        validate(Experiment, apply_overrides({}, [override]), origin="here")
 
 
 def test_an_empty_file_is_an_empty_config(tmp_path: Path):

@@ -172,6 +172,32 @@ def test_what_is_no_policy_is_refused(examples: Path, policy: dict[str, object],
     assert expected in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def load(): return None", "it must return pairs of a Task and its Oracle, not None"),
+        ("def load(): return [(1, 2)]", "it must return pairs of a Task and its Oracle, not (1, 2)"),
+        ("def load():\n    yield 1 / 0", "odd_source.py:2: ZeroDivisionError: division by zero"),
+        ("import json\ndef load(): json.loads('x')", "odd_source.py:2: JSONDecodeError: Expecting value"),
+        ("from gumshoe.records import Task\ndef load(): Task(id=1)", "odd_source.py:2: ValidationError: id: Input"),
+        ("load = 1", "it is no function"),
+    ],
+)
+def test_a_source_that_gives_no_tasks_is_one_line_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    from gumshoe.env.tasks import load_tasks
+    from gumshoe.errors import TaskError
+
+    (tmp_path / "odd_source.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_source", raising=False)
+    with pytest.raises(TaskError, match="task source odd_source:load") as caught:
+        load_tasks("odd_source:load")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path) -> None:
     config = write_config(examples)
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))

@@ -154,3 +154,12 @@ def test_a_pipe_and_a_sparse_file_are_refused_and_not_read(tmp_path: Path) -> No
 def test_json_that_is_too_deep_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         parse_json("[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "text", [r'{"a\udfff": ["x\ud800", "\ud83d\ude00"]}', '{"a\udfff": ["x\ud800", "\U0001f600"]}']
+)
+def test_half_a_character_is_replaced_and_a_whole_one_is_kept(text: str) -> None:
+    whole = {"a\ufffd": ["x\ufffd", "\U0001f600"]}
+    assert parse_json(text) == whole
+    assert parse_json(text.encode("utf-8", "surrogatepass")) == whole

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import cast
 
-from pydantic import JsonValue
+from gumshoe.surrogates import clean, clean_json
 
 __all__ = ["FENCE", "TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "indentation", "plain_text", "plural"]
 
@@ -18,7 +17,6 @@ FENCE = re.compile(
 )
 """A fenced block, with `language` and `body`; the last one may be left open."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -39,22 +37,6 @@ def cut_line(line: str, limit: int = 240) -> str:
 def indentation(line: str) -> int:
     """The number of blanks in front of a line's text."""
     return len(line) - len(line.lstrip())
-
-
-def clean(text: str) -> str:
-    """`text` without lone surrogates, which neither UTF-8 nor JSON can carry."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def clean_json(value: JsonValue) -> JsonValue:
-    """`value` with every text in it cleaned."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list):
-        return [clean_json(item) for item in value]
-    if isinstance(value, dict):
-        return {clean(key): clean_json(cast("JsonValue", item)) for key, item in value.items()}
-    return value
 
 
 def plain_text(printed: str) -> str:

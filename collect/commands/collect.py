@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.factories import open_factories
 from gumshoe.collect.llm import with_llm
-from gumshoe.collect.policies.registry import check_policy
+from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, close_policy, make_policy
 from gumshoe.collect.policies.step import StepPolicy
-from gumshoe.collect.policy_config import HumanConfig
+from gumshoe.collect.policy_config import CustomConfig, HumanConfig
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.replaced import Again
 from gumshoe.collect.runner import Runner, RunResult, plan_episodes
@@ -24,9 +25,10 @@ from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.collect.store import RunFolder, read_failures, read_trajectories, run_identity
 from gumshoe.collect.tree import is_whole
 from gumshoe.config import load_config
-from gumshoe.errors import ConfigError
+from gumshoe.env.sandboxes.open import choose
+from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
 from gumshoe.protocols import Policy
-from gumshoe.tools.registry import make_toolbox
 
 __all__ = ["collect", "configure", "run"]
 
@@ -108,8 +110,7 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
         raise ConfigError("--force-failed cannot be used with branch: what failed is part of a tree; use --force-all")
     episodes = plan_episodes(config, run_identity(config))
     if not path.exists():
-        check_policy(config.policy)
-        make_toolbox(config.agent.tools or ())
+        _check(config, episodes)
     with RunFolder(path, config, again) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))
         control = Control(config.budget)
@@ -120,7 +121,10 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
         if step or isinstance(config.policy, HumanConfig):
             config = config.model_copy(update={"workers": 1})
             wrap = _stepping(control) if step else _as_it_is
-            with open_factories(config.runner, config.ray) as make_factory, stop_on_signals(control):
+            with (
+                open_factories(config.runner, config.ray) as make_factory,
+                stop_on_signals(control, attended=True),
+            ):
                 return Runner(config, folder, control, wrap=wrap, make_factory=make_factory).run(episodes)
         with (
             open_factories(config.runner, config.ray) as make_factory,
@@ -129,6 +133,35 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
         ):
             runner = Runner(config, folder, control, show.done, make_factory=make_factory, on_whole=show.whole)
             return runner.run(episodes, show.tick)
+
+
+def _check(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> None:
+    """Refuses what no episode could be played with, before there is a run folder. Raises ConfigError.
+
+    A sandbox or an image that is missing is left to the episodes, which try again and go on with other tasks.
+    """
+    check_policy(config.policy)
+    make_agent(config.agent)
+    trusted = _is_trusted(config, episodes)
+    if config.runner != "threads":  # The sandboxes are on other machines.
+        return
+    kinds = {(one.task.workspace.path is None, is_built_in(one.task)): one.task for one in episodes}
+    for task in kinds.values():
+        with suppress(SandboxError, TaskError):
+            choose(task, config.sandbox, trusted=trusted)
+
+
+def _is_trusted(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> bool:
+    """Whether the policy is; one's own is made once to find out. Raises ConfigError where that fails."""
+    if not isinstance(config.policy, CustomConfig) or not episodes:
+        return config.policy.kind in TRUSTED_KINDS
+    first = episodes[0]
+    try:
+        policy = make_policy(config.policy, first.task, first.oracle, first.seed)
+    except PolicyError as error:
+        raise ConfigError(str(error)) from None
+    close_policy(policy)
+    return policy.trusted
 
 
 def _as_it_is(policy: Policy, episode: EpisodeSpec) -> Policy:

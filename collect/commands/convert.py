@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gumshoe.collect.copies import Copies
 from gumshoe.collect.interchange import export_spans
 from gumshoe.collect.interchange.files import FORMATS, write_lines
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, read_records
+from gumshoe.web_address import web_address
 
 __all__ = ["configure", "run"]
 
@@ -42,28 +44,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     direction.add_argument("--from", dest="origin", choices=sorted(FORMATS), help="format to read")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--out", type=Path, help="output folder, or a .json or .jsonl file for --to")
-    target.add_argument("--endpoint", metavar="URL", help="with --to otel: send the spans to this collector")
+    target.add_argument(
+        "--endpoint", type=web_address, metavar="URL", help="with --to otel: send the spans to this collector"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts trajectories and prints how many."""
     out: Path | None = arguments.out
+    copies = Copies()
     if out is None:
         if arguments.to != "otel":
             raise ConfigError("--endpoint goes with --to otel: give --out")
-        count = _send(arguments.sources, arguments.endpoint)
+        count = _send(_of_runs(arguments.sources, copies), arguments.endpoint)
     else:
         if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
             raise ConfigError(f"{out} already exists: choose another --out")
-        count = _write(arguments.sources, arguments.to, out) if arguments.to else _read(arguments, out)
-    print(f"{out or arguments.endpoint}: {count} trajectories")
+        if arguments.to:
+            count = _write(_of_runs(arguments.sources, copies), arguments.to, out)
+        else:
+            count = _read(arguments, out)
+    left_out = f"; left out: {copies.count} given more than once" if copies.count else ""
+    print(f"{out or arguments.endpoint}: {count} trajectories{left_out}")
     return 0
 
 
-def _write(sources: Sequence[Path], target: str, out: Path) -> int:
+def _write(trajectories: Iterator[Trajectory], target: str, out: Path) -> int:
     kind = FORMATS[target]
     assert kind.write is not None
-    trajectories = _of_runs(sources)
     if out.suffix not in FILES:
         with new_folder(out) as fresh:
             return kind.write(trajectories, fresh)
@@ -84,12 +92,13 @@ def _read(arguments: argparse.Namespace, out: Path) -> int:
         return write_lines(fresh / "trajectories.jsonl", (trajectory.model_dump_json() for trajectory in found))
 
 
-def _send(sources: Sequence[Path], endpoint: str) -> int:
+def _send(trajectories: Iterator[Trajectory], endpoint: str) -> int:
     from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter
 
-    return export_spans(_of_runs(sources), OTLPSpanExporter(endpoint))
+    return export_spans(trajectories, OTLPSpanExporter(endpoint))
 
 
-def _of_runs(sources: Sequence[Path]) -> Iterator[Trajectory]:
+def _of_runs(sources: Sequence[Path], copies: Copies) -> Iterator[Trajectory]:
     for source in sources:
-        yield from read_records(source, Trajectory) if source.is_file() else read_trajectories(source)
+        found = read_records(source, Trajectory) if source.is_file() else read_trajectories(source)
+        yield from (trajectory for trajectory in found if not copies.is_copy(trajectory))

@@ -25,6 +25,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Trajectory
+from gumshoe.standard_streams import print_text
 from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]
@@ -160,8 +161,7 @@ def _failure(out: Path) -> str:
 
 def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     patch = trajectory.patch or ""
-    sys.stdout.write(patch)
-    sys.stdout.flush()
+    print_text(patch)
     resolved = next((score.value for score in trajectory.scores if score.name == "resolved"), None) == 1.0
     verdict = "the tests pass" if resolved else "the tests do not pass"
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gumshoe.collect.copies import Copies
 from gumshoe.collect.export.card import Statistics, plot_name, render_card, render_plot
 from gumshoe.collect.export.fingerprint import add_fingerprint
 from gumshoe.collect.export.rows import (
@@ -56,7 +57,8 @@ def export_runs(
     """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
 
     Reads each run twice, and twice more for the views of trees, one trajectory at a time: memory does not grow with
-    the runs, except for what is kept of each decision that was tried along with others.
+    the runs, except for a few bytes for each episode, and for what is kept of each decision that was tried along with
+    others. An episode that is there twice, such as in two runs, is exported once.
 
     Args:
         runs: run folders.
@@ -70,10 +72,11 @@ def export_runs(
         license: identifier for the card.
 
     Raises:
-        DatasetError: a run is missing or broken, no row is left, or `out` is something other than an export.
+        DatasetError: a run is missing or broken, no row is left, `out` is something other than an export, or different
+            episodes of a tree have one id.
     """
     _check_target(out)
-    projects = {project_of(trajectory) for trajectory in _all(runs)}
+    projects = _survey(runs, unique=bool(set(views) & set(TREE_VIEWS)))
     held_out = held_out_projects(projects, test_share)
     seeker = SeekerView(unresolved=unresolved)
     wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
@@ -96,12 +99,16 @@ def export_runs(
                 for view in views
                 for split in ("train", "test")
             }
-            for run, trajectory in _with_run(runs):
+            copies = Copies()
+            for run, trajectory in _with_run(runs, copies):
                 identities[run.name] = trajectory.provenance.config_hash
                 sandboxes[trajectory.provenance.sandbox] += 1
                 split = split_of(trajectory, held_out)
                 for view in views:
                     _add(view, split, trajectory, makers[view], writers, statistics[view], held_out_bugs)
+        if copies.count:
+            for counts in statistics.values():
+                counts.dropped["given more than once"] = copies.count
         if not any(counts.rows.total() for counts in statistics.values()):
             raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(statistics)}")
         fingerprint = add_fingerprint(fresh)
@@ -158,14 +165,30 @@ def columns_of(view: str) -> dict[str, str]:
     return own.get(view, DECISION_COLUMNS if view.endswith("_decisions") else COLUMNS)
 
 
-def _with_run(runs: Sequence[Path]) -> Iterator[tuple[Path, Trajectory]]:
+def _survey(runs: Sequence[Path], unique: bool) -> set[str]:
+    """The projects of all episodes. With `unique`, raises DatasetError where two of them have one id."""
+    projects: set[str] = set()
+    places: dict[str, Path] = {}
+    for run, trajectory in _with_run(runs, Copies()):
+        projects.add(project_of(trajectory))
+        if unique and trajectory.id in places:
+            raise DatasetError(
+                f"different episodes in {places[trajectory.id]} and {run} have the id {trajectory.id}: "
+                f"export {' and '.join(TREE_VIEWS)} from one of them at a time"
+            )
+        places[trajectory.id] = run
+    return projects
+
+
+def _with_run(runs: Sequence[Path], copies: Copies) -> Iterator[tuple[Path, Trajectory]]:
     for run in runs:
         for trajectory in read_trajectories(run):
-            yield run, trajectory
+            if not copies.is_copy(trajectory):
+                yield run, trajectory
 
 
 def _all(runs: Sequence[Path]) -> Iterator[Trajectory]:
-    return (trajectory for _, trajectory in _with_run(runs))
+    return (trajectory for _, trajectory in _with_run(runs, Copies()))
 
 
 def _reasons(statistics: dict[str, Statistics]) -> str:

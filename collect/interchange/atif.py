@@ -10,11 +10,10 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from gumshoe import __version__
 from gumshoe.collect.interchange.clock import start_of
 from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task, tool_kind
+from gumshoe.collect.interchange.reading import reading
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -28,7 +27,6 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
-from gumshoe.storage import describe
 
 __all__ = ["VERSION", "all_from_atif", "from_atif", "to_atif"]
 
@@ -160,19 +158,18 @@ def from_atif(data: Mapping[str, Any]) -> Trajectory:
         raise DatasetError(
             f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}"
         )
-    try:
+    with reading("this ATIF trajectory"):
         return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
-    except ValidationError as error:
-        raise DatasetError(f"this ATIF trajectory cannot be read: {describe(error)}") from None
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise DatasetError(f"this ATIF trajectory cannot be read: {type(error).__name__}: {error}") from None
 
 
 def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
     """The trajectory in an ATIF object, then those of the subagents that are embedded in it. Raises DatasetError."""
     yield from_atif(data)
-    for embedded in data.get("subagent_trajectories") or ():
-        yield from all_from_atif(embedded)
+    embedded = data.get("subagent_trajectories") or []
+    if not isinstance(embedded, list) or not all(isinstance(one, Mapping) for one in embedded):
+        raise DatasetError("this ATIF trajectory cannot be read: subagent_trajectories is not a list of objects")
+    for one in embedded:
+        yield from all_from_atif(one)
 
 
 def _ours_back(data: Mapping[str, Any]) -> Trajectory:
@@ -241,8 +238,12 @@ def _completion(entry: Mapping[str, Any]) -> Completion:
 def _foreign(data: Mapping[str, Any]) -> Trajectory:
     agent = data["agent"]
     name = str(data.get("trajectory_id") or data.get("session_id") or "")
+    turns: list[Message | Turn] = []
+    for number, entry in enumerate(data["steps"], 1):
+        with reading(f"step {number} of this ATIF trajectory"):
+            turns += _turns(entry)
     return assemble(
-        [turn for entry in data["steps"] for turn in _turns(entry)],
+        turns,
         task=foreign_task(name, source="atif"),
         policy=PolicyInfo(kind="atif", model=agent.get("model_name") or "", agent=agent["name"]),
         tools=_tools(data),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,17 +33,22 @@ class Format:
 
     Attributes:
         endings: suffixes of its files, by which they are found in a folder.
-        read: the trajectories in one file. Raises DatasetError.
+        parse: the trajectories in one file. Raises DatasetError.
         holds: whether a file in a folder is one of them; others are skipped.
         single: suffixes of the files that it writes to, instead of a folder.
         write: writes them below a folder, or to a file, and returns how many; None for formats that are only read.
     """
 
     endings: tuple[str, ...]
-    read: Callable[[Path], Iterator[Trajectory]]
+    parse: Callable[[Path], Iterator[Trajectory]]
     write: Callable[[Trajectories, Path], int] | None = None
     single: tuple[str, ...] = ()
     holds: Callable[[Path], bool] = lambda file: True
+
+    def read(self, file: Path) -> Iterator[Trajectory]:
+        """The trajectories in one file. Raises a DatasetError that names it."""
+        with _naming(file):
+            yield from self.parse(file)
 
     def read_all(self, source: Path) -> Iterator[Trajectory]:
         """The trajectories in a file, or in all files in and below a folder. Raises DatasetError."""
@@ -56,9 +63,23 @@ class Format:
             yield from self.read(file)
 
 
+@contextmanager
+def _naming(file: Path, line: int | None = None) -> Generator[None]:
+    """Has every DatasetError of the block name the file, and the line if there is one."""
+    try:
+        yield
+    except DatasetError as error:
+        place = str(file) if line is None else f"{file} line {line}"
+        raise DatasetError(str(error) if str(file) in str(error) else f"{place}: {error}") from None
+
+
 def _read_atif(file: Path) -> Iterator[Trajectory]:
-    for value in [row for _, row in read_jsonl(file)] if file.suffix == ".jsonl" else [_object(file)]:
-        yield from all_from_atif(value)
+    if file.suffix != ".jsonl":
+        yield from all_from_atif(_object(file))
+        return
+    for number, row in read_jsonl(file):
+        with _naming(file, number):
+            yield from all_from_atif(row)
 
 
 def _holds_atif(file: Path) -> bool:
@@ -114,7 +135,8 @@ def _read_messages(file: Path) -> Iterator[Trajectory]:
         if not isinstance(row.get("messages"), list):
             raise DatasetError(f"{file} line {number} has no list of messages")
         name = str(row.get("id") or f"{file.stem}-{number}")
-        yield from_messages(row["messages"], row.get("tools") or (), name=name)
+        with _naming(file, number):
+            yield from_messages(row["messages"], row.get("tools") or (), name=name)
 
 
 FORMATS: dict[str, Format] = {
@@ -129,15 +151,18 @@ FORMATS: dict[str, Format] = {
 
 def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callable[[Trajectory], str]) -> int:
     """Writes one file each below `out`, or `out` itself if it is named like such a file; returns how many."""
-    count = 0
-    for count, trajectory in enumerate(trajectories, 1):
-        name = f"{urllib.parse.quote(trajectory.id, safe='#')[:200]}{ending}"
-        if out.suffix == ending and count > 1:
+    names: Counter[str] = Counter()
+    for trajectory in trajectories:
+        if out.suffix == ending and names:
             raise ConfigError(
                 f"{out.name} can hold only one trajectory, but there are several: give a folder for --out"
             )
-        write_atomic(out if out.suffix == ending else out / name, text(trajectory) + "\n")
-    return count
+        name = urllib.parse.quote(trajectory.id, safe="#")[:200]
+        names[name] += 1
+        # Episodes of two arms may have one id. No quoted id holds a space.
+        numbered = name if names[name] == 1 else f"{name} {names[name]}"
+        write_atomic(out if out.suffix == ending else out / f"{numbered}{ending}", text(trajectory) + "\n")
+    return names.total()
 
 
 def write_lines(out: Path, lines: Iterable[str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.collect.decisions import parse_decision
-from gumshoe.errors import DatasetError
+from gumshoe.collect.interchange.reading import reading
 from gumshoe.records import (
     Completion,
     Message,
@@ -43,11 +43,9 @@ def from_messages(
     source: str = "messages",
 ) -> Trajectory:
     """The trajectory in chat messages in the OpenAI form; calls may also be Hermes text. Raises DatasetError."""
-    try:
-        turns = _turns(messages)
+    turns = _turns(messages, name)
+    with reading(f"{name}: the list of tools"):
         schemas = tuple(tool_kind(tool) for tool in tools)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DatasetError(f"{name}: the messages cannot be read: {type(error).__name__}: {error}") from None
     policy = PolicyInfo(kind=source, agent="unknown")
     return assemble(turns, task=foreign_task(name, source=source), policy=policy, tools=schemas)
 
@@ -115,28 +113,35 @@ def tool_kind(definition: Mapping[str, Any]) -> ToolSchema:
     )
 
 
-def _turns(messages: Sequence[Mapping[str, Any]]) -> list[Message | Turn]:
+def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | Turn]:
     turns: list[Message | Turn] = []
-    answers = {message.get("tool_call_id"): message for message in messages if message["role"] == "tool"}
+    answers: dict[str | None, str] = {}
     for number, message in enumerate(messages):
-        role, content = message["role"], _content(message.get("content"))
-        if role == "tool":
-            continue
-        if role != "assistant":
-            turns.append(Message(role=role if role in {"system", "user"} else "user", content=content))
-            continue
-        text, calls = content, _calls(message)
-        if not calls:
-            text, calls = split_text_calls(content, prefix=f"call-{number}")
-        reasoning = message.get("reasoning_content") or message.get("reasoning")
-        completion = Completion(
-            text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop"
-        )
-        seen = tuple(
-            Observation(tool=call.name, text=_content(answers.get(call.id, {}).get("content"))) for call in calls
-        )
-        turns.append(Turn(completion, seen))
+        with reading(f"{name}: message {number}"):
+            if message["role"] == "tool":
+                answers[message.get("tool_call_id")] = _content(message.get("content"))
+    for number, message in enumerate(messages):
+        with reading(f"{name}: message {number}"):
+            role = message["role"]
+            if not isinstance(role, str):
+                raise TypeError("role must be a string")
+            if role == "assistant":
+                turns.append(_turn(message, answers, number))
+            elif role != "tool":
+                text = _content(message.get("content"))
+                turns.append(Message(role="system" if role == "system" else "user", content=text))
     return turns
+
+
+def _turn(message: Mapping[str, Any], answers: Mapping[str | None, str], number: int) -> Turn:
+    text, calls = _content(message.get("content")), _calls(message)
+    if not calls:
+        text, calls = split_text_calls(text, prefix=f"call-{number}")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    completion = Completion(
+        text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop"
+    )
+    return Turn(completion, tuple(Observation(tool=call.name, text=answers.get(call.id, "")) for call in calls))
 
 
 def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

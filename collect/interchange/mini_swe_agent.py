@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.reading import reading
 from gumshoe.errors import DatasetError
 from gumshoe.records import PolicyInfo, StopReason, Trajectory, Usage
 
@@ -34,13 +35,11 @@ def from_mini_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     messages, info = data.get("messages"), data.get("info")
     if not isinstance(messages, list) or not isinstance(info, dict):
         raise DatasetError(f"{name} is not a file of mini-swe-agent: it has no messages and info")
-    said = [message for message in messages if isinstance(message, dict) and message.get("role") != "exit"]
+    said = [message for message in messages if not (isinstance(message, dict) and message.get("role") == "exit")]
     found = from_messages(said, [BASH], name=name, source="mini-swe-agent")
     submission = str(info.get("submission") or "")
-    try:
+    with reading(f"{name}: its info"):
         usage, model = _usage(said, info), str(info["config"]["model"]["model_name"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DatasetError(f"{name}: its info cannot be read: {type(error).__name__}: {error}") from None
     return found.model_copy(
         update={
             "patch": submission if submission.startswith("diff ") else "",

@@ -10,14 +10,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from gumshoe.collect.interchange.clock import start_of
 from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.reading import reading
 from gumshoe.collect.interchange.shell import fill_shell, shell_of
 from gumshoe.errors import DatasetError
 from gumshoe.records import Message, ToolCall, Trajectory
-from gumshoe.storage import describe
+from gumshoe.storage import parse_json
 
 __all__ = ["from_session", "to_session"]
 
@@ -52,14 +51,14 @@ def from_session(lines: Sequence[Mapping[str, Any]], *, name: str) -> Trajectory
         raise DatasetError(f"{name} is not a session: its first line must be of type session")
     header = lines[0]
     sent = [line.get("message") for line in lines[1:] if line.get("type") == "message"]
-    try:
-        if OURS in header:
-            return fill_shell(header[OURS], [_message(message) for message in sent if message is not None])
-        found = [_message(message).as_openai() for message in sent if message is not None]
-    except ValidationError as error:
-        raise DatasetError(f"session {name} cannot be read: {describe(error)}") from None
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise DatasetError(f"session {name} cannot be read: {type(error).__name__}: {error}") from None
+    messages: list[Message] = []
+    for number, message in enumerate(one for one in sent if one is not None):
+        with reading(f"session {name}: message {number}"):
+            messages.append(_message(message))
+    if OURS in header:
+        with reading(f"session {name}"):
+            return fill_shell(header[OURS], messages)
+    found = [message.as_openai() for message in messages]
     return from_messages(found, name=str(header.get("id") or name), source="session")
 
 
@@ -72,7 +71,7 @@ def _message(sent: Mapping[str, Any]) -> Message:
         ToolCall(
             id=call["id"],
             name=call["function"]["name"],
-            arguments=json.loads(call["function"].get("arguments") or "{}"),
+            arguments=parse_json(call["function"].get("arguments") or "{}"),
         )
         for call in sent.get("toolCalls") or ()
     )

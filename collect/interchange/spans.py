@@ -14,15 +14,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from gumshoe import __version__
 from gumshoe.collect.interchange.clock import start_of
 from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.reading import reading
 from gumshoe.collect.interchange.shell import fill_shell, shell_of
 from gumshoe.errors import DatasetError
 from gumshoe.records import Message, Observation, Step, ToolCall, Trajectory
-from gumshoe.storage import describe, parse_json
+from gumshoe.storage import parse_json
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import Span
@@ -66,17 +65,20 @@ def _spans(trajectory: Trajectory) -> Sequence[Span]:
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
     from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
+    # Episodes of two arms may have one id. Scores may come later.
+    identity = hashlib.sha256(trajectory.model_dump_json(exclude={"scores"}).encode()).hexdigest()
+
     class Ids(RandomIdGenerator):
-        """Ids that follow from the trajectory's id and the order of the spans."""
+        """Ids that follow from the trajectory's content and the order of the spans."""
 
         count = 0
 
         def generate_trace_id(self) -> int:
-            return _number(f"{trajectory.id} {trajectory.provenance.created_at}", 16)
+            return _number(identity, 16)
 
         def generate_span_id(self) -> int:
             self.count += 1
-            return _number(f"{trajectory.id} {trajectory.provenance.created_at} {self.count}", 8)
+            return _number(f"{identity} {self.count}", 8)
 
     provider = TracerProvider(
         resource=Resource({"service.name": "gumshoe", "service.version": __version__}),
@@ -195,19 +197,14 @@ def from_spans(lines: Iterable[Mapping[str, Any]], *, name: str) -> Iterator[Tra
     Raises:
         DatasetError: it is not OTLP/JSON, or a trace holds no messages.
     """
-    try:
+    with reading(f"{name} is not OTLP/JSON: it"):
         traces = _traces(lines)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DatasetError(f"{name} is not OTLP/JSON: {type(error).__name__}: {error}") from None
     if not traces:
         raise DatasetError(f"{name} holds no spans")
     for trace, spans in traces.items():
-        try:
-            yield _read(trace, spans)
-        except ValidationError as error:
-            raise DatasetError(f"{name}: trace {trace} cannot be read: {describe(error)}") from None
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            raise DatasetError(f"{name}: trace {trace} cannot be read: {type(error).__name__}: {error}") from None
+        with reading(f"{name}: trace {trace}"):
+            found = _read(trace, spans)
+        yield found
 
 
 def _traces(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gumshoe.collect.interchange.messages import from_messages
+from gumshoe.collect.interchange.reading import reading
 from gumshoe.errors import DatasetError
 from gumshoe.records import PolicyInfo, StopReason, Trajectory, Usage
 
@@ -29,17 +30,24 @@ def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     history, info = data.get("history"), data.get("info") or {}
     if not isinstance(history, list):
         raise DatasetError(f"{name} is not a .traj file of SWE-agent: it has no history")
-    messages = [_with_call_id(message) for message in history if isinstance(message, dict)]
+    messages: list[dict[str, Any]] = []
+    for number, message in enumerate(history):
+        with reading(f"{name}: message {number}"):
+            messages.append(_with_call_id(message))
     found = from_messages(messages, name=name, source="swe-agent")
+    policy = PolicyInfo(kind="swe-agent", agent=str(messages[0].get("agent") or "main") if messages else "main")
+    with reading(f"{name}: its info"):
+        known = {"patch": info.get("submission") or "", "stop": _stop(info.get("exit_status")), "usage": _usage(info)}
+        return Trajectory.model_validate({**dict(found), **known, "policy": policy})
+
+
+def _usage(info: Mapping[str, Any]) -> Usage:
     statistics = info.get("model_stats") or {}
-    usage = Usage(
+    return Usage(
         prompt_tokens=int(statistics.get("tokens_sent") or 0),
         completion_tokens=int(statistics.get("tokens_received") or 0),
         cost_usd=statistics.get("instance_cost"),
     )
-    policy = PolicyInfo(kind="swe-agent", agent=str(history[0].get("agent") or "main") if history else "main")
-    known = {"patch": info.get("submission") or "", "stop": _stop(info.get("exit_status"))}
-    return found.model_copy(update={**known, "usage": usage, "policy": policy})
 
 
 def _stop(status: object) -> StopReason:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.load import SOURCES
-from gumshoe.env.tasks.taskset import is_taskset
+from gumshoe.env.tasks.taskset import TASKS, is_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
@@ -29,7 +29,23 @@ def choose_task(text: str) -> Task:
         return _only(source, name)
     if _is_source(text):
         return _only(text, None)
-    return _only(DEFAULT_SOURCE, text)
+    if colon:
+        return _only(source, name)
+    try:
+        return _only(DEFAULT_SOURCE, text)
+    except TaskError as error:
+        raise TaskError(_meant(Path(text)) or str(error)) from None
+
+
+def _meant(path: Path) -> str | None:
+    """What to write instead, for the path of a folder or of a task in a set."""
+    for folder in path.parents:
+        if is_taskset(folder):
+            name = path.relative_to(folder)
+            return f"{path} is not a task: for the task {name} of the set {folder}, write {folder}:{name}"
+    if path.is_dir():
+        return f"{path} is not a task set: it has no {TASKS}; for a repository of your own, write local:{path}"
+    return None
 
 
 def _is_source(text: str) -> bool:

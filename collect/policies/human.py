@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import IO
@@ -9,7 +11,7 @@ from typing import IO
 from gumshoe.records import Completion, Message, ToolSchema
 from gumshoe.tools.typed_calls import parse_command
 
-__all__ = ["HumanPolicy"]
+__all__ = ["HumanPolicy", "read_line"]
 
 HELP = """\
 one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3, view cart.py 3
@@ -57,7 +59,7 @@ class HumanPolicy:
     def _read(self) -> str:
         self._stdout.write("> ")
         self._stdout.flush()
-        line = self._stdin.readline()
+        line = read_line(self._stdin)
         if not line or line.strip() == "quit":
             raise KeyboardInterrupt
         return line.strip()
@@ -65,3 +67,16 @@ class HumanPolicy:
     def _say(self, text: str) -> None:
         self._stdout.write(f"{text}\n")
         self._stdout.flush()
+
+
+def read_line(source: IO[str]) -> str:
+    """The next line with its end; empty at the end of the input.
+
+    A thread that is left behind in it when the run is stopped holds no buffer, for which Python would wait at its exit.
+    """
+    if not isinstance(source, io.TextIOWrapper):
+        return source.readline()
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(source.fileno(), 1)):
+        line += byte
+    return line.decode(source.encoding, "replace")

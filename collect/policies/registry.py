@@ -22,8 +22,8 @@ from gumshoe.collect.policy_config import (
     TracebackConfig,
     VaryConfig,
 )
-from gumshoe.errors import ConfigError
-from gumshoe.plugins import load_path
+from gumshoe.errors import ConfigError, GumshoeError, PolicyError
+from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy
 from gumshoe.records import Oracle, Task
 
@@ -45,7 +45,12 @@ def close_policy(policy: Policy) -> None:
 
 
 def check_policy(config: PolicyConfig) -> None:
-    """Refuses a config that no episode could be played with. Raises ConfigError: no key, or an unreadable script."""
+    """Refuses a config that no episode could be played with.
+
+    Raises:
+        ConfigError: there is no key, or a script or one's own policy cannot be read.
+        DatasetError: the run that is replayed cannot be read.
+    """
     match config:
         case OpenAIConfig() | AnthropicConfig():
             find_key(config)
@@ -55,6 +60,8 @@ def check_policy(config: PolicyConfig) -> None:
             load_script(Path(config.script))
         case CustomConfig():
             load_path(config.path, "policy")
+        case ReplayConfig():
+            _recordings(config.run)
         case _:
             return
 
@@ -64,7 +71,7 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
 
     Raises:
         ConfigError: the teacher lacks an oracle, a key is missing, a script cannot be read.
-        PolicyError: a replayed run has no episode of the task.
+        PolicyError: a replayed run has no episode of the task, or one's own policy raises something.
     """
     match config:
         case TeacherConfig():
@@ -120,6 +127,10 @@ def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
         made = make(task=task, seed=seed, **config.options)
     except TypeError as error:
         raise ConfigError(f"policy {config.path!r}: {error}") from None
+    except GumshoeError:
+        raise
+    except Exception as error:
+        raise PolicyError(f"policy {config.path!r} cannot be made: {raised_in(make, error)}") from None
     missing = [name for name in ("kind", "model", "trusted", "complete") if not hasattr(made, name)]
     if missing:
         raise ConfigError(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from gumshoe.collect.policies.human import HumanPolicy
+from gumshoe.collect.policies.human import HumanPolicy, read_line
 from gumshoe.collect.policies.registry import close_policy
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema
@@ -61,7 +61,7 @@ class StepPolicy:
         while True:
             self._stdout.write("step> ")
             self._stdout.flush()
-            answer = self._stdin.readline()
+            answer = read_line(self._stdin)
             word = answer.strip()
             if answer and not word:
                 return completion

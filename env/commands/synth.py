@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.errors import ConfigError
+from gumshoe.storage import check_folder
 
 __all__ = ["configure", "run"]
 
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.env.synth.make import make_bugs, write_result
     from gumshoe.env.synth.show import progress_bar, summary
 
+    check_folder(Path(config.out))
     with progress_bar(config) as report:
         result = make_bugs(config, report)
     folder = write_result(result, config)

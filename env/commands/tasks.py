@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.env.commands import task_images
 from gumshoe.errors import ConfigError, TaskError
+from gumshoe.standard_streams import print_json
 from gumshoe.tools.text import plural
 
 if TYPE_CHECKING:
@@ -123,6 +123,12 @@ def _tasks(arguments: argparse.Namespace) -> tuple[list[tuple[Task, Oracle]], li
     return tasks, broken
 
 
+def _refuse_none(tasks: Sequence[tuple[Task, Oracle]], arguments: argparse.Namespace) -> None:
+    if not tasks:
+        tags = f" with {' and '.join(arguments.tag)}" if arguments.tag else ""
+        raise TaskError(f"{arguments.source} has no task{tags}: see `gumshoe tasks list {arguments.source}`")
+
+
 def _pair(option: str, text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key:
@@ -133,7 +139,7 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 def _list(arguments: argparse.Namespace) -> int:
     tasks, _ = _tasks(arguments)
     if arguments.json:
-        _print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
+        print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
         return 0
     from rich.console import Console
     from rich.table import Column, Table
@@ -155,7 +161,7 @@ def _show(arguments: argparse.Namespace) -> int:
     ((task, oracle),) = load_tasks(arguments.source, ids=[arguments.id], on_error=lambda error: None, **options)
     if arguments.json:
         shown = {"task": task.model_dump(mode="json")}
-        _print_json({**shown, "oracle": oracle.model_dump(mode="json")} if arguments.oracle else shown)
+        print_json({**shown, "oracle": oracle.model_dump(mode="json")} if arguments.oracle else shown)
         return 0
     workspace = task.workspace
     print(f"{task.id}   {'  '.join(f'{key}={value}' for key, value in task.tags.items())}")
@@ -181,11 +187,13 @@ def _check(arguments: argparse.Namespace) -> int:
     settings = apply_overrides({"kind": arguments.sandbox, "unsafe": arguments.unsafe}, arguments.overrides)
     config = validate(SandboxConfig, settings, origin="the sandbox of -p")
     tasks, unread = _tasks(arguments)
+    if not unread:
+        _refuse_none(tasks, arguments)
     checked = _with_progress(check_tasks(tasks, config, arguments.workers), len(tasks))
     checked += [CheckResult(task_id=text.partition(":")[0].removeprefix("task "), problems=(text,)) for text in unread]
     broken = [result for result in checked if not result.passed]
     if arguments.json:
-        _print_json([{**result.model_dump(mode="json"), "passed": result.passed} for result in checked])
+        print_json([{**result.model_dump(mode="json"), "passed": result.passed} for result in checked])
     else:
         _print_checks(checked, broken)
     return 1 if broken else 0
@@ -198,6 +206,7 @@ def _export(arguments: argparse.Namespace) -> int:
     if out.exists():
         raise ConfigError(f"{out} already exists: choose another --out")
     tasks, _ = _tasks(arguments)
+    _refuse_none(tasks, arguments)
     done = export_tasks(tasks, arguments.to, out, base_image=arguments.base_image)
     for name, why in done.refused.items():
         print(f"left out: {name}: {why}", file=sys.stderr)
@@ -221,8 +230,3 @@ def _print_checks(checked: list[CheckResult], broken: list[CheckResult]) -> None
         table.add_row(result.task_id, f"{result.duration_s:.1f}", "; ".join(result.problems) or "ok")
     Console().print(table)
     print(f"{len(checked) - len(broken)} of {len(checked)} tasks are proven")
-
-
-def _print_json(value: object) -> None:
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
-    print()

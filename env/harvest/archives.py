@@ -71,14 +71,20 @@ def _target(folder: Path, name: str) -> Path | None:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copies one of the user's own folders: links that lead out of it, caches and git's folder are left out."""
+    """Copies one of the user's own folders: links that lead out of it, caches and git's folder are left out.
+
+    Raises TaskError when something cannot be read.
+    """
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         return {
             name for name in names if name in CACHES or name.endswith(".pyc") or _leads_out(Path(folder, name), source)
         }
 
-    shutil.copytree(source, target, symlinks=True, ignore=left_out)
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=left_out)
+    except (OSError, shutil.Error) as error:
+        raise TaskError(f"{source} cannot be copied: {' '.join(str(error).split())}") from None
 
 
 CACHES = frozenset(
@@ -99,5 +105,8 @@ CACHES = frozenset(
 
 def _leads_out(path: Path, root: Path) -> bool:
     if path.is_symlink():
-        return not path.resolve().is_relative_to(root.resolve())
+        try:
+            return not path.resolve().is_relative_to(root.resolve())
+        except (OSError, RuntimeError):  # Links that lead in a circle.
+            return True
     return not (path.is_dir() or path.is_file())

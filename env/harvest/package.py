@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.harvest.baseline import Baseline, find_baseline
@@ -30,7 +32,7 @@ from gumshoe.env.synth.suite import Suite
 from gumshoe.env.synth.verify import UnfitTests
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
-from gumshoe.storage import write_atomic
+from gumshoe.storage import parse_json, write_atomic
 
 __all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_progress", "read_report"]
 
@@ -85,12 +87,14 @@ class PackageReport:
         return 60 * self.verified / spent if spent else 0.0
 
 
+_REPORTS = TypeAdapter(PackageReport)
+
+
 def read_report(folder: Path) -> PackageReport | None:
-    """The report of a package's set; None where there is none."""
+    """The report of a package's set; None where there is none, or a damaged one."""
     try:
-        data = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        return PackageReport(**data)
-    except (OSError, ValueError, TypeError):
+        return _REPORTS.validate_python(parse_json((folder / REPORT).read_bytes()))
+    except (OSError, ValueError):
         return None
 
 
@@ -100,10 +104,13 @@ def read_progress(folder: Path) -> PackageReport | None:
     if report is not None and report.done:
         return report
     try:
-        data = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
-        return PackageReport(data["name"], data["source"], stage=data["stage"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return report
+        return _REPORTS.validate_python(parse_json((folder / PROGRESS).read_bytes()))
+    except (OSError, ValueError):
+        pass
+    if report is None and (folder / REPORT).exists():
+        why = f"{folder / REPORT} is damaged: run the harvest again"
+        return PackageReport(folder.name, "", stage="report", reason=why)
+    return report
 
 
 def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.harvest.config import BuildConfig, HarvestConfig
@@ -75,9 +76,11 @@ def _harvest_all(
 def reports_in(out: Path) -> list[PackageReport]:
     """The reports of all packages in a set and of those that it has yet to get, by name.
 
-    Raises TaskError where there are none.
+    Raises TaskError where there are none, or where the list of packages is damaged.
     """
-    asked: dict[str, str] = read_json(out / SOURCES, error=TaskError) if (out / SOURCES).is_file() else {}
+    asked: Any = read_json(out / SOURCES, error=TaskError) if (out / SOURCES).is_file() else {}
+    if not isinstance(asked, dict):
+        raise TaskError(f"{out / SOURCES} is damaged: run the harvest again")
     reports = {name: PackageReport(name, str(source), stage="") for name, source in asked.items()}
     for folder in (out / PACKAGES).glob("*"):
         report = read_progress(folder)

@@ -62,7 +62,7 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
     if waiting:
         console.print(f"not begun: {', '.join(waiting)}", soft_wrap=True, markup=False, highlight=False)
     for report in done:
-        if report.renamed:
+        if report.renamed.keys() >= {"renamed", "found", "lost", "before"}:
             told = "{renamed} of {found} names exchanged, {lost} of {before} tests lost".format(**report.renamed)
             console.print(f"{_name(report)}: {told}", soft_wrap=True, markup=False, highlight=False)
     bugs = sum(report.verified for report in done)

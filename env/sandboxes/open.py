@@ -16,6 +16,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link, WardenConnection
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
+from gumshoe.env.sandboxes.python_mounts import distribution_paths
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
@@ -69,7 +70,8 @@ def open_sandbox(
             a model. The task's own code is trusted where it is built in (see `is_built_in`).
 
     Raises:
-        ConfigError: the only sandbox there is does not isolate, and the policy or the task is not trusted.
+        ConfigError: the only sandbox there is does not isolate, and the policy or the task is not trusted; or a package
+            that it should have is not installed.
         SandboxError: the sandbox does not work here, or could not be started, or its image could not be pulled.
         TaskError: the task's repository or image is missing, or its setup fails.
     """
@@ -202,6 +204,8 @@ def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice
             "sandbox.kind=docker, podman or bubblewrap, or set sandbox.unsafe=true (--unsafe) if you accept that "
             f"({choice.sentence})"
         )
+    if choice.kind == "bubblewrap":
+        distribution_paths(config.packages)
     return choice
 
 

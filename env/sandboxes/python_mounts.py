@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
+from gumshoe.errors import ConfigError
+
 __all__ = ["distribution_paths", "python_mounts"]
 
 REQUIREMENT = re.compile(r"[\w.-]+")
@@ -25,6 +27,9 @@ def python_mounts(system_folders: Iterable[str], packages: tuple[str, ...]) -> I
     Args:
         system_folders: folders that are mounted already.
         packages: names of distributions, which bring what they require.
+
+    Raises:
+        ConfigError: one of them is not installed here.
     """
     mounted = tuple(f"{folder}/" for folder in system_folders)
     for prefix in _prefixes():
@@ -78,14 +83,23 @@ def _own_folders() -> list[str]:
 
 @functools.cache
 def distribution_paths(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """The files and folders of distributions and of what they require, where these are installed here."""
+    """The files and folders of distributions and of what they require, where that is installed here.
+
+    Raises ConfigError where one of `packages` itself is not: what others require may be for other machines.
+    """
+    for package in packages:
+        if _installed(package) is None:
+            raise ConfigError(
+                f"sandbox.packages: {package!r} is not installed in this Python ({sys.prefix}): install it, or remove "
+                "it (give only the name of the distribution, without a version)"
+            )
     waiting, seen, paths = list(packages), set[str](), set[str]()
     while waiting:
-        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        name = _normalized(waiting.pop())
         if name in seen:
             continue
         seen.add(name)
-        found = next(iter(distributions(name=name, path=_folders_of_distributions())), None)
+        found = _installed(name)
         if found is None:
             continue
         paths.update(_top_paths(found))
@@ -93,6 +107,16 @@ def distribution_paths(packages: tuple[str, ...]) -> tuple[str, ...]:
             match[0] for each in found.requires or () if "extra ==" not in each and (match := REQUIREMENT.match(each))
         ]
     return tuple(sorted(paths))
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _installed(name: str) -> Distribution | None:
+    """The distribution of that name. An empty name would be that of all."""
+    wanted = _normalized(name)
+    return next(iter(distributions(name=wanted, path=_folders_of_distributions())), None) if wanted else None
 
 
 def _folders_of_distributions() -> list[str]:

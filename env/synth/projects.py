@@ -11,6 +11,7 @@ from pathlib import Path
 import pathspec
 
 from gumshoe.env.synth.suite import Suite
+from gumshoe.env.tasks.content import check_name
 from gumshoe.env.tasks.projects import CASEBOOK, casebook_projects, test_files
 from gumshoe.errors import TaskError
 from gumshoe.storage import new_folder, read_bounded
@@ -62,21 +63,29 @@ def _projects(name: str) -> list[Project]:
         if key not in bundled:
             raise TaskError(f"the casebook has no project {key!r}: it has {', '.join(bundled)}")
         return [bundled[key]]
-    folder = Path(name).resolve()
-    if not folder.is_dir():
+    if not Path(name).is_dir():
         raise TaskError(f"no project {name!r}: give casebook, casebook:NAME or the folder of a project")
+    folder = Path(name).resolve()
+    check_name(folder)
     return [Project(folder.name, folder, f"projects/{folder.name}")]
 
 
 def sources_of(project: Project, exclude: Sequence[str]) -> dict[str, str]:
-    """The texts of the Python files that may get bugs, by path. Raises TaskError when there are none."""
+    """The texts of the Python files that may get bugs, by path. Raises TaskError when there are none.
+
+    Files whose names are not UTF-8 get none: a task could not name them.
+    """
     spec = pathspec.GitIgnoreSpec.from_lines(exclude)
     paths = sorted(path for path in project.path.rglob("*.py") if path.is_file())
     names = [path.relative_to(project.path).as_posix() for path in paths]
-    chosen = [name for name in names if not spec.match_file(name)]
+    chosen = [name for name in names if _is_utf8(name) and not spec.match_file(name)]
     if not chosen:
         raise TaskError(f"project {project.name}: every Python file is excluded, so there is nowhere to put bugs")
     return {name: _text(project, name) for name in chosen}
+
+
+def _is_utf8(name: str) -> bool:
+    return name == name.encode("utf-8", "replace").decode()
 
 
 def _text(project: Project, name: str) -> str:

@@ -6,21 +6,35 @@ exercises. The example solution is kept out of the sandbox with everything else 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.content import workspace_from_folder
 from gumshoe.env.tasks.entries import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
+from gumshoe.storage import describe, read_bounded
 
 __all__ = ["load_aider"]
 
 META, CONFIG = ".meta", "config.json"
 TEXTS = ("introduction.md", "instructions.md", "instructions.append.md")
 SOLUTION, TESTS, EXAMPLE = "solution", "test", "example"
+MAX_BYTES = 4 << 20
+
+
+class _Files(BaseModel):
+    solution: list[str] = []
+    test: list[str] = []
+    example: list[str] = []
+
+
+class _Config(BaseModel):
+    """What an exercise's config says, as far as it is needed."""
+
+    files: _Files
 
 
 def load_aider(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
@@ -58,10 +72,9 @@ def _files(folder: Path, where: str) -> dict[str, list[str]]:
     """The files of each role, as the exercise's config names them. Raises TaskError."""
     path = folder / META / CONFIG
     try:
-        config: Any = json.loads(path.read_text(encoding="utf-8"))
-        named = {role: list(config["files"].get(role, [])) for role in (SOLUTION, TESTS, EXAMPLE)}
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise TaskError(f"{where}: {path} cannot be read: {error!r}") from None
+        named = _Config.model_validate_json(read_bounded(path, MAX_BYTES, error=TaskError)).files.model_dump()
+    except ValidationError as error:
+        raise TaskError(f"{where}: {path} cannot be read: {describe(error)}") from None
     for role in (SOLUTION, TESTS):
         if not named[role]:
             raise TaskError(f"{where}: {path} names no {role} files")
@@ -73,7 +86,7 @@ def _files(folder: Path, where: str) -> dict[str, list[str]]:
 
 def _statement(folder: Path, solution: list[str]) -> str:
     texts = [folder / ".docs" / name for name in TEXTS]
-    parts = [text.read_text(encoding="utf-8").strip() for text in texts if text.is_file()]
+    parts = [text.read_text(encoding="utf-8", errors="replace").strip() for text in texts if text.is_file()]
     wanted = f"Write the solution in {', '.join(solution)}, so that the tests pass. Keep the names that stand there."
     return "\n\n".join([*parts, wanted]) + "\n"
 
@@ -92,5 +105,5 @@ def _gold(folder: Path, files: dict[str, list[str]], where: str) -> str:
         return make_patch(
             {name: ((folder / name).read_bytes(), (folder / example).read_bytes()) for name, example in pairs}
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise TaskError(f"{where}: its example cannot be read: {error}") from None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.errors import TaskError
+from gumshoe.storage import parse_json
 
 __all__ = ["Row", "json_value", "required", "row_name", "test_ids"]
 
@@ -35,7 +35,7 @@ def json_value(row: Row, column: str, where: str, kind: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return parse_json(value)
     except ValueError as error:
         raise TaskError(f"{where}: column {column} is not {kind}: {error}") from None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from gumshoe.errors import TaskError
 from gumshoe.records import WorkspaceSpec
 
-__all__ = ["MAX_FOLDER_BYTES", "digest_of", "workspace_from_folder"]
+__all__ = ["MAX_FOLDER_BYTES", "check_name", "digest_of", "workspace_from_folder"]
 
 # As in staging: never copied into a sandbox, so no part of the task.
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
@@ -21,9 +22,11 @@ BLOCK_BYTES = 1 << 20
 def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES) -> str:
     """SHA-256 (hex) of the names, kinds, modes and contents of everything below `folder`.
 
-    Caches and git's own folder do not count. Raises TaskError when something cannot be read, or when the files hold
-    more than `limit` bytes together: what is hashed here is copied into a sandbox later.
+    Caches and git's own folder do not count. Raises TaskError when something cannot be read, when the folder's own name
+    cannot be part of a task, or when the files hold more than `limit` bytes together: what is hashed here is copied
+    into a sandbox later.
     """
+    check_name(folder)
     digest = hashlib.sha256()
     left = limit
     try:
@@ -38,6 +41,15 @@ def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES) -> str:
     except OSError as error:
         raise TaskError(f"{folder} cannot be read: {error}") from None
     return digest.hexdigest()
+
+
+def check_name(folder: Path) -> None:
+    """Raises TaskError for a folder that a task cannot name, since it does not read as text here."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        why = f"the name is not {sys.getfilesystemencoding()} text: rename the folder, or set LC_ALL to a UTF-8 locale"
+        raise TaskError(f"{folder} cannot be read: {why}") from None
 
 
 def workspace_from_folder(folder: Path, overlay: dict[str, str | None] | None = None) -> WorkspaceSpec:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
+from gumshoe.storage import describe
 
 __all__ = ["OnError", "load_entries", "refuse"]
 
@@ -23,11 +26,13 @@ def refuse(error: TaskError) -> None:
 def load_entries(
     entries: Iterable[EntryT], make: Callable[[EntryT], tuple[Task, Oracle]], on_error: OnError
 ) -> list[tuple[Task, Oracle]]:
-    """What `make` makes of the entries; its TaskErrors go to `on_error`."""
+    """What `make` makes of the entries; its TaskErrors, and values that no task can have, go to `on_error`."""
     made: list[tuple[Task, Oracle]] = []
-    for entry in entries:
+    for number, entry in enumerate(entries, 1):
         try:
             made.append(make(entry))
         except TaskError as error:
             on_error(error)
+        except ValidationError as error:
+            on_error(TaskError(f"entry {number} is not a task: {describe(error)}"))
     return made

@@ -40,9 +40,9 @@ def load_local(
     Python, where the program may not be installed. Variables before an entrypoint, as in `PYTHONPATH=src pytest` or
     `env PYTHONPATH=src pytest`, are set for every program, word for word: `$NAME` stays as it is. Raises TaskError.
     """
-    folder = Path(path).resolve()
-    if not folder.is_dir():
+    if not Path(path).is_dir():
         raise TaskError(f"no folder {path}: give the folder of a repository")
+    folder = Path(path).resolve()
     variables, command = _parted(_words(entrypoint, "entrypoint"))
     failing = shlex.join([*(["env", *variables] if variables else []), *command])
     debugged = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,9 @@ from gumshoe.env.tasks.r2egym import load_r2egym
 from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.tasks.swesmith import load_swesmith
 from gumshoe.env.tasks.taskset import is_taskset, load_taskset
-from gumshoe.errors import TaskError
+from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
-from gumshoe.plugins import announced, is_path, load_path
+from gumshoe.plugins import announced, is_path, load_path, raised_in
 from gumshoe.records import Oracle, Task
 
 __all__ = ["load_tasks"]
@@ -87,7 +89,7 @@ def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple
         return _call(source, load_taskset, {"path": source, **options}, on_error)
     plugins = announced(SOURCE_PLUGINS)
     if source in plugins or is_path(source):
-        return _call(source, load_path(plugins.get(source, source), "task source"), options, on_error)
+        return _call(source, _checked(source, load_path(plugins.get(source, source), "task source")), options, on_error)
     known = ", ".join(sorted({*SOURCES, *plugins}))
     if Path(source).exists():
         raise TaskError(f"{source} is not a task set: it has no tasks.jsonl (sources by name: {known})")
@@ -104,6 +106,35 @@ def _call(source: str, loader: Loader, options: dict[str, Any], on_error: OnErro
     except TypeError as error:
         raise TaskError(f"task source {source}: {error} (its options: {', '.join(parameters)})") from None
     return [(_with_content(task), oracle) for task, oracle in loader(*bound.args, **bound.kwargs)]
+
+
+def _checked(source: str, loader: object) -> Loader:
+    """A function of one's own, which may return or raise anything, as one that returns pairs or raises GumshoeError."""
+    if not callable(loader):
+        raise TaskError(f"task source {source}: it is no function")
+
+    @functools.wraps(loader)
+    def load(*arguments: Any, **options: Any) -> list[tuple[Task, Oracle]]:
+        try:
+            made = loader(*arguments, **options)
+            pairs: list[Any] = list(made) if isinstance(made, Iterable) else [made]
+        except GumshoeError:
+            raise
+        except Exception as error:
+            raise TaskError(f"task source {source} failed: {raised_in(loader, error)}") from None
+        wrong = [pair for pair in pairs if not _is_pair(pair)]
+        if wrong:
+            found = reprlib.repr(wrong[0])
+            raise TaskError(f"task source {source}: it must return pairs of a Task and its Oracle, not {found}")
+        return pairs
+
+    return load
+
+
+def _is_pair(pair: object) -> bool:
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        return False
+    return isinstance(pair[0], Task) and isinstance(pair[1], Oracle)
 
 
 def _with_content(task: Task) -> Task:

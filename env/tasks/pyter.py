@@ -112,8 +112,8 @@ def _content(repository: Path, file: str) -> bytes | None:
 
 def _committed(repository: Path, files: Sequence[str]) -> dict[str, bytes]:
     """Those of the files that the commit has. Raises ValueError for names that git cannot be asked for."""
-    if any("\n" in file for file in files):
-        raise ValueError("a file's name holds a newline")
+    if any("\n" in file or "\0" in file for file in files):
+        raise ValueError("a file's name holds a newline or a null character")
     wanted = "".join(f"HEAD:{file}\n" for file in files)
     argv = ["git", "-c", "safe.directory=*", "-C", str(repository), "cat-file", "--batch"]
     environment = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.defpath}

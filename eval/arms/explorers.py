@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from gumshoe.eval.config import AnswerFormat
 from gumshoe.eval.scorers.ranking import Ranked, ranked_by_function
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location
+from gumshoe.storage import parse_json
 
 __all__ = ["FORMATS", "AnswerReader", "ExplorerAnswer", "NameLookup"]
 
@@ -94,8 +94,10 @@ def _texts_of(given: Any, path: str, index: int) -> Iterator[str]:
     elif isinstance(given, list) and any(isinstance(sample, Mapping) for sample in given):
         for sample in given:
             yield from _texts_of(sample, path, index)
-    elif isinstance(given, list) and index < len(given):
-        yield from _strings(given[index])
+    elif isinstance(given, list):
+        yield from _strings(given[index] if index < len(given) else None)
+    elif given is not None and not isinstance(given, str):
+        raise ValueError(f"{given!r} is not a list of what was found in each file")
 
 
 def _agentless_places(text: str, path: str, lookup: NameLookup) -> Iterator[Location]:
@@ -115,7 +117,7 @@ def _agentless_places(text: str, path: str, lookup: NameLookup) -> Iterator[Loca
 
 def _codescout(given: Any, lookup: NameLookup) -> ExplorerAnswer:
     """The arguments of `localization_finish`, or its `locations`: file, class_name and function_name of each."""
-    given = json.loads(given) if isinstance(given, str) else given
+    given = parse_json(given) if isinstance(given, str) else given
     items = given.get("locations") if isinstance(given, Mapping) else given
     files: list[str] = []
     modules: list[str] = []
@@ -204,6 +206,9 @@ def _texts(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _strings(given: Any) -> Iterable[str]:
+    """The texts in a text or a list. Raises ValueError if it is neither."""
+    if given is not None and not isinstance(given, str | list):
+        raise ValueError(f"{given!r} is neither a text nor a list of texts")
     return [text for text in ([given] if isinstance(given, str) else given or ()) if isinstance(text, str)]
 
 

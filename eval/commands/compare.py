@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the differences. Raises ConfigError and DatasetError."""
     from rich.console import Console
 
+    if arguments.seed < 0:
+        raise ConfigError(f"--seed {arguments.seed}: give 0 or more")
     found = _compare(arguments.before, arguments.after, arguments.metric, arguments.seed)
     if arguments.json:
         for one in found:

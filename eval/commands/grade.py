@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
+from gumshoe.standard_streams import print_json
 
 if TYPE_CHECKING:
     from gumshoe.eval.swebench import Prediction
@@ -96,7 +96,7 @@ def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) 
 def _wanted(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]) -> list[Mapping[str, Any]]:
     """The rows that have predictions: the others need not be fit for the harness."""
     answered = {prediction.instance_id for prediction in predictions}
-    return [row for row in rows if row.get("instance_id") in answered]
+    return [row for row in rows if isinstance(name := row.get("instance_id"), str) and name in answered]
 
 
 def _ours(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
@@ -120,8 +120,7 @@ def _ours(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> i
 
 def _show(outcomes: Mapping[str, str], facts: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
-        json.dump({"outcomes": outcomes, **facts}, sys.stdout, indent=2, ensure_ascii=False)
-        print()
+        print_json({"outcomes": outcomes, **facts})
         return
     from rich.console import Console
     from rich.table import Column, Table

@@ -11,6 +11,7 @@ from types import FrameType
 from gumshoe.config import apply_overrides, validate
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import ServeConfig
+from gumshoe.web_address import web_address
 
 __all__ = ["configure", "run"]
 
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", help="Python of the serving environment (default: this one)")
     parser.add_argument("--image", help="container image of vLLM's server, run with docker instead of --python")
     parser.add_argument("--check", action="store_true", help="check the served model, item by item, and exit")
-    parser.add_argument("--url", help="with --check: a running server, with its version (…/v1)")
+    parser.add_argument("--url", type=web_address, help="with --check: a running server, with its version (…/v1)")
     parser.add_argument("--served-name", help="with --url: name of the model there (default: the folder's path)")
     parser.add_argument("--ask", help="with --check: prompt that makes the model call a tool")
     parser.add_argument("--log", type=Path, help="file for the server's output (default: a temporary one)")

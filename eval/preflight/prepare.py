@@ -77,7 +77,8 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> Prepared:
         with faults.collect():
             check_endpoint(endpoint)
     if left.episodes and config.runner == "threads":  # With Ray, the sandboxes are on other machines.
-        check_sandboxes(tasks, config.sandbox, faults)
+        command = None if left.solver is None else left.solver.command
+        check_sandboxes(tasks, config.sandbox if command is None else command.sandbox_in(config.sandbox), faults)
     with faults.collect():
         check_disk(Path(config.out), left.episodes)
     faults.report()

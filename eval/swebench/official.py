@@ -79,7 +79,8 @@ def check_rows(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]
         raise ConfigError(f"harness grades SWE-bench only, and the tasks come from {name}: leave it out")
     options = config.tasks.options
     source = config.harness.rows or path or options.get("path", "SWE-bench/SWE-bench_Lite")
-    rows = {row.get("instance_id"): row for row in read_rows(str(source), str(options.get("split", "test")))}
+    found = read_rows(str(source), str(options.get("split", "test")))
+    rows = {name: row for row in found if isinstance(name := row.get("instance_id"), str)}
     missing = sorted(set(ids) - rows.keys())
     if missing:
         raise TaskError(

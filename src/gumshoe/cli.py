@@ -7,13 +7,16 @@ Each subcommand is a module of its own, `gumshoe.<folder>.commands.<name>`, with
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from gumshoe import __version__
 from gumshoe.errors import GumshoeError
+from gumshoe.standard_streams import open_missing_streams, replace_unprintable
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
@@ -70,6 +73,14 @@ EXTRAS = {
     "uvicorn": "view",
 }
 
+MISTAKEN_PATHS = frozenset(
+    {
+        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP),
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL),
+    }
+)
+"""What is wrong with a path that the user can replace by another one."""
+
 EXAMPLES = """\
 examples:
   gumshoe demo --model MODEL                          the whole loop on bundled tasks, with a small pretrained model
@@ -87,6 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 is success, 1 a failure of Gumshoe or the infrastructure, 2 a mistake that the user can fix, 130 Ctrl-C.
     """
+    open_missing_streams()
+    replace_unprintable()
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((argument for argument in arguments if argument in COMMANDS), None)
     try:
@@ -106,11 +119,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
-    except OSError as error:  # A full disk, a folder that may not be written: nothing that a traceback explains.
-        if error.errno is None:
+    except (OSError, RuntimeError) as error:  # A full disk, a folder that may not be written: no traceback explains it.
+        failed = _file_error(error)
+        if failed is None:
             raise
-        print(f"gumshoe {name}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+        said, code = _told(failed)
+        print(f"gumshoe {name}: {' '.join(said.split())}", file=sys.stderr)
+        return code
+
+
+def _told(error: OSError) -> tuple[str, int]:
+    """What is said of an error of the file system, and the exit code."""
+    place: str | bytes | None = error.filename2 or error.filename
+    if place is None or error.errno not in MISTAKEN_PATHS:
+        return str(error), 1
+    return f"{os.fsdecode(place)}: {error.strerror}: give another path", 2
+
+
+def _file_error(error: OSError | RuntimeError) -> OSError | None:
+    """The error of the file system that this is or, as with links that lead in a circle, that it was made from."""
+    if isinstance(error, OSError):
+        return error if error.errno is not None else None
+    cause = error.__context__
+    return cause if isinstance(cause, OSError) and cause.errno == errno.ELOOP else None
 
 
 def _run(arguments: Sequence[str], name: str | None) -> int:

@@ -77,10 +77,11 @@ def load_config(model: type[ConfigT], path: Path, overrides: Sequence[str] = ())
 
     From then on, modules beside the config can be imported: it may name tools, sources, policies and metrics in them.
     """
+    data = read_yaml(path)
     beside = str(path.resolve().parent)
     if beside not in sys.path:
         sys.path.append(beside)
-    return validate(model, apply_overrides(read_yaml(path), overrides), origin=str(path))
+    return validate(model, apply_overrides(data, overrides), origin=str(path))
 
 
 def find_config(path: Path) -> Path:
@@ -127,12 +128,20 @@ def parse_yaml(text: str) -> Any:
         if _size(node, {}) > MAX_YAML_VALUES:
             raise ValueError(f"it has more than {MAX_YAML_VALUES} values, counting aliases")
         return loader.construct_document(node)
+    except _DuplicateKey:
+        raise
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise ValueError(" ".join(str(error).split())) from None
 
 
+class _DuplicateKey(ValueError):
+    """A mapping has a key twice."""
+
+
 class _Loader(yaml.SafeLoader):
-    """Refuses deep nesting before it costs anything: PyYAML's time grows with the square of the depth."""
+    """Refuses keys that are given twice, and deep nesting before it costs anything: PyYAML's time grows with the square
+    of the depth.
+    """
 
     _depth = 0
 
@@ -145,6 +154,17 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """The next mapping. Raises ValueError where it has a key twice: PyYAML would take the last one."""
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise _DuplicateKey(f"line {key.start_mark.line + 1}: key {key.value!r} is given twice")
+                seen.add((key.tag, key.value))
+        return node
+
 
 def apply_overrides(data: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """A copy of `data` with each `dotted.key=value` set. Raises ConfigError."""
@@ -155,6 +175,8 @@ def apply_overrides(data: dict[str, Any], overrides: Sequence[str]) -> dict[str,
             raise ConfigError(f"override {override!r} is not of the form key=value")
         try:
             parsed = parse_yaml(value)
+        except _DuplicateKey as error:
+            raise ConfigError(f"override {override!r}: {error}") from None
         except ValueError:
             parsed = value
         *parents, leaf = key.split(".")
@@ -170,6 +192,9 @@ def apply_overrides(data: dict[str, Any], overrides: Sequence[str]) -> dict[str,
 
 def validate(model: type[ConfigT], data: dict[str, Any], *, origin: str) -> ConfigT:
     """`data` as a `model`. Raises ConfigError that names the first wrong key and, if unknown, the nearest known."""
+    broken = _with_null(data)
+    if broken is not None:
+        raise ConfigError(f"{origin}: {broken} contains a NUL character: remove it")
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -181,6 +206,19 @@ def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copy(child) for key, child in value.items()}
     return [_copy(child) for child in value] if isinstance(value, list) else value
+
+
+def _with_null(value: Any, key: str = "") -> str | None:
+    """The dotted key of the first text that contains the character NUL, which no path, program or variable can."""
+    if isinstance(value, str):
+        return key if "\0" in value else None
+    parts: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        parts = [(name, part) for item in value.items() for name, part in ((item[0], item[0]), item)]
+    elif isinstance(value, list | tuple):
+        parts = list(enumerate(value))
+    found = (_with_null(part, f"{key}.{name}".lstrip(".")) for name, part in parts)
+    return next((one for one in found if one is not None), None)
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from traceback import extract_tb
+from traceback import FrameSummary, extract_tb
 from typing import Any
 
-from gumshoe.errors import ConfigError
+from pydantic import ValidationError
 
-__all__ = ["METRICS", "SOURCES", "TOOLS", "announced", "is_path", "load_named", "load_path"]
+from gumshoe.errors import ConfigError
+from gumshoe.storage import describe
+
+__all__ = ["METRICS", "SOURCES", "TOOLS", "announced", "is_path", "load_named", "load_path", "raised_in"]
 
 TOOLS = "gumshoe.tools"
 SOURCES = "gumshoe.sources"
@@ -52,14 +56,22 @@ def load_path(path: str, what: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{what} {path!r} cannot be imported: {error}") from None
     except Exception as error:  # What a module does when it is imported may fail in any way.
-        raise ConfigError(f"{what} {path!r} cannot be imported: {_where(error)}{error}") from None
+        frames = [frame for frame in extract_tb(error.__traceback__) if frame.name == "<module>"]
+        raise ConfigError(f"{what} {path!r} cannot be imported: {_raised(error, frames)}") from None
 
 
-def _where(error: Exception) -> str:
-    """The line of a module that an exception went through while the module was imported, and its type."""
-    frames = [frame for frame in extract_tb(error.__traceback__) if frame.name == "<module>"]
+def raised_in(function: Callable[..., Any], error: Exception) -> str:
+    """An exception of one's own function in a line: where in the function's file it came from, its type, its text."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    frames = list(extract_tb(error.__traceback__))
+    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
+    return _raised(error, own or frames)
+
+
+def _raised(error: Exception, frames: Sequence[FrameSummary]) -> str:
     place = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
-    return f"{place}{type(error).__name__}: "
+    said = describe(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+    return f"{place}{type(error).__name__}: {said}"
 
 
 def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -19,9 +19,11 @@ import jsonlines
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.errors import DatasetError, GumshoeError
+from gumshoe.surrogates import clean_json, may_hold_surrogates
 
 __all__ = [
     "append_line",
+    "check_folder",
     "describe",
     "ends_whole",
     "new_folder",
@@ -47,12 +49,14 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     """Replaces a file in one step: a reader sees the old content or the new, even after a crash."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        with beside.open("wb") as file:
+        with _errors_of(path), beside.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             _sync(file)
-        beside.replace(path)
+        with _errors_of(path):
+            beside.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
@@ -67,15 +71,35 @@ def new_folder(path: Path) -> Generator[Path]:
     fresh, old = (path.with_name(f".{path.name}.{state}") for state in ("new", "old"))
     for left_behind in (fresh, old):
         shutil.rmtree(left_behind, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    with _errors_of(path):
+        fresh.mkdir(parents=True)
     try:
         yield fresh
-        if path.exists():
-            path.rename(old)
-        fresh.rename(path)
+        with _errors_of(path):
+            if path.exists():
+                path.rename(old)
+            fresh.rename(path)
     finally:
         for left_behind in (fresh, old):
             shutil.rmtree(left_behind, ignore_errors=True)
+
+
+def check_folder(path: Path) -> None:
+    """Raises OSError where a folder cannot be made, before the work is done that it is for; none is left behind."""
+    with _errors_of(path):
+        missing = [place for place in (path, *path.parents) if not place.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for place in missing:
+            place.rmdir()
+
+
+@contextmanager
+def _errors_of(path: Path) -> Generator[None]:
+    """Names `path` in an OSError, in place of a passing file beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def open_append(path: Path) -> IO[bytes]:
@@ -174,9 +198,10 @@ def read_bounded(path: Path, limit: int, *, error: type[GumshoeError] = DatasetE
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The JSON value. Raises ValueError for anything that is not JSON, or is nested too deeply."""
+    """The JSON value, lone surrogates replaced. Raises ValueError for what is not JSON, or is nested too deeply."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        return clean_json(value) if may_hold_surrogates(text) else value
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from gumshoe.cli import main
@@ -37,6 +38,27 @@ def test_a_person_may_take_the_models_place(config_file: Make, tmp_path: Path) -
     assert (found.policy.kind, found.stop.value) == ("human", "submitted")
     assert [step.tool_calls[0].name for step in found.steps] == ["eval", "listdir", "submit"]
     assert found.steps[1].rationale == "what else?"
+
+
+@pytest.mark.parametrize(
+    ("options", "prompt", "typed"), [(("-p", "policy={kind: human}"), "> ", "eval"), (("--step",), "step> ", "")]
+)
+def test_ctrl_c_at_a_prompt_stops_at_once_and_keeps_the_turns(
+    config_file: Make, tmp_path: Path, options: tuple[str, ...], prompt: str, typed: str
+) -> None:
+    argv = ["-m", "gumshoe", "collect", str(config_file(1)), *options]
+    terminal = pexpect.spawn(sys.executable, argv, encoding="utf-8", timeout=60)
+    terminal.expect_exact(prompt)
+    terminal.sendline(typed)
+    terminal.expect_exact(prompt)
+    terminal.sendintr()
+    terminal.expect_exact("0 of 1 episodes")
+    terminal.expect_exact("run the same command again to resume")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 130
+    (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
+    assert journal.read_text().count('"completion"') == 1
 
 
 @pytest.mark.parametrize("policy", ["{kind: openai, model: m}", "{kind: scripted, script: none.jsonl}"])

@@ -194,6 +194,22 @@ def test_wrong_rules_are_told(rule: str) -> None:
         make_rule(rule)
 
 
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("pass_rate=0.9..0.1", r"no share is between 0\.9 and 0\.1"),
+        ("pass_rate=nan..1", "cannot be read"),
+        ("grounded=nan", "cannot be read"),
+        ("quoted=nan", "cannot be read"),
+        ("best=nan", "cannot be read"),
+        ("scored=arm:hit:nan", "cannot be read"),
+    ],
+)
+def test_rules_that_nothing_could_pass_are_refused(rule: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_rule(rule)
+
+
 def test_the_command_writes_a_run_and_its_account(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         for number in range(4):

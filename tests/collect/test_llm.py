@@ -68,6 +68,16 @@ def test_the_environment_goes_before_the_file(environ: dict[str, str]) -> None:
         find_key(OpenAIConfig(model="m"), environ)
 
 
+def test_a_name_that_is_no_entry_may_be_mistyped(environ: dict[str, str]) -> None:
+    said = r"'gtp' is not an entry of .*llm.yaml \(entries: .*gpt.*\), and OpenAI is not asked without a key: check the"
+    with pytest.raises(ConfigError, match=said):
+        find_key(OpenAIConfig(model="gtp"), environ)
+    with pytest.raises(
+        ConfigError, match=r"^policy.model m needs a key: set OPENAI_API_KEY, or api_key in .*llm.yaml$"
+    ):
+        find_key(OpenAIConfig(model="m", profile="bare"), environ)
+
+
 def test_where_the_file_is(tmp_path: Path) -> None:
     assert llm_path({"GUMSHOE_LLM_CONFIG": "/x/y.yaml"}) == Path("/x/y.yaml")
     assert llm_path({"XDG_CONFIG_HOME": "/c"}) == Path("/c/gumshoe/llm.yaml")

@@ -106,6 +106,31 @@ def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path, con
         RunFolder(tmp_path / "run", config())
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"schema_version":1', '"schema_version":99', "schema_version: "),
+        ('"task":{', '"task":null,"was":{', "task: "),
+        ("{", "[", "Invalid JSON"),
+        ("", "[]\n", "Input should be an object"),
+    ],
+)
+def test_a_damaged_line_is_no_finished_episode(tmp_path: Path, config: Make, old: str, new: str, said: str) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(trajectory("a"))
+    file = tmp_path / "run" / "trajectories.jsonl"
+    whole = file.read_text()
+    damaged = f"\n{whole.replace(old, new, 1)}{whole}"
+    file.write_text(damaged)
+    with pytest.raises(DatasetError, match=f"{file} line 2: .*{said}.*the line is broken: mend it"):
+        RunFolder(tmp_path / "run", config())
+    assert file.read_text() == damaged
+    file.write_text(f"\n{whole}")
+    with RunFolder(tmp_path / "run", config()) as folder:
+        assert folder.finished == {"a"}
+        assert folder.read("a").id == "a"
+
+
 def test_damaged_failures_are_left_out_with_one_line(
     tmp_path: Path, config: Make, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -84,6 +84,24 @@ def test_a_broken_exercise_is_named_and_the_others_go_on(tmp_path: Path) -> None
         load_tasks("aider", path=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("[]", "cannot be read: "),
+        ('{"files": {"solution": [3], "test": []}}', r"cannot be read: files\.solution\.0: Input should be a valid"),
+        ('{"files": {"solution": "a.py"}}', r"cannot be read: files\.solution: Input should be a valid array"),
+        ("[" * 100_000, "cannot be read: Invalid JSON"),
+        ('{"files": {"solution": ["two_fer.py"], "test": ["two_fer_test.py"], "example": ["\\u0000"]}}', "its example"),
+    ],
+    ids=["list", "number", "text", "deep", "null character"],
+)
+def test_a_config_of_another_form_is_one_line(config: str, message: str, tmp_path: Path) -> None:
+    (exercise(tmp_path) / ".meta" / "config.json").write_text(config)
+    with pytest.raises(TaskError, match=f"task aider/two-fer: .*{message}") as caught:
+        load_tasks("aider", path=tmp_path)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_folder_without_exercises_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="holds no Python exercises"):
         load_tasks("aider", path=tmp_path)

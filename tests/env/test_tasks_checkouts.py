@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -158,6 +159,14 @@ def test_a_bug_of_pyter_comes_without_the_commit_that_repairs_it(pyter: Path) ->
     assert staged(task) == {"shop.py", "test_shop.py"}
     assert apply_patch({"shop.py": HALF}, oracle.gold_patch) == {"shop.py": FIXED, "new.py": "x = 1\n"}
     assert check_task(task, oracle, LOCAL).problems == ()
+
+
+@pytest.mark.parametrize("name", ["shop\0.py", "shop\n.py"])
+def test_a_name_that_no_file_has_is_one_line(pyter: Path, name: str) -> None:
+    (info,) = pyter.glob("benchmark_info/*/shop-12/bug_info.json")
+    info.write_text(json.dumps({"repo": "shop", "code_files": [name]}))
+    with pytest.raises(TaskError, match=r"task pyter/shop-12: git cannot read .*: a file's name holds a newline or"):
+        load_tasks(f"pyter:{pyter}")
 
 
 def test_a_repository_of_pyter_that_is_repaired_already_is_named(pyter: Path) -> None:

@@ -114,6 +114,8 @@ def test_sympy_has_one_too(tmp_path: Path) -> None:
         ({"patch": "words"}, "task Owner__calc-7: the patch is not a unified diff"),
         ({"FAIL_TO_PASS": "oops"}, "task Owner__calc-7: column FAIL_TO_PASS is not a JSON list"),
         ({"PASS_TO_PASS": "[1]"}, "task Owner__calc-7: column PASS_TO_PASS is not a list of test ids"),
+        ({"image": 3}, "entry 1 is not a task: image: Input should be a valid string"),
+        ({"instance_id": ""}, "entry 1 is not a task: id: "),
     ],
 )
 def test_a_row_that_is_not_in_order_names_its_task(change: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -182,6 +182,16 @@ def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
             {"instance_id": TASK, "found_files": [["a.py"]], "found_modules": [[]], "found_entities": [[]]},
             "found_files holds several samples: merge them first",
         ),
+        (
+            "agentless",
+            {"instance_id": TASK, "found_files": ["a.py"], "found_edit_locs": [3]},
+            f"answers.jsonl: the answer to {TASK} cannot be read: 3 is neither a text nor a list of texts",
+        ),
+        (
+            "agentless",
+            {"instance_id": TASK, "found_files": ["a.py"], "found_edit_locs": 3},
+            f"the answer to {TASK} cannot be read: 3 is not a list of what was found in each file",
+        ),
         ("codescout", {"task_id": TASK, "answer": "{"}, f"the answer to {TASK} is not JSON"),
         ("pack", {"task_id": TASK, "answer": 3}, f"the pack of {TASK} is invalid"),
         ("places", {"task_id": TASK, "locations": "cart.py"}, "locations is not a list"),

@@ -66,6 +66,25 @@ def test_predictions_that_are_not_in_order_are_refused(name: str, text: str, mes
         read_predictions(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["p.jsonl", "p.json"])
+def test_half_a_character_in_a_patch_is_replaced(name: str, tmp_path: Path) -> None:
+    row = {"instance_id": "a", "model_name_or_path": "m", "model_patch": "x\ud800"}
+    (tmp_path / name).write_text(json.dumps(row if name == "p.jsonl" else [row]))
+    (found,) = read_predictions(tmp_path / name)
+    assert found.model_patch == "x\ufffd"
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_predictions(tmp_path / "preds.jsonl", [ONE])
+    (tmp_path / "rows.json").write_text(json.dumps([{**ROW, "instance_id": ["owner__shop-1"]}]))
+    command = ["grade", str(tmp_path / "preds.jsonl"), "--dataset", str(tmp_path / "rows.json")]
+    assert main([*command, *(["--ours"] if ours else [])]) == 2
+    error = capsys.readouterr().err
+    assert ("row 1: column" if ours else "task owner__shop-1: there is a prediction for it, but no row") in error
+    assert error.count("\n") == 1
+
+
 def test_a_row_of_the_5x_schema_is_taken_as_it_is() -> None:
     row = {
         **ROW,

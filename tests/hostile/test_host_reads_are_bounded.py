@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.env.harvest.archives import copy_tree
 from gumshoe.env.synth.projects import copy_into_taskset, find_projects, sources_of
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.content import digest_of
@@ -59,6 +60,24 @@ def test_a_project_with_a_pipe_is_copied_without_it(project: Path, tmp_path: Pat
     copy_into_taskset(found, tmp_path / "set")
     names = sorted(path.name for path in (tmp_path / "set" / "projects" / "calc").iterdir())
     assert names == ["calc.py", "link.py", "test_calc.py"]
+
+
+def test_links_in_a_circle_and_names_that_no_task_can_hold_get_no_bugs(project: Path, tmp_path: Path) -> None:
+    (project / "self.py").symlink_to("self.py")
+    (project / os.fsdecode(b"caf\xe9.py")).write_text("x = 1\n")
+    (found,) = find_projects([str(project)])
+    assert set(sources_of(found, ["test_*"])) == {"calc.py"}
+    copy_tree(project, tmp_path / "copy")
+    names = {path.name for path in (tmp_path / "copy").iterdir()}
+    assert names == {os.fsdecode(b"caf\xe9.py"), "calc.py", "test_calc.py"}
+
+
+def test_a_folder_that_no_task_can_name_is_refused(project: Path) -> None:
+    renamed = project.rename(project.with_name(os.fsdecode(b"caf\xe9")))
+    with pytest.raises(TaskError, match="the name is not utf-8 text: rename the folder"):
+        load_tasks("local", path=str(renamed))
+    with pytest.raises(TaskError, match="the name is not utf-8 text: rename the folder"):
+        find_projects([str(renamed)])
 
 
 @pytest.mark.timeout(20)

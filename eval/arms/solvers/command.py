@@ -103,10 +103,8 @@ class CommandSolver:
     def _attempt(self, attempt: Attempt, run: EvalRun, hooks: Hooks) -> dict[str, Any]:
         """Runs the program once and returns the outcome."""
         config = self._config
-        packages = tuple(dict.fromkeys((*run.config.sandbox.packages, *config.packages)))
-        settings = run.config.sandbox.model_copy(update={"packages": packages})
         endpoint = RelayTarget(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
-        sandbox = open_sandbox(attempt.task, settings, trusted=False)
+        sandbox = open_sandbox(attempt.task, config.sandbox_in(run.config.sandbox), trusted=False)
         try:
             workspace = Workspace(attempt.task, sandbox)
             given = _write_files(sandbox, attempt)

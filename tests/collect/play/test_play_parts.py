@@ -12,6 +12,7 @@ from gumshoe.collect.play.choose import choose_task
 from gumshoe.collect.play.completing import DEBUGGER_COMMANDS, suggestions
 from gumshoe.collect.play.game import WORDS
 from gumshoe.collect.play.show import patch_text, shown, visible
+from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation
 from gumshoe.tools import make_tools
@@ -54,6 +55,18 @@ def test_what_is_no_task(text: str, said: str) -> None:
     with pytest.raises(TaskError) as caught:
         choose_task(text)
     assert said in str(caught.value)
+
+
+def test_a_path_is_told_how_to_name_the_task(tmp_path: Path) -> None:
+    write_taskset(tmp_path / "set", [])
+    for text, said in (
+        ("set/t/1", f"for the task t/1 of the set {tmp_path}/set, write {tmp_path}/set:t/1"),
+        ("", f"it has no tasks.jsonl; for a repository of your own, write local:{tmp_path}"),
+        ("nowhere:t/1", f"no task source '{tmp_path}/nowhere': give aider, "),
+    ):
+        with pytest.raises(TaskError) as caught:
+            choose_task(str(tmp_path / text))
+        assert said in str(caught.value)
 
 
 def complete(line: str) -> list[str]:

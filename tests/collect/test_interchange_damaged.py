@@ -1,0 +1,119 @@
+"""Files of other programs with values that should not be there: one line that says which file, and where in it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.collect.interchange.files import FORMATS
+from gumshoe.errors import DatasetError
+from gumshoe.storage import read_jsonl
+
+CALL = {"id": "c1", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+TOOL = {"function": {"name": "bash", "description": "d", "parameters": {"type": "object"}}}
+CHAT = [
+    {"role": "user", "content": [{"type": "text", "text": "Mend it."}]},
+    {"role": "assistant", "content": "I look.", "reasoning": "r", "tool_calls": [CALL], "extra": {"response": {}}},
+    {"role": "tool", "content": "x.py", "tool_call_id": "c1", "tool_call_ids": ["c1"]},
+]
+SPENT = {"tokens_sent": 1, "tokens_received": 1, "instance_cost": 0.5}
+INFO = {"submission": "diff ", "model_stats": SPENT, "config": {"model": {"model_name": "m"}}}
+STEPS = [
+    {"source": "user", "message": "Mend it.", "observation": {"results": [{"content": "y"}]}},
+    {
+        "source": "agent",
+        "message": "I look.",
+        "tool_calls": [{"tool_call_id": "1", "function_name": "bash", "arguments": {}}],
+        "observation": {"results": [{"source_call_id": "1", "content": "z"}]},
+        "metrics": {"prompt_tokens": 1, "cost_usd": 0.1, "completion_token_ids": [1]},
+    },
+]
+ATIF = {"schema_version": "ATIF-v1.5", "agent": {"name": "a", "tool_definitions": [TOOL]}, "steps": STEPS}
+SOUND: dict[str, tuple[str, Any]] = {
+    "atif": ("x.json", {**ATIF, "subagent_trajectories": [ATIF]}),
+    "messages": ("x.jsonl", {"id": "m", "messages": CHAT, "tools": [TOOL]}),
+    "mini-swe-agent": ("x.traj.json", {"messages": CHAT, "info": INFO}),
+    "swe-agent": ("x.traj", {"history": CHAT, "info": INFO}),
+}
+WRONG = (None, -1, 1.5, "text", [3], {"a": 3}, ["x"], [[]])
+HALF = "a\ud800b"
+"""JSON can spell half of a character, but nothing can store it."""
+
+
+def damages(value: Any) -> Iterator[Any]:
+    """The value with one part of it, at any depth, removed or replaced by something of another type."""
+    yield from WRONG
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        without = copy.copy(value)
+        del without[key]
+        yield without
+        for other in damages(value[key]):
+            changed = copy.copy(value)
+            changed[key] = other
+            yield changed
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_damage_is_one_line_that_names_the_file_or_does_no_harm(kind: str, tmp_path: Path) -> None:
+    name, sound = SOUND[kind]
+    file = tmp_path / name
+    refusals: list[str] = []
+    for damaged in damages(sound):
+        file.write_text(json.dumps(damaged))
+        try:
+            for trajectory in FORMATS[kind].read(file):
+                type(trajectory).model_validate_json(trajectory.model_dump_json(warnings="error"))
+        except DatasetError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 50
+    assert [said for said in refusals if str(file) not in said or "\n" in said] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "data", "said"),
+    [
+        ("swe-agent", "x.traj", {"history": [CHAT[0], {"role": "assistant", "content": 7}]}, "x: message 1 cannot be"),
+        ("swe-agent", "x.traj", {"history": [], "info": {"submission": ["x"]}}, "x: its info cannot be read: patch: "),
+        ("mini-swe-agent", "x.traj.json", {"messages": [3], "info": INFO}, "x: message 0 cannot be read"),
+        ("mini-swe-agent", "x.traj.json", {"messages": [], "info": {}}, "its info cannot be read: it lacks 'config'"),
+        ("atif", "x.json", {**ATIF, "steps": [STEPS[0], {"source": "agent"}]}, "step 2 of this ATIF trajectory"),
+        ("messages", "x.jsonl", {"messages": [{"content": "a"}]}, "line 1: x-1: message 0 cannot be read: it lacks"),
+    ],
+)
+def test_convert_says_where_it_is(
+    kind: str, name: str, data: Any, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(json.dumps(data))
+    assert main(["convert", str(tmp_path / name), "--from", kind, "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path / name}" in told
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_half_a_character_is_replaced(kind: str, tmp_path: Path) -> None:
+    name, sound = SOUND[kind]
+    text = json.dumps(sound).replace("Mend it.", r"a\ud800b").replace(r"\"ls\"", r"\"\\ud800\"")
+    (tmp_path / name).write_text(text)
+    assert main(["convert", str(tmp_path / name), "--from", kind, "--out", str(tmp_path / "out")]) == 0
+    _, row = next(read_jsonl(tmp_path / "out" / "trajectories.jsonl"))
+    assert row["messages"][0]["content"] == "a\ufffdb"
+
+
+def test_half_a_character_in_a_session_is_replaced(tmp_path: Path) -> None:
+    call = {"id": "c", "function": {"name": "bash", "arguments": json.dumps({"command": HALF})}}
+    message = {"role": "assistant", "content": HALF, "toolCalls": [call]}
+    lines = [{"type": "session", "id": "s"}, {"type": "message", "message": message}]
+    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["convert", str(tmp_path / "x.jsonl"), "--from", "session", "--out", str(tmp_path / "out")]) == 0
+    _, row = next(read_jsonl(tmp_path / "out" / "trajectories.jsonl"))
+    said = row["messages"][0]
+    assert (said["content"], said["tool_calls"][0]["arguments"]) == ("a\ufffdb", {"command": "a\ufffdb"})

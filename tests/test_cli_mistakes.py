@@ -1,0 +1,168 @@
+"""Mistakes of the user's that any command meets: wrong paths, names and configs. One line, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+
+TASKS = "tasks: {source: casebook, ids: [casebook/ledger]}\n"
+COLLECT = f"out: run\n{TASKS}policy: {{kind: traceback}}\nagent: {{kind: seeker}}\nsandbox: {{kind: bubblewrap}}\n"
+EVAL = f"out: run\n{TASKS}arms: [{{name: a, policy: {{kind: traceback}}}}]\nsandbox: {{kind: bubblewrap}}\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with configs, a file, and links that lead in a circle."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "collect.yaml").write_text(COLLECT)
+    (tmp_path / "eval.yaml").write_text(EVAL)
+    (tmp_path / "file").touch()
+    (tmp_path / "bad.jinja").write_text("{% if %}")
+    (tmp_path / "loop").symlink_to("loop")
+    return tmp_path
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
+    return capsys
+
+
+def complaint(said: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command complains about: one line, exit code 2."""
+    assert main(arguments) == 2
+    (line,) = said.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("agent.prompt=nowhere.jinja", "nowhere.jinja cannot be read"),
+        ("agent.prompt=bad.jinja", "bad.jinja is invalid: line 1"),
+        ("agent.tools=[veiw]", "did you mean 'view'?"),
+    ],
+)
+@pytest.mark.parametrize("command", ["collect", "eval"])
+def test_a_wrong_agent_takes_no_folder(
+    command: str, override: str, expected: str, here: Path, said: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in complaint(said, command, f"{command}.yaml", "-p", override)
+    assert not (here / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("{kind: openai, model: gpt}", "OPENAI_API_KEY"),
+        ("{kind: replay, run: nowhere}", "nowhere is not a run folder"),
+        ("{kind: custom, path: 'json:loads'}", "policy 'json:loads'"),
+        ("{kind: custom, path: 'policies:Raising'}", "policies.py:3: OSError: no server"),
+        ("{kind: custom, path: 'policies:Untrusted'}", "the local sandbox does not isolate"),
+    ],
+)
+def test_a_wrong_policy_takes_no_folder(
+    policy: str, expected: str, here: Path, said: pytest.CaptureFixture[str]
+) -> None:
+    (here / "policies.py").write_text(
+        "class Raising:\n    def __init__(self, task, seed):\n        raise OSError('no server')\n"
+        "class Untrusted:\n    kind, model, trusted, complete = 'mine', '', False, None\n"
+        "    def __init__(self, task, seed): ...\n"
+    )
+    assert expected in complaint(said, "collect", "collect.yaml", "-p", f"policy={policy}", "-p", "sandbox.kind=local")
+    assert not (here / "run").exists()
+
+
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("collect", "collect.yaml", "-p", "sandbox.packages=[pytest, no-such-package]"),
+        ("eval", "eval.yaml", "-p", "sandbox.packages=[no-such-package]"),
+        ("eval", "eval.yaml", "-p", "solver={kind: command, command: {argv: [x], packages: [no-such-package]}}"),
+        (
+            "synth",
+            "--projects",
+            "casebook:ledger",
+            "--out",
+            "run",
+            "-p",
+            "sandbox={kind: bubblewrap, packages: [no-such-package]}",
+        ),
+    ],
+)
+def test_a_package_that_is_not_installed_ends_the_command_before_anything_is_run(
+    arguments: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert "sandbox.packages: 'no-such-package' is not installed" in capsys.readouterr().err
+    assert not (here / "run").exists()
+
+
+@pytest.mark.parametrize("out", ["/proc/gumshoe", "file", "file/below", "loop/below"])
+@pytest.mark.parametrize("command", ["collect", "eval", "synth", "harvest", "export"])
+def test_an_output_folder_that_cannot_be_made_is_a_mistake(
+    command: str, out: str, said: pytest.CaptureFixture[str]
+) -> None:
+    arguments = {
+        "collect": ("collect.yaml", "-p", f"out={out}"),
+        "eval": ("eval.yaml", "-p", f"out={out}"),
+        "synth": ("--projects", "casebook:ledger", "--out", out),
+        "harvest": ("toolz==1.2", "--out", out),
+        "export": ("casebook", "--to", "harbor", "--limit", "1", "--out", out),
+    }[command]
+    words = ("tasks", "export") if command == "export" else (command,)
+    assert out.partition("/below")[0] in complaint(said, *words, *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("collect", "loop"),
+        ("eval", "loop"),
+        ("synth", "loop"),
+        ("synth", "--projects", "loop", "--out", "run"),
+        ("debug", "loop", "--model", "human"),
+        ("tasks", "list", "local:loop"),
+        ("tasks", "list", "nightmare:loop"),
+        ("tasks", "list", "aider:loop"),
+        ("tasks", "list", "quixbugs:loop"),
+    ],
+)
+def test_links_that_lead_in_a_circle_are_a_mistake(
+    arguments: tuple[str, ...], said: pytest.CaptureFixture[str]
+) -> None:
+    assert "loop" in complaint(said, *arguments)
+
+
+@pytest.mark.parametrize("action", [("check",), ("export", "--to", "harbor", "--out", "run")])
+def test_a_tag_that_no_task_has_is_a_mistake(
+    action: tuple[str, ...], here: Path, said: pytest.CaptureFixture[str]
+) -> None:
+    words = ("tasks", action[0], "casebook", *action[1:], "--tag", "split=nowhere")
+    assert "casebook has no task with split=nowhere" in complaint(said, *words)
+    assert not (here / "run").exists()
+
+
+def test_a_character_that_the_terminal_lacks_is_replaced(here: Path) -> None:
+    (here / "pröjekt").mkdir()
+    (here / "pröjekt" / "test_it.py").write_text("def test_it(): ...\n")
+    argv = [sys.executable, "-m", "gumshoe", "tasks", "list", "local:pröjekt"]
+    for environment, codes in (
+        ({"PYTHONIOENCODING": "ascii"}, (0, "local/pr?jekt")),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, (2, "set LC_ALL to a UTF-8 locale")),
+    ):
+        done = subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, timeout=100, check=False)
+        text = (done.stdout + done.stderr).decode("ascii")
+        assert done.returncode == codes[0], text
+        assert codes[1] in text
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*argv, "--json"], env=ascii_only, capture_output=True, timeout=100, check=True)
+    assert json.loads(done.stdout)[0]["id"] == "local/pröjekt"
