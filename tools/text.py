@@ -1,12 +1,10 @@
-"""Text for the model and from it: cut, cleaned, and the fences of Markdown found."""
+"""Text for the model and from it: cut, made plain, and the fences of Markdown found."""
 
 from __future__ import annotations
 
 import re
 
-from gumshoe.surrogates import clean, clean_json
-
-__all__ = ["FENCE", "TEXT_LIMIT", "clean", "clean_json", "cut", "cut_line", "indentation", "plain_text", "plural"]
+__all__ = ["FENCE", "TEXT_LIMIT", "cut", "cut_line", "indentation", "plain_text", "plural"]
 
 TEXT_LIMIT = 8000
 """Characters of an observation's text; what is longer loses its middle."""

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import Tool, Workspace
 from gumshoe.records import Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
+from gumshoe.surrogates import clean, clean_json
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.mcp_tools import ToolServer
-from gumshoe.tools.text import TEXT_LIMIT, clean, clean_json, cut
+from gumshoe.tools.text import TEXT_LIMIT, cut
 
 __all__ = ["Toolbox"]
 

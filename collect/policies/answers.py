@@ -17,7 +17,7 @@ from gumshoe.collect.policies.retry import Transient
 from gumshoe.collect.policy_config import Prices
 from gumshoe.records import Completion, ToolCall, Usage
 from gumshoe.storage import describe, parse_json
-from gumshoe.tools.text import clean
+from gumshoe.surrogates import clean
 from gumshoe.tools.text_calls import parse_native, split_text_calls
 
 __all__ = [

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, JsonValue
 from gumshoe.collect.policies.answers import Count, Sent
 from gumshoe.collect.policy_config import Prices
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
-from gumshoe.tools.text import clean
+from gumshoe.surrogates import clean
 from gumshoe.tools.text_calls import parse_native, split_text_calls
 
 __all__ = ["MessageAnswer", "as_blocks", "as_tool", "read_message", "thoughts_of"]
