@@ -65,7 +65,7 @@ class RunFolder:
         self.path = path
         self.identity = run_identity(config)
         self._guard = threading.Lock()
-        earlier_config(path, CollectConfig, "collect")
+        earlier_config(path, CollectConfig, "collect")  # Before anything is made in a folder of another command.
         try:
             (path / "journal").mkdir(parents=True, exist_ok=True)
         except OSError as error:

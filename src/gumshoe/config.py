@@ -214,7 +214,7 @@ def _with_null(value: Any, key: str = "") -> str | None:
         return key if "\0" in value else None
     parts: list[tuple[Any, Any]] = []
     if isinstance(value, dict):
-        parts = [(name, part) for item in value.items() for name, part in ((item[0], item[0]), item)]
+        parts = [pair for name, part in value.items() for pair in ((name, name), (name, part))]
     elif isinstance(value, list | tuple):
         parts = list(enumerate(value))
     found = (_with_null(part, f"{key}.{name}".lstrip(".")) for name, part in parts)
