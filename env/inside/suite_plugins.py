@@ -132,8 +132,12 @@ def verdict_of(seen):
         return seen["status"]
     if seen["collection_errors"] or not seen["outcomes"]:
         return "collection"
-    failed = [test for test, outcome in seen["outcomes"].items() if outcome in ("failed", "error")]
-    return "killed" if failed else "survived"
+    return "killed" if failing(seen) else "survived"
+
+
+def failing(seen):
+    """The tests that fail in a run."""
+    return {test for test, outcome in seen["outcomes"].items() if outcome in ("failed", "error")}
 
 
 def outside_modules(root):

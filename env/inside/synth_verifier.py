@@ -20,9 +20,9 @@ that is all. Then there is a line for each candidate, whose `status` is
 
 What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
 changed functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork
-runs all tests that execute anything in the changed files, since what one test leaves behind may decide which lines
-another one executes. It also runs all tests that start processes and those that were too slow to follow, since not all
-that these execute is known. The other tests have the outcomes of the clean project. What fails is run once without the
+repeats those that fail. It also runs all tests that start processes and those that were too slow to follow, since not
+all that these execute is known. The remaining tests have the outcomes of the clean project, although what a failing
+test leaves behind may break one of them: that takes a run of the whole suite to see. What fails is run once without the
 change.
 
 A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
@@ -44,9 +44,11 @@ import pytest
 
 from gumshoe.env.inside.suite_forks import EarlyForks, LateForks, lay
 from gumshoe.env.inside.suite_patches import Functions
-from gumshoe.env.inside.suite_plugins import inside_modules, verdict_of
+from gumshoe.env.inside.suite_plugins import failing, inside_modules, verdict_of
 from gumshoe.env.inside.suite_project import ProjectUnderTest
 
+# What two runs of a test have to agree on.
+FACTS = ("outcomes", "failures")
 # Below this share of the suite, the tests that execute a change are run on their own first.
 FEW = 0.5
 # Processor and wall-clock time of a run: a multiple of what the clean tests take, and a minimum in seconds.
@@ -125,11 +127,6 @@ def in_place(candidates, project, forks, known):
     return forks.collected(work, wall_s).get("answers", {}) if candidates else {}
 
 
-def tests_in(covered, path):
-    """The tests that execute a line of a file, apart from importing it."""
-    return {test for tests in covered.get(path, {}).values() for test in tests if test}
-
-
 def tests_of(patch, lines, covered):
     """The tests that execute a change made in place; None where some of it ran at the import.
 
@@ -163,11 +160,10 @@ def judge(files, patch, tests, project, run, known, passing):
         return None
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
-    near = (tests_in(known["covered"]["lines"], path) for path in files)
-    again = variant(sorted({*tests, *known["unfollowed"]}.union(*near)))
+    again = variant(sorted(failing(first).union(known["unfollowed"])))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
-    if any(again[facts].get(test) != told for facts in ("outcomes", "failures") for test, told in first[facts].items()):
+    if any(again[facts].get(test) != first[facts].get(test) for facts in FACTS for test in failing(first)):
         return {"status": "flaky"}
     unknown = sorted(set(again["failures"]) - passing)
     if unknown:
@@ -177,7 +173,7 @@ def judge(files, patch, tests, project, run, known, passing):
     # A test that fails without the change as well needs others before it, or fails because of how it is run here.
     if set(again["failures"]) - passing:
         return None
-    outcomes = dict(known["seen"]["outcomes"], **again["outcomes"])
+    outcomes = {**known["seen"]["outcomes"], **first["outcomes"], **again["outcomes"]}
     return {"status": "killed", "outcomes": outcomes, "failures": again["failures"]}
 
 
@@ -194,7 +190,7 @@ def verify(candidate, project, forks, covered):
     if verdicts[1] != "killed":
         return {"status": "flaky" if verdicts[1] == "survived" else verdicts[1]}
     part, whole = seen if few else reversed(seen)
-    if any(whole[facts].get(test) != told for facts in ("outcomes", "failures") for test, told in part[facts].items()):
+    if any(whole[facts].get(test) != told for facts in FACTS for test, told in part[facts].items()):
         return {"status": "flaky"}
     return {"status": "killed", "outcomes": whole["outcomes"], "failures": whole["failures"]}
 
