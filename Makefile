@@ -36,7 +36,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install model demo demo-short results test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-view viewer viewer-test image clean
+.PHONY: help python install model demo demo-short results test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-packages bench-view viewer viewer-test image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate'
@@ -56,6 +56,8 @@ help:
 	@echo 'make viewer       rebuild the front end of gumshoe view (needs Node.js 20 or newer)'
 	@echo 'make viewer-test  check and test the front end (needs Node.js 20 or newer)'
 	@echo 'make bench-synth  how fast bugs are made and verified on this machine'
+	@echo 'make bench-packages ARGS="../before . --projects DIR... --bugs 100"'
+	@echo '                  how fast checkouts of this repository make bugs in real packages'
 	@echo 'make bench-train  how fast training is compared with a bare TRL script'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
 	@echo 'make install      only set up .venv'
@@ -162,6 +164,9 @@ viewer-test: viewer/node_modules
 
 bench-synth: $(STAMP)
 	$(BIN)/python benchmarks/bench_synth.py $(ARGS)
+
+bench-packages: $(STAMP)
+	$(BIN)/python benchmarks/bench_packages.py $(ARGS)
 
 bench-train: $(STAMP) $(MODEL)
 	test -d $(VENV)/models/smollm2 || $(BIN)/gumshoe unpack $(MODEL) --chat-template hermes --out $(VENV)/models/smollm2
