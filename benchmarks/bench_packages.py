@@ -26,13 +26,18 @@ import gumshoe
 from gumshoe.env import SandboxConfig
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import make_bugs
+from gumshoe.errors import GumshoeError
 assert gumshoe.__file__.startswith(checkout), gumshoe.__file__
 seen = {"packages": ("pytest", *packages)} if "packages" in SandboxConfig.model_fields else {}  # else all of them
 sandbox = SandboxConfig(kind="bubblewrap", env={"PYTHONPATH": "/workspace/src"}, **seen)
 config = SynthConfig(projects=(project,), per_project=int(count), timeout_s=120, workers=1, sandbox=sandbox)
 began = time.perf_counter()
-(counts,) = make_bugs(config).counts.values()
-print(json.dumps({"seconds": time.perf_counter() - began, "counts": counts}))
+counts, refused = {}, ""
+try:
+    (counts,) = make_bugs(config).counts.values()
+except GumshoeError as error:
+    refused = str(error)
+print(json.dumps({"seconds": time.perf_counter() - began, "counts": counts, "refused": refused}))
 """
 
 
@@ -51,16 +56,15 @@ def main() -> None:
         for checkout in options.checkouts:
             made = one_turn(checkout.resolve(), project.resolve(), options.bugs, options.packages)
             rates.append(60 * made["counts"].get("kept", 0) / made["seconds"])
-            print(
-                f"{project.name}  {checkout}  {made['seconds']:.0f} s  {rates[-1]:.1f} bugs a minute  {made['counts']}"
-            )
+            what = made["counts"] or made["refused"]
+            print(f"{project.name}  {checkout}  {made['seconds']:.0f} s  {rates[-1]:.1f} bugs a minute  {what}")
             sys.stdout.flush()
         factors = ", ".join(f"{rate / rates[0]:.1f}" for rate in rates[1:]) if rates[0] else "no bugs in the first"
         print(f"{project.name}  times as fast: {factors}", flush=True)
 
 
 def one_turn(checkout: Path, project: Path, bugs: int, packages: list[str]) -> dict[str, Any]:
-    """What one process did: seconds, and the number of candidates by outcome."""
+    """What one process did: seconds, and the number of candidates by outcome, or why the project was refused."""
     argv = [sys.executable, "-c", TURN, str(checkout), str(project), str(bugs), *packages]
     return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
 

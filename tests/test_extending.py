@@ -150,6 +150,23 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("what", ["tool", "metric"])
+def test_a_class_that_cannot_be_made_is_one_line_with_its_place(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    from gumshoe.errors import ConfigError
+    from gumshoe.eval.scorers.plugins import load_scorers
+    from gumshoe.tools.registry import make_tools
+
+    code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"
+    (examples / f"counting_{what}.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(examples)
+    make = make_tools if what == "tool" else load_scorers
+    with pytest.raises(ConfigError, match=f"{what} 'counting_{what}:Wc' cannot be made: ") as caught:
+        make([f"counting_{what}:Wc"])
+    assert f"counting_{what}.py:3: FileNotFoundError: " in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

@@ -75,9 +75,7 @@ def _make(name: str) -> Tool:
     # Looking through all installed packages takes a tenth of a second.
     known = BUILTIN if name in BUILTIN else {**announced(TOOLS), **BUILTIN}
     found = load_named(name, "tool", known)
-    if isinstance(found, type):
-        found = found()
-    elif isinstance(found, FunctionTool):
+    if isinstance(found, FunctionTool):
         found = found.copy()
     if not _is_tool(found):
         raise ConfigError(

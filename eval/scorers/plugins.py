@@ -36,8 +36,7 @@ def load_scorers(names: Iterable[str]) -> list[Scorer]:
 
 
 def _load(name: str) -> Scorer:
-    found = load_named(name, "metric", announced(METRICS))
-    scorer = found() if isinstance(found, type) else found
+    scorer = load_named(name, "metric", announced(METRICS))
     if not isinstance(getattr(scorer, "name", None), str) or not hasattr(scorer, "score"):
         raise ConfigError(f"{name!r} is not a metric: it needs a name and score(trajectory, oracle) -> Score")
     return scorer

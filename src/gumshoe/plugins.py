@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.storage import describe
 
 __all__ = ["METRICS", "SOURCES", "TOOLS", "announced", "is_path", "load_named", "load_path", "raised_in"]
@@ -75,7 +75,7 @@ def _raised(error: Exception, frames: Sequence[FrameSummary]) -> str:
 
 
 def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
-    """What a known name or a path stands for.
+    """What a known name or a path stands for; of a class, an instance made without arguments.
 
     Args:
         name: one of the known names, or a path `package.module:attribute`.
@@ -83,10 +83,20 @@ def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
         known: name to path.
 
     Raises:
-        ConfigError: the name is unknown, or cannot be imported.
+        ConfigError: the name is unknown, or cannot be imported; or the class cannot be made.
     """
     if name in known or is_path(name):
-        return load_path(known.get(name, name), what)
+        found = load_path(known.get(name, name), what)
+        return _made(found, name, what) if isinstance(found, type) else found
     nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     raise ConfigError(f"unknown {what} {name!r}{hint} (or give a path, package.module:attribute)")
+
+
+def _made(found: type, name: str, what: str) -> Any:
+    try:
+        return found()
+    except GumshoeError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{what} {name!r} cannot be made: {raised_in(found.__init__, error)}") from None
