@@ -74,16 +74,17 @@ def test_what_the_repository_brings_is_still_looked_at(tmp_path: Path) -> None:
     assert "a module pluggy of its own" in str(run.result.cold)
 
 
-def test_where_the_repository_has_a_say_in_the_interpreters_start_the_server_waits_for_it(tmp_path: Path) -> None:
+def test_where_the_repository_has_a_say_in_the_interpreters_start_a_fresh_one_runs(tmp_path: Path) -> None:
     task = make_task(
         tmp_path / "repo",
         sitecustomize="import builtins\nbuiltins.started = True\n",
         test_it="def test_it(): assert started\n",
     )
     config = CONFIG.model_copy(update={"env": {**CONFIG.env, "PYTHONPATH": "/workspace"}})
-    for _ in range(2):
-        before, run, _ = episode(task, config)
-        assert (before, run.passed) == ([], True)
+    for why in ("comes from the workspace", "a module sitecustomize of its own"):
+        _, run, _ = episode(task, config)
+        assert (run.passed, run.result.warm) == (True, False)
+        assert why in str(run.result.cold)
 
 
 def test_another_kind_of_server_replaces_it(tmp_path: Path) -> None:

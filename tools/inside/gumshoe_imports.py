@@ -11,7 +11,9 @@ import glob
 import importlib
 import linecache
 import os
+import re
 import signal
+import site
 import sys
 import threading
 import warnings
@@ -19,6 +21,8 @@ import warnings
 import gumshoe_ahead
 from gumshoe_project import real_paths
 
+EXECUTED = ("import ", "import\t")
+"""How the lines of `.pth` files begin that are executed; each other line names a folder."""
 PLUGINS = ("gumshoe_outcomes", "gumshoe_suspects", "gumshoe_trace")
 """Our own plugins that pytest is told to load."""
 
@@ -197,23 +201,40 @@ def freeze():
         gc.freeze()
 
 
-def starts_in(root):
-    """Whether the interpreter would look into this folder at startup: for `sitecustomize`, or because of a `.pth` file.
-    A folder that a `.pth` file names and that does not exist counts too.
+def names_at_start():
+    """Names of modules that an interpreter imports at startup if it finds any: `sitecustomize`, `usercustomize`, and
+    every word in the lines of `.pth` files that are executed.
     """
-    inside = os.path.join(os.path.realpath(root), "")
+    names = {"sitecustomize", "usercustomize"}
     for folder in sys.path:
-        if os.path.join(os.path.realpath(folder), "").startswith(inside):
-            return True
-        for name in glob.glob(os.path.join(glob.escape(folder), "*.pth")):
-            if any(not os.path.isdir(path) or path.startswith(inside) for path in _paths_in(name)):
-                return True
-    return False
+        for line in _lines_below(folder):
+            if line.startswith(EXECUTED):
+                names.update(re.findall(r"\w+", line))
+    return names
 
 
-def _paths_in(name):
-    """The folders that a `.pth` file adds to the import path."""
-    with open(name, encoding="utf-8", errors="replace") as stream:
-        lines = [line.strip() for line in stream]
-    named = [line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
-    return [os.path.realpath(os.path.join(os.path.dirname(name), line)) for line in named]
+def with_added(path):
+    """An import path with all folders that `.pth` files add to it now: some may not have existed at startup."""
+    found = []
+    for folder in path:
+        lines = _lines_below(folder) if folder in _site_folders() else []
+        named = [os.path.abspath(os.path.join(folder, line)) for line in lines if not line.startswith(EXECUTED)]
+        found += [each for each in [folder, *filter(os.path.exists, named)] if each not in found]
+    return found
+
+
+def _site_folders():
+    """The folders whose `.pth` files count."""
+    if sys.flags.no_site:
+        return []
+    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [*getattr(site, "getsitepackages", list)(), *user]
+
+
+def _lines_below(folder):
+    """The lines of a folder's `.pth` files, in the order in which they count."""
+    lines = []
+    for name in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
+        with open(name, encoding="utf-8", errors="replace") as stream:
+            lines += [line.strip() for line in stream]
+    return [line for line in lines if line and not line.startswith("#")]

@@ -34,7 +34,7 @@ _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 import gumshoe_nursery  # noqa: E402 - it is beside this file
 import gumshoe_program  # noqa: E402
 import gumshoe_syntax  # noqa: E402
-from gumshoe_imports import Imports, freeze, starts_in  # noqa: E402
+from gumshoe_imports import Imports, freeze, names_at_start, with_added  # noqa: E402
 from gumshoe_rewritten import Compiled, Rewritten  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
@@ -70,6 +70,7 @@ class Server:
         self.imports = Imports(self.root, _HERE, set(memory.get("excluded", ())))
         self.kept = {"rewritten": Rewritten(self.root), "compiled": Compiled(self.root)}
         self.wanted = memory.get("wanted", [])
+        self.names_at_start = names_at_start()
         self.connect(connection)
 
     def connect(self, connection):
@@ -136,7 +137,8 @@ class Server:
             return "a library was changed"
         self.scan.look()
         level = "libraries" if self.imports.is_beyond_runner else "runner"
-        return self.imports.problem or self.scan.reason(level) or self.scan.shadowed(self.imports.top_level)
+        names = self.imports.top_level | self.names_at_start
+        return self.imports.problem or self.scan.reason(level) or self.scan.shadowed(names)
 
     def prepare(self, program):
         """Loads a program's test runner, and what the server before this one had learned."""
@@ -149,13 +151,7 @@ class Server:
         freeze()
 
     def prepare_ahead(self, program):
-        """Loads what a program will need, while the workspace is not there yet.
-
-        Ends this process if the workspace may influence how the interpreter starts: then it has to be started once
-        everything is in place.
-        """
-        if starts_in(self.root):
-            os._exit(0)
+        """Loads what a program will need, while the workspace is not there yet."""
         self.prepare(_inner(program))
 
     def learn(self, names):
@@ -275,7 +271,7 @@ def _path(variable):
     """What `sys.path` holds in a fresh interpreter, before the program adds its own folder."""
     before = [os.path.abspath(each) for each in _PYTHONPATH.split(os.pathsep) if each]
     now = [os.path.abspath(each) for each in variable.split(os.pathsep) if each]
-    return now + [each for each in _PATH if each not in before]
+    return now + [each for each in with_added(_PATH) if each not in before]
 
 
 def _reset_signals():
