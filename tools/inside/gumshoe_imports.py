@@ -234,7 +234,7 @@ def _site_folders():
 def _lines_below(folder):
     """The lines of a folder's `.pth` files, in the order in which they count."""
     lines = []
-    for name in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):
-        with open(name, encoding="utf-8", errors="replace") as stream:
+    for name in sorted(filter(os.path.isfile, glob.glob(os.path.join(glob.escape(folder), "*.pth")))):
+        with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as stream:
             lines += [line.strip() for line in stream]
     return [line for line in lines if line and not line.startswith("#")]
