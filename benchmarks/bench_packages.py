@@ -57,8 +57,8 @@ def main() -> None:
             made = one_turn(checkout.resolve(), project.resolve(), options.bugs, options.packages)
             rates.append(60 * made["counts"].get("kept", 0) / made["seconds"])
             what = made["counts"] or made["refused"]
-            print(f"{project.name}  {checkout}  {made['seconds']:.0f} s  {rates[-1]:.1f} bugs a minute  {what}")
-            sys.stdout.flush()
+            rate = f"{made['seconds']:.0f} s  {rates[-1]:.1f} bugs a minute"
+            print(f"{project.name}  {checkout}  {rate}  {what}", flush=True)
         factors = ", ".join(f"{rate / rates[0]:.1f}" for rate in rates[1:]) if rates[0] else "no bugs in the first"
         print(f"{project.name}  times as fast: {factors}", flush=True)
 

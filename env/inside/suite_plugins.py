@@ -132,12 +132,12 @@ def verdict_of(seen):
         return seen["status"]
     if seen["collection_errors"] or not seen["outcomes"]:
         return "collection"
-    return "killed" if failing(seen) else "survived"
+    return "killed" if failing(seen["outcomes"]) else "survived"
 
 
-def failing(seen):
-    """The tests that fail in a run."""
-    return {test for test, outcome in seen["outcomes"].items() if outcome in ("failed", "error")}
+def failing(outcomes):
+    """The tests that fail, in their order."""
+    return [test for test, outcome in outcomes.items() if outcome in ("failed", "error")]
 
 
 def outside_modules(root):

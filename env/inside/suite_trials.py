@@ -21,7 +21,7 @@ import time
 import pytest
 
 from gumshoe.env.inside.suite_forks import forked
-from gumshoe.env.inside.suite_plugins import OutcomeRecorder
+from gumshoe.env.inside.suite_plugins import OutcomeRecorder, failing
 
 
 def run(arguments, wall_s):
@@ -73,12 +73,12 @@ def main():
     began = time.time()
     outcomes = run(arguments, request["wall_s"]).get("outcomes", {})
     wall_s = min(request["wall_s"], max(2.0, 10 * (time.time() - began)))
-    failing = [test for test, outcome in outcomes.items() if outcome in ("failed", "error")]
+    broken = failing(outcomes)
     passed = {}
     for order in request["orders"]:
         for name in order:
             if name not in passed:
-                passed[name] = passes(request["cases"][name], arguments, failing, wall_s)
+                passed[name] = passes(request["cases"][name], arguments, broken, wall_s)
             if passed[name]:
                 break
     os.write(said, json.dumps({"passed": passed}).encode() + b"\n")

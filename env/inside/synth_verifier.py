@@ -160,10 +160,11 @@ def judge(files, patch, tests, project, run, known, passing):
         return None
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
-    again = variant(sorted(failing(first).union(known["unfollowed"])))
+    broken = failing(first["outcomes"])
+    again = variant(sorted({*broken, *known["unfollowed"]}))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
-    if any(again[facts].get(test) != first[facts].get(test) for facts in FACTS for test in failing(first)):
+    if any(again[facts].get(test) != first[facts].get(test) for facts in FACTS for test in broken):
         return {"status": "flaky"}
     unknown = sorted(set(again["failures"]) - passing)
     if unknown:

@@ -6,9 +6,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from warm_sandboxes import FIND_SERVERS, fill_pools, servers_in  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
-from gumshoe.env.sandboxes import open as opening
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Task, TestRun, WorkspaceSpec
@@ -16,12 +16,6 @@ from gumshoe.records import Task, TestRun, WorkspaceSpec
 pytestmark = pytest.mark.needs("bubblewrap")
 
 CONFIG = SandboxConfig(kind="bubblewrap", pool=1, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-FIND = """\
-import glob
-for each in glob.glob("/proc/[0-9]*/cmdline"):
-    if "gumshoe_" + "server" in open(each).read():
-        print(each.split("/")[2])
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +40,10 @@ def make_task(folder: Path, **files: str) -> Task:
 def episode(task: Task, config: SandboxConfig = CONFIG) -> tuple[list[str], TestRun, list[str]]:
     """The servers before the first run, that run, and the servers after it."""
     with open_sandbox(task, config, trusted=True) as sandbox:
-        before = sandbox.run(["python", "-c", FIND]).output.split()
+        before = servers_in(sandbox)
         run = Workspace(task, sandbox).run_tests(warm=True)
-        after = sandbox.run(["python", "-c", FIND]).output.split()
-    for pool in opening._pools.values():  # pyright: ignore[reportPrivateUsage]
-        pool.fill()
+        after = servers_in(sandbox)
+    fill_pools()
     return before, run, after
 
 
@@ -101,9 +94,8 @@ def test_another_kind_of_server_replaces_it(tmp_path: Path) -> None:
 def played(task: Task, script: str) -> str:
     """What a script prints as a program of one episode."""
     with open_sandbox(task, CONFIG, trusted=True) as sandbox:
-        output = sandbox.run(["python", "-c", FIND.replace('print(each.split("/")[2])', script)]).output
-    for pool in opening._pools.values():  # pyright: ignore[reportPrivateUsage]
-        pool.fill()
+        output = sandbox.run(["python", "-c", FIND_SERVERS.replace('print(each.split("/")[2])', script)]).output
+    fill_pools()
     return output
 
 

@@ -215,9 +215,9 @@ def names_at_start():
 
 def with_added(path):
     """An import path with all folders that `.pth` files add to it now: some may not have existed at startup."""
-    found = []
+    found, site_folders = [], _site_folders()
     for folder in path:
-        lines = _lines_below(folder) if folder in _site_folders() else []
+        lines = _lines_below(folder) if folder in site_folders else []
         named = [os.path.abspath(os.path.join(folder, line)) for line in lines if not line.startswith(EXECUTED)]
         found += [each for each in [folder, *filter(os.path.exists, named)] if each not in found]
     return found

@@ -150,10 +150,6 @@ class Server:
             self.learn(self.wanted)
         freeze()
 
-    def prepare_ahead(self, program):
-        """Loads what a program will need, while the workspace is not there yet."""
-        self.prepare(_inner(program))
-
     def learn(self, names):
         """Imports modules that a run has imported; starts over without a package whose import had side effects."""
         if self.scan.reason("libraries") is not None:
@@ -320,7 +316,7 @@ def main():
     sys.path[:] = [*_path(_PYTHONPATH), _HERE]
     server = Server(connection, launcher, supervisor, memory)
     if ahead is not None:
-        server.prepare_ahead(ahead)
+        server.prepare(_inner(ahead))
         gumshoe_nursery.tend(server)
     server.serve()
     os._exit(0)

@@ -7,11 +7,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from warm_sandboxes import fill_pools, servers_in  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig
 from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.environment import build_environment
-from gumshoe.env.sandboxes import open as opening
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks.content import workspace_from_folder
 from gumshoe.env.workspace import Workspace
@@ -44,10 +44,6 @@ def test_double():
     assert double(2) == 4
 """
 POOL = SandboxConfig(kind="bubblewrap", pool=1, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-SERVERS = """\
-import glob
-print(sum("gumshoe_" + "server" in open(each).read() for each in glob.glob("/proc/[0-9]*/cmdline")))
-"""
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -84,27 +80,25 @@ def own_cache(task: Task, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     close_pools()
 
 
-def with_files(task: Task, **files: str) -> Task:
-    """The task with other files in `src`."""
-    overlay = {f"src/{name.replace('__', '/', 1)}.py": text for name, text in files.items()}
-    return task.model_copy(update={"workspace": task.workspace.model_copy(update={"overlay": overlay})})
+def with_file(task: Task, path: str, text: str) -> Task:
+    """The task with another file in its workspace."""
+    return task.model_copy(update={"workspace": task.workspace.model_copy(update={"overlay": {path: text}})})
 
 
-def episode(task: Task, config: SandboxConfig = POOL) -> tuple[int, TestRun, list[str]]:
-    """The number of servers before the first run, that run, and its import path."""
+def episode(task: Task, config: SandboxConfig = POOL) -> tuple[list[str], TestRun, list[str]]:
+    """The servers before the first run, that run, and its import path."""
     with open_sandbox(task, config, trusted=True) as sandbox:
-        before = int(sandbox.run(["python", "-c", SERVERS]).output)
+        before = servers_in(sandbox)
         run = Workspace(task, sandbox).run_tests(warm=True)
         path = json.loads(sandbox.read_file("path.json"))
-    for pool in opening._pools.values():  # pyright: ignore[reportPrivateUsage]
-        pool.fill()
+    fill_pools()
     return before, run, path
 
 
 def test_a_server_waits_and_its_forks_find_the_package(task: Task) -> None:
     fresh = episode(task, POOL.model_copy(update={"test_server": False}))
     assert (fresh[1].passed, fresh[1].result.warm) == (True, False)
-    wrong = with_files(task, shop____init__=WRONG)
+    wrong = with_file(task, "src/shop/__init__.py", WRONG)
     for number, (variant, passes) in enumerate([(task, True), (wrong, False), (task, True)]):
         before, run, path = episode(variant)
         assert (run.passed, run.result.warm) == (passes, True)
@@ -114,10 +108,7 @@ def test_a_server_waits_and_its_forks_find_the_package(task: Task) -> None:
 
 def test_a_package_that_changes_how_the_interpreter_starts_gets_a_fresh_one(task: Task) -> None:
     episode(task)
-    changing = with_files(
-        task,
-        sitecustomize="import sys\nsys.path.append('/elsewhere')\n",
-    )
+    changing = with_file(task, "src/sitecustomize.py", "import sys\nsys.path.append('/elsewhere')\n")
     _, run, path = episode(changing)
     assert (run.passed, run.result.warm, path[-1]) == (True, False, "/elsewhere")
     assert "a module sitecustomize of its own" in str(run.result.cold)
