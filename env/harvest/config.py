@@ -72,7 +72,7 @@ class HarvestConfig(Config):
         description="seconds that one run of the tests with a bug may take; five times the clean run if that is more",
     )
     verify_s: float = Field(
-        default=500,
+        default=600,
         gt=0,
         description="seconds that running a package's tests may take in the check and the difficulty stage together: "
         "packages whose tests take long get fewer bugs, down to ten",
