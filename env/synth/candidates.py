@@ -28,7 +28,7 @@ class Candidate:
     """Qualified name of the function or class that holds the cause; empty at module level."""
     text: str
     lines: tuple[int, ...]
-    """The lines of the clean file that are changed, with the first lines of the statements that they belong to."""
+    """The lines of the clean file that are changed, with those before them in the statements that they belong to."""
 
     @property
     def digest(self) -> str:
@@ -121,9 +121,10 @@ def _candidate(proposal: Proposal) -> Candidate | None:
 
 
 def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:
-    """The lines of `source` that differ in `after`, with the first lines of the statements that they belong to.
+    """The lines of `source` that differ in `after`, with those before them in the statements that they belong to.
 
-    Where lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
+    Tracing may report any of these alone: of a condition in parentheses, only the first operand if it decides. Where
+    lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
     """
     before, changed = split_lines(source.text), split_lines(after)
     same = _common(before, changed)
@@ -137,7 +138,7 @@ def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:
             first, last = same + start, same + end
             lines |= {*range(first + 1, last + 1)} or {first, first + 1} & {*range(1, len(before) + 1)}
     lines = {line for line in lines if before[line - 1].strip() and before[line - 1].lstrip()[0] != "#"} or lines
-    return tuple(sorted({*lines, *(_statement_start(source, line) for line in lines)}))
+    return tuple(sorted({number for line in lines for number in range(_statement_start(source, line), line + 1)}))
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
@@ -149,6 +150,6 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _statement_start(source: ParsedFile, line: int) -> int:
-    """The first line of the smallest statement that spans `line`: the line that tracing reports."""
+    """The first line of the smallest statement that spans `line`."""
     around = [span for span in source.statement_spans if line in span]
     return min(around, key=len).start if around else line

@@ -23,6 +23,12 @@ def test_a_candidate_names_its_function_and_the_statement_it_is_in() -> None:
     assert (candidate.path, candidate.symbol, candidate.lines) == ("a.py", "A.f", (3, 4))
 
 
+def test_a_change_in_a_condition_belongs_to_all_that_is_evaluated_before_it() -> None:
+    source = "def f(a, b):\n    if (\n        a\n        or b\n    ):\n        return 1\n    return 2\n"
+    (candidate,) = candidates(source, 0, operators=["boolean_operator"])
+    assert candidate.lines == (2, 3, 4)
+
+
 def test_a_file_that_is_not_python_is_refused() -> None:
     with pytest.raises(ValueError, match=r"bad.py:1 is not Python"):
         candidates("def (:\n", 0, path="bad.py")
