@@ -44,10 +44,10 @@ class Kept:
     def compile_next(self):
         """Compiles one of the noted files, if that has no effect besides producing the code."""
         path = self._pending.pop(0)
-        self._kept.pop(path, None)
         stamp = _stamp(path)
         if stamp is None or time.time() - stamp[1] / 1e9 < SETTLED_S:
             return
+        self._kept.pop(path, None)
         if stamp[2] + sum(kept[2] for kept, _ in self._kept.values()) > MOST_BYTES:
             return
         with warnings.catch_warnings(record=True) as caught:
