@@ -34,7 +34,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
 from gumshoe.storage import parse_json, write_atomic
 
-__all__ = ["REPORT", "PackageReport", "harvest_package", "keep_times", "read_progress", "read_report"]
+__all__ = ["REPORT", "PackageReport", "harvest_package", "read_progress", "read_report", "with_times"]
 
 REPORT = "report.json"
 # The stage that a package has reached while it is harvested, or had reached when the harvest was stopped.
@@ -59,6 +59,7 @@ class PackageReport:
     """What became of one package.
 
     `reason` says why it was refused, and `stage` where. `wanted` bugs were to be made; `verified` passed the check.
+    `seconds` has the wall-clock time of each stage, over all runs with the same environment.
     """
 
     name: str
@@ -92,8 +93,12 @@ _REPORTS = TypeAdapter(PackageReport)
 
 def read_report(folder: Path) -> PackageReport | None:
     """The report of a package's set; None where there is none, or a damaged one."""
+    return _read(folder / REPORT)
+
+
+def _read(path: Path) -> PackageReport | None:
     try:
-        return _REPORTS.validate_python(parse_json((folder / REPORT).read_bytes()))
+        return _REPORTS.validate_python(parse_json(path.read_bytes()))
     except (OSError, ValueError):
         return None
 
@@ -103,10 +108,9 @@ def read_progress(folder: Path) -> PackageReport | None:
     report = read_report(folder)
     if report is not None and report.done:
         return report
-    try:
-        return _REPORTS.validate_python(parse_json((folder / PROGRESS).read_bytes()))
-    except (OSError, ValueError):
-        pass
+    begun = _read(folder / PROGRESS)
+    if begun is not None:
+        return begun
     if report is None and (folder / REPORT).exists():
         why = f"{folder / REPORT} is damaged: run the harvest again"
         return PackageReport(folder.name, "", stage="report", reason=why)
@@ -120,12 +124,14 @@ def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Pat
     """
     report = PackageReport(source.name, source.text)
     folder.mkdir(parents=True, exist_ok=True)
-    earlier = read_report(folder)
+    earlier = _read(folder / PROGRESS) or read_report(folder)
+
+    def keep(file: str) -> None:
+        write_atomic(folder / file, json.dumps(asdict(with_times(report, earlier)), indent=1))
 
     def progress(stage: str, text: str) -> None:
         if not text:
-            at = {"name": source.name, "source": source.text, "stage": stage}
-            write_atomic(folder / PROGRESS, json.dumps(at))
+            keep(PROGRESS)
         note(stage, text)
 
     try:
@@ -138,11 +144,10 @@ def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Pat
         (folder / "tasks.jsonl").unlink(missing_ok=True)
     finally:
         close_pools({report.environment})
-    if earlier is not None:
-        keep_times(report, earlier)
-    write_atomic(folder / REPORT, json.dumps(asdict(report), indent=1))
+        keep(PROGRESS)
+    keep(REPORT)
     (folder / PROGRESS).unlink(missing_ok=True)
-    return report
+    return with_times(report, earlier)
 
 
 def _others_work(config: HarvestConfig) -> bool:
@@ -155,12 +160,13 @@ def _others_work(config: HarvestConfig) -> bool:
         return False
 
 
-def keep_times(report: PackageReport, earlier: PackageReport) -> None:
-    """Fills in what each stage took when it was done, where this run has found it finished."""
-    same = ("version", "environment", "tests", "counts", "verified")
-    if all(getattr(report, name) == getattr(earlier, name) for name in same):
-        longest = {stage: max(taken, report.seconds.get(stage, 0.0)) for stage, taken in earlier.seconds.items()}
-        report.seconds = {**report.seconds, **longest}
+def with_times(report: PackageReport, earlier: PackageReport | None) -> PackageReport:
+    """The report with the time that earlier runs have spent on its stages, unless they had another environment."""
+    if earlier is None or len({earlier.environment, report.environment} - {""}) > 1:
+        return report
+    stages = {**earlier.seconds, **report.seconds}
+    total = {stage: round(earlier.seconds.get(stage, 0.0) + report.seconds.get(stage, 0.0), 1) for stage in stages}
+    return replace(report, seconds=total)
 
 
 def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, report: PackageReport, note: Note) -> None:

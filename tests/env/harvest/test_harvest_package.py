@@ -194,10 +194,13 @@ def harvested(
 
 
 def test_a_killed_harvest_goes_on_where_it_was(harvested: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    _, second = harvested
+    out, second = harvested
     assert "installing" not in second.stderr  # The environment was there.
     assert "run 1 of the tests" not in second.stderr  # And the baseline.
     assert "1 of 1 packages produced a set" in second.stdout
+    report = read_report(out / "packages" / "tiny-shop")
+    assert report is not None
+    assert report.seconds["environment"] > 1  # Built by the first run; the second only looked it up.
 
 
 def test_tests_that_no_verdict_can_hang_on_are_deselected_and_listed(

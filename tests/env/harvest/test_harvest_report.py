@@ -11,7 +11,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.harvest.config import HarvestConfig
-from gumshoe.env.harvest.package import PackageReport, keep_times
+from gumshoe.env.harvest.package import PackageReport, with_times
 from gumshoe.env.harvest.show import show_reports
 
 
@@ -19,17 +19,15 @@ def a_report(**facts: object) -> PackageReport:
     return PackageReport("shop", "shop==1", **{"version": "1", "counts": {"kept": 3}, "verified": 3, **facts})  # pyright: ignore[reportArgumentType]
 
 
-def test_a_run_that_finds_its_stages_finished_keeps_their_times() -> None:
-    again = a_report(seconds={"bugs": 0.1, "check": 0.2, "difficulty": 40.0})
-    keep_times(again, a_report(seconds={"bugs": 30.0, "check": 60.0}))
-    assert again.seconds == {"bugs": 30.0, "check": 60.0, "difficulty": 40.0}
-    assert again.bugs_a_minute == 6.0
+def test_the_times_of_stages_add_up_over_runs() -> None:
+    earlier = a_report(seconds={"bugs": 30.0, "check": 60.0})
+    again = with_times(a_report(seconds={"bugs": 0.1, "check": 0.2, "difficulty": 40.0}), earlier)
+    assert again.seconds == {"bugs": 30.1, "check": 60.2, "difficulty": 40.0}
 
 
-def test_a_run_with_another_result_has_its_own_times() -> None:
-    other = a_report(counts={"kept": 4}, seconds={"bugs": 5.0})
-    keep_times(other, a_report(seconds={"bugs": 30.0}))
-    assert other.seconds == {"bugs": 5.0}
+def test_a_run_with_another_environment_has_its_own_times() -> None:
+    other = a_report(environment="b", seconds={"bugs": 5.0})
+    assert with_times(other, a_report(environment="a", seconds={"bugs": 30.0})) == other
 
 
 def test_the_status_tells_what_is_done_refused_on_its_way_and_not_begun(
