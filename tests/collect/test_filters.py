@@ -187,7 +187,8 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["steps=many", "steps", "pass_rate=3", "best=most", "nothing", "scored=hit", "scored=arm:hit:all"]
+    "rule",
+    ["steps=many", "steps", "pass_rate=3", "best=most", "nothing", "scored=hit", "scored=arm:hit:all", "honest=0.5"],
 )
 def test_wrong_rules_are_told(rule: str) -> None:
     with pytest.raises(ConfigError):
