@@ -43,7 +43,7 @@ PROGRESS = "progress.json"
 RENAMED = "renamed.json"
 # What pytest imports before any test.
 OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
-# How often tests that turn out to be flaky while bugs are made are left out before the package is refused.
+# How often tests that turn out to be unfit while bugs are made are left out before the package is refused.
 FLAKY_ROUNDS = 4
 # The fewest bugs that `verify_s` leaves a package.
 LEAST_BUGS = 10
@@ -286,19 +286,19 @@ def _bugs(
     folder: Path,
     say: Callable[[str], None],
 ) -> tuple[Counter[str], Baseline]:
-    """What became of the candidates, and the baseline without the tests that turned out to be flaky."""
+    """What became of the candidates, and the baseline without the tests that turned out to be unfit."""
     problem = ""
     for _ in range(FLAKY_ROUNDS):
         seconds = max(COMMAND_S, COMMAND_FACTOR * baseline.seconds)
-        suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s")
+        suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", seeded=True)
         if config.runner == "unittest":
             suite = unittest_suite(source.name, project, suite, baseline, config, say)
         try:
             return harvest_bugs(source.name, project, suite, baseline, config, folder, got.repository, say), baseline
         except UnfitTests as unfit:
             problem = str(unfit)
-            say(f"without {len(unfit.tests)} flaky tests")
-            baseline = baseline.without(unfit.tests, "flaky")
+            say(f"without {len(unfit.tests)} tests ({unfit.why})")
+            baseline = baseline.without(unfit.tests, unfit.why)
     raise TaskError(f"its tests do not stabilize: {problem}")
 
 

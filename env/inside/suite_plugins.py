@@ -5,6 +5,7 @@ Standard library and pytest only, Python 3.6 and later.
 
 import json
 import os
+import random
 import re
 import sys
 import traceback
@@ -34,6 +35,8 @@ class OutcomeRecorder:
         self.outcomes = {}
         self.failures = {}
         self.seconds = {}
+        self.random_before = None
+        self.random_after = {}
         self.collection_errors = []
         self.exit_code = None
 
@@ -50,6 +53,7 @@ class OutcomeRecorder:
             "failures": self.failures,
             "collection_errors": self.collection_errors,
             "seconds": self.seconds,
+            "random_after": self.random_after,
             "exit_code": self.exit_code,
         }
         if self.tracer is not None:
@@ -69,6 +73,16 @@ class OutcomeRecorder:
         """Notes what could not be collected."""
         if report.failed:
             self.collection_errors.append(report.nodeid)
+
+    def pytest_runtest_logstart(self, nodeid):
+        """Notes where the shared random numbers are."""
+        self.random_before = hash(random.getstate())
+
+    def pytest_runtest_logfinish(self, nodeid):
+        """Keeps where a test has left the shared random numbers, if it has used them."""
+        after = hash(random.getstate())
+        if after != self.random_before:
+            self.random_after[nodeid] = after
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):

@@ -68,6 +68,8 @@ def baseline(project, forks, early):
     again = forks.run([])
     covered, modules, unfollowed = (seen.pop(fact) for fact in ("covered", "modules", "unfollowed"))
     seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
+    # Each fork gives the shared random numbers a new seed. After a test that sets one, they are the same in both runs.
+    seen["unseeded"] = differing(seen.pop("random_after"), again.get("random_after", {}))
     known = {"seen": seen, "fit": not seen["unstable"] and verdict_of(seen) == "survived", "early": early}
     known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
     known["modules"] = modules
@@ -79,7 +81,7 @@ def baseline(project, forks, early):
 
 
 def differing(first, second):
-    """The tests that two runs give different outcomes."""
+    """The tests of which two runs tell different things."""
     return sorted(test for test in set(first) | set(second) if first.get(test) != second.get(test))
 
 

@@ -27,11 +27,12 @@ FAILED = ("failed", "error")
 
 
 class UnfitTests(TaskError):
-    """Tests fail, or change their outcome, on the clean project; `tests` are their ids."""
+    """No verdict can rest on these `tests` (their ids) of the clean project, and `why`."""
 
-    def __init__(self, message: str, tests: tuple[str, ...]) -> None:
+    def __init__(self, message: str, tests: tuple[str, ...], why: str = "flaky") -> None:
         super().__init__(message)
         self.tests = tests
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,9 @@ class ProjectVerifier:
         if seen["unstable"]:
             reason = f"project {self.name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
             raise UnfitTests(reason, tuple(seen["unstable"]))
+        if self._suite.seeded and seen["unseeded"]:
+            why = "uses random numbers without a seed"
+            raise UnfitTests(f"project {self.name}: {seen['unseeded'][0]} {why}", tuple(seen["unseeded"]), why)
         return CleanRun(passing)
 
     def _ending(self, status: str) -> str:

@@ -127,6 +127,15 @@ def test_flaky():
     assert random.SystemRandom().random() < 0.5
 
 
+def test_draws():
+    assert cheapest([random.random(), 2]) < 1
+
+
+def test_draws_the_same():
+    random.seed(3)
+    assert cheapest([random.random(), 2]) < 1
+
+
 def test_passes_but_where_bugs_are_made(request):
     assert request.config.option.basetemp is None  # set only where bugs are tried
 
@@ -214,6 +223,8 @@ def test_tests_that_no_verdict_can_hang_on_are_deselected_and_listed(
     assert reasons["test_slow"] == "slow (baseline.slow_test_s)"
     assert reasons.get("test_flaky") in {"flaky", "fails", "fails without the others", None}
     assert reasons["test_passes_but_where_bugs_are_made"] == "flaky"  # noticed while bugs are made
+    assert reasons["test_draws"] == "uses random numbers without a seed"
+    assert "test_draws_the_same" not in reasons
     assert "test_version" not in reasons  # The package's metadata is there.
     assert report.tests >= 6
 

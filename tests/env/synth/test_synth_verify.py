@@ -9,7 +9,8 @@ import pytest
 from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.synth.bug import Bug
-from gumshoe.env.synth.verify import CandidateVerdict, ProjectVerifier
+from gumshoe.env.synth.suite import Suite
+from gumshoe.env.synth.verify import CandidateVerdict, ProjectVerifier, UnfitTests
 from gumshoe.errors import SandboxClosed, TaskError
 
 CLEAN = """\
@@ -228,6 +229,21 @@ def test_a_project_that_is_not_fit_is_refused(tests: str, message: str, tmp_path
     verifier = ProjectVerifier("x", tmp_path, LOCAL)
     with pytest.raises(TaskError, match=message):
         verifier.verify([])
+    verifier.close()
+
+
+def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(
+        "import random\n\ndef test_draws():\n    assert random.random() < 1\n\n"
+        "def test_draws_the_same():\n    random.seed(1)\n    assert random.random() < 1\n"
+    )
+    verifier = ProjectVerifier("x", tmp_path, LOCAL, suite=Suite(seeded=True))
+    with pytest.raises(UnfitTests, match="test_draws uses random numbers without a seed") as refused:
+        verifier.verify([])
+    assert refused.value.tests == ("test_x.py::test_draws",)
+    verifier.close()
+    verifier = ProjectVerifier("x", tmp_path, LOCAL)
+    assert verifier.baseline.passing == ("test_x.py::test_draws", "test_x.py::test_draws_the_same")
     verifier.close()
 
 
