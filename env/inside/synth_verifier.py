@@ -21,9 +21,9 @@ that is all. Then there is a line for each candidate, whose `status` is
 What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
 changed functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork
 repeats those that fail. It also runs all tests that start processes and those that were too slow to follow, since not
-all that these execute is known. The remaining tests have the outcomes of the clean project, although what a failing
-test leaves behind may break one of them: that takes a run of the whole suite to see. What fails is run once without the
-change.
+all that these execute is known; and all tests where defaults change, which any of them may look at. The remaining
+tests have the outcomes of the clean project, although what a failing test leaves behind may break one of them: that
+takes a run of the whole suite to see. What fails is run once without the change.
 
 A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
 process that has pytest configured and what the project imports from outside loaded; it starts with collecting, and its
@@ -163,7 +163,9 @@ def judge(files, patch, tests, project, run, known, passing):
     if verdict_of(first) != "killed":
         return {"status": verdict_of(first)}
     broken = failing(first["outcomes"])
-    again = variant(sorted({*broken, *known["unfollowed"]}))
+    # What looks at a function's signature executes no line of it.
+    readers = known["covered"]["tests"] if patch.headers else []
+    again = variant(sorted({*broken, *known["unfollowed"], *readers}))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
     if any(again[facts].get(test) != first[facts].get(test) for facts in FACTS for test in broken):

@@ -232,6 +232,21 @@ def test_a_project_that_is_not_fit_is_refused(tests: str, message: str, tmp_path
     verifier.close()
 
 
+def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> None:
+    clean = "def scale(n, by=2):\n    return n * by\n"
+    (tmp_path / "shop.py").write_text(clean)
+    (tmp_path / "test_shop.py").write_text(
+        "import inspect\n\nimport shop\n\ndef test_scale():\n    assert shop.scale(3) == 6\n\n"
+        "def test_signature():\n    assert inspect.signature(shop.scale).parameters['by'].default == 2\n\n"
+        "def test_other():\n    assert shop.scale(3, 5) == 15\n"
+    )
+    verifier = ProjectVerifier("shop", tmp_path, LOCAL)
+    (found,) = verifier.verify([variant("by=2", "by=3", path="shop.py", clean=clean)])
+    assert sorted(found.failures or ()) == ["test_shop.py::test_scale", "test_shop.py::test_signature"]
+    assert found.passing == ("test_shop.py::test_other",)
+    verifier.close()
+
+
 def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text(
         "import random\n\ndef test_draws():\n    assert random.random() < 1\n\n"
