@@ -20,9 +20,10 @@ def a_report(**facts: object) -> PackageReport:
 
 
 def test_the_times_of_stages_add_up_over_runs() -> None:
-    earlier = a_report(seconds={"bugs": 30.0, "check": 60.0})
+    earlier = a_report(seconds={"bugs": 29.9, "check": 60.0})
     again = with_times(a_report(seconds={"bugs": 0.1, "check": 0.2, "difficulty": 40.0}), earlier)
-    assert again.seconds == {"bugs": 30.1, "check": 60.2, "difficulty": 40.0}
+    assert again.seconds == {"bugs": 30.0, "check": 60.2, "difficulty": 40.0}
+    assert again.bugs_a_minute == 6.0
 
 
 def test_a_run_with_another_environment_has_its_own_times() -> None:
