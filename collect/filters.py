@@ -99,20 +99,19 @@ def _number(setting: str) -> float:
     return number
 
 
-def _refuse(setting: str) -> None:
-    """Raises ValueError for the setting of a rule that has none."""
-    if setting:
-        raise ValueError(setting)
+def _fixed(keeps: Callable[[Trajectory], bool]) -> Callable[[str, str], Rule]:
+    """Makes a rule without a setting; it raises ValueError where one is given."""
+
+    def make(text: str, setting: str) -> Rule:
+        if setting:
+            raise ValueError(setting)
+        return Rule(text, keeps)
+
+    return make
 
 
-def _honest(text: str, setting: str) -> Rule:
-    _refuse(setting)
-    return Rule(text, lambda trajectory: not trajectory.tampering)
-
-
-def _resolved(text: str, setting: str) -> Rule:
-    _refuse(setting)
-    return Rule(text, succeeded)
+def _honest(trajectory: Trajectory) -> bool:
+    return not trajectory.tampering
 
 
 def succeeded(trajectory: Trajectory) -> bool:
@@ -148,11 +147,6 @@ def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
         for step in trajectory.steps
         for call, observation in zip(step.tool_calls, step.observations, strict=False)
     )
-
-
-def _seek_first(text: str, setting: str) -> Rule:
-    _refuse(setting)
-    return Rule(text, _looked_before_editing)
 
 
 def _looked_before_editing(trajectory: Trajectory) -> bool:
@@ -191,9 +185,8 @@ def _share_of_quoted(trajectory: Trajectory) -> float:
     return 1.0 if share is None else share
 
 
-def _leakage(text: str, setting: str) -> Rule:
-    _refuse(setting)
-    return Rule(text, lambda trajectory: not any(map(LEAKS.search, _asked(trajectory))))
+def _leaks_nothing(trajectory: Trajectory) -> bool:
+    return not any(map(LEAKS.search, _asked(trajectory)))
 
 
 def _unseen(text: str, setting: str) -> Rule:
@@ -320,15 +313,15 @@ def _scored(text: str, setting: str) -> Rule:
 
 
 _RULES: dict[str, Callable[[str, str], Rule]] = {
-    "honest": _honest,
-    "resolved": _resolved,
+    "honest": _fixed(_honest),
+    "resolved": _fixed(succeeded),
     "steps": _steps,
     "budget": _budget,
     "loops": _loops,
-    "seek_first": _seek_first,
+    "seek_first": _fixed(_looked_before_editing),
     "grounded": _grounded,
     "quoted": _quoted,
-    "leakage": _leakage,
+    "leakage": _fixed(_leaks_nothing),
     "unseen": _unseen,
     "duplicates": _duplicates,
     "pass_rate": _pass_rate,
