@@ -17,6 +17,7 @@ from gumshoe.env.synth.suite import Suite
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
 from gumshoe.records import Task, TestRun
+from gumshoe.tools.text import plural
 
 __all__ = ["Baseline", "find_baseline"]
 
@@ -135,7 +136,7 @@ class Tester:
         for _ in range(SETTLING_ROUNDS):
             dropped = _with_whole_files(dropped, runs, self._config.max_deselected)
             arguments = tuple(_arguments(dropped, runs))
-            note(f"run without {len(dropped)} tests")
+            note(f"run without {plural(len(dropped), 'test')}")
             seen = [self._run(arguments), self._run(arguments)]
             output = seen[0].result.output
             first, second = ({outcome.id: outcome.outcome for outcome in run.outcomes} for run in seen)

@@ -33,6 +33,7 @@ from gumshoe.env.synth.verify import UnfitTests
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
 from gumshoe.storage import parse_json, write_atomic
+from gumshoe.tools.text import plural
 
 __all__ = ["REPORT", "PackageReport", "harvest_package", "read_progress", "read_report", "with_times"]
 
@@ -297,7 +298,7 @@ def _bugs(
             return harvest_bugs(source.name, project, suite, baseline, config, folder, got.repository, say), baseline
         except UnfitTests as unfit:
             problem = str(unfit)
-            say(f"without {len(unfit.tests)} tests ({unfit.why})")
+            say(f"without {plural(len(unfit.tests), 'test')} ({unfit.why})")
             baseline = baseline.without(unfit.tests, unfit.why)
     raise TaskError(f"its tests do not stabilize: {problem}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gumshoe.env.harvest.rename.names import Names
+from gumshoe.tools.text import plural
 
 __all__ = ["DOCUMENTS", "Proof", "RenamedRun", "prove"]
 
@@ -71,7 +72,7 @@ class _Search:
                 told = self._told(trial, pattern)
                 if not trial.failed or not told or self.runs >= MAX_RUNS:
                     break
-                self._note(f"{len(trial.failed)} tests fail: without {len(told)} names")
+                self._note(f"failing: {plural(len(trial.failed), 'test')}; without {plural(len(told), 'name')}")
                 after = self.try_(told)
                 # Where nothing can be imported, the next obstacle comes up only when the first is gone.
                 other = len(after.failed) == len(trial.failed) and not {*told} & {*self._told(after, pattern)}
