@@ -15,7 +15,7 @@ from gumshoe.storage import write_atomic
 __all__ = ["StageCache", "key_of"]
 
 # Changed whenever a stage gives a different result for the same input.
-VERSION = 5
+VERSION = 6
 
 
 def key_of(*parts: Any) -> str:

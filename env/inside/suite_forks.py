@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.inside.suite_plugins import OutcomeRecorder, SharedRandomNumbers, verdict_of
+from gumshoe.env.inside.suite_plugins import OutcomeRecorder, verdict_of
 from gumshoe.env.inside.suite_tracer import Tracer
 
 
@@ -44,7 +44,7 @@ class EarlyForks:
 
         def child(writer):
             os.setsid()
-            recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer)
+            recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, None)
             pytest.main(self.project.arguments, plugins=[recorder, Collected(self.project, recorder, work)])
             os._exit(1)
 
@@ -146,7 +146,7 @@ class LateForks:
         terminal = manager.get_plugin("terminalreporter")
         if terminal is not None:
             manager.unregister(terminal)
-        recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer)
+        recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, None)
         for plugin in (recorder, Collected(self.project, recorder, work)):
             manager.register(plugin)
         raise InChild
@@ -205,13 +205,12 @@ def lay(project, files):
 
 
 def plugins(project, trace, writer):
-    """The pytest plugins of a run, random numbers watched; with `trace`, the tracer is one of them, and is started."""
-    numbers = SharedRandomNumbers()
+    """The pytest plugins of a run; with `trace`, the tracer is one of them and has been started."""
     if not trace:
-        return [OutcomeRecorder(project.root, project.temporary, writer, numbers=numbers), numbers]
+        return [OutcomeRecorder(project.root, project.temporary, writer, None)]
     tracer = Tracer(project.root)
     tracer.start()
-    return [OutcomeRecorder(project.root, project.temporary, writer, tracer, numbers), tracer, numbers]
+    return [OutcomeRecorder(project.root, project.temporary, writer, tracer), tracer]
 
 
 def forked(child, wall_s):

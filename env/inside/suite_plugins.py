@@ -27,15 +27,16 @@ class OutcomeRecorder:
     At the end of the session it writes all that to `writer`, in one piece, and ends the process.
     """
 
-    def __init__(self, root, temporary, writer, tracer=None, numbers=None):
+    def __init__(self, root, temporary, writer, tracer):
         self.root = root
         self.temporary = temporary
         self.writer = writer
         self.tracer = tracer
-        self.numbers = numbers
         self.outcomes = {}
         self.failures = {}
         self.seconds = {}
+        self.random_before = None
+        self.random_after = {}
         self.collection_errors = []
         self.exit_code = None
 
@@ -52,10 +53,9 @@ class OutcomeRecorder:
             "failures": self.failures,
             "collection_errors": self.collection_errors,
             "seconds": self.seconds,
+            "random_after": self.random_after,
             "exit_code": self.exit_code,
         }
-        if self.numbers is not None:
-            seen["random_after"] = self.numbers.after
         if self.tracer is not None:
             seen["covered"] = self.tracer.covered
             seen["unfollowed"] = self.tracer.unfollowed
@@ -73,6 +73,16 @@ class OutcomeRecorder:
         """Notes what could not be collected."""
         if report.failed:
             self.collection_errors.append(report.nodeid)
+
+    def pytest_runtest_logstart(self, nodeid):
+        """Notes where the shared random numbers are."""
+        self.random_before = hash(random.getstate())
+
+    def pytest_runtest_logfinish(self, nodeid):
+        """Keeps where a test has left the shared random numbers, if it has used them."""
+        after = hash(random.getstate())
+        if after != self.random_before:
+            self.random_after[nodeid] = after
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -112,24 +122,6 @@ class OutcomeRecorder:
         """The text without what differs from run to run and from place to place."""
         text = text.replace(self.temporary, "TMP").replace(self.root + os.sep, "")
         return ADDRESS.sub("0x...", text)
-
-
-class SharedRandomNumbers:
-    """A pytest plugin that keeps where each test leaves Python's shared random numbers, if it uses them."""
-
-    def __init__(self):
-        self.before = None
-        self.after = {}
-
-    def pytest_runtest_logstart(self, nodeid):
-        """Notes where they are."""
-        self.before = hash(random.getstate())
-
-    def pytest_runtest_logfinish(self, nodeid):
-        """Notes where they are now."""
-        after = hash(random.getstate())
-        if after != self.before:
-            self.after[nodeid] = after
 
 
 def nothing(*arguments, **options):

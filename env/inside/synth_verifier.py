@@ -15,7 +15,7 @@ that is all. Then there is a line for each candidate, whose `status` is
     timeout     it used up its processor or wall-clock time
     crashed     the process died without an answer
     collection  the tests could not be collected, or none were
-    flaky       two runs gave different outcomes
+    flaky       two runs gave different outcomes, or a failing test drew random numbers without a seed
     killed      some test fails: `outcomes` has every test's outcome, `failures` the facts of each failure
 
 What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
@@ -168,7 +168,7 @@ def judge(files, patch, tests, project, run, known, passing):
     again = variant(sorted({*broken, *known["unfollowed"], *readers}))
     if verdict_of(again) != "killed":
         return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
-    if any(again[facts].get(test) != first[facts].get(test) for facts in FACTS for test in broken):
+    if disagree(first, again, broken):
         return {"status": "flaky"}
     unknown = sorted(set(again["failures"]) - passing)
     if unknown:
@@ -195,9 +195,17 @@ def verify(candidate, project, forks, covered):
     if verdicts[1] != "killed":
         return {"status": "flaky" if verdicts[1] == "survived" else verdicts[1]}
     part, whole = seen if few else reversed(seen)
-    if any(whole[facts].get(test) != told for facts in FACTS for test, told in part[facts].items()):
+    if disagree(part, whole, part["outcomes"]):
         return {"status": "flaky"}
     return {"status": "killed", "outcomes": whole["outcomes"], "failures": whole["failures"]}
+
+
+def disagree(first, second, tests):
+    """Whether two runs tell different things of `tests`, or one that fails used other random numbers in each."""
+    drawn = [test for test in tests if test in first["failures"]]
+    return any(first[facts].get(test) != second[facts].get(test) for facts in FACTS for test in tests) or any(
+        first["random_after"].get(test) != second["random_after"].get(test) for test in drawn
+    )
 
 
 def serve(request, known, project, forks, results):

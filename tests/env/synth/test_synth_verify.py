@@ -149,6 +149,23 @@ def test_a_bug_that_comes_and_goes_is_flaky(verifier: ProjectVerifier) -> None:
     assert verdict(verifier, "n // 2", answer).status == "flaky"
 
 
+@pytest.mark.parametrize(("old", "new"), [("<= LIMIT", "< LIMIT"), ("LIMIT = 2", "LIMIT = 1")])
+def test_a_bug_that_makes_a_test_draw_random_numbers_is_flaky(old: str, new: str, tmp_path: Path) -> None:
+    clean = (
+        "import random\n\nLIMIT = 2\n\ndef keep(keys):\n"
+        "    return keys if len(keys) <= LIMIT else [random.choice(keys)]\n"
+    )
+    (tmp_path / "cache.py").write_text(clean)
+    (tmp_path / "test_cache.py").write_text(
+        "import cache\n\ndef test_all_fit():\n    kept = len(cache.keep([1, 2]))\n    assert kept == 2\n\n"
+        "def test_one_fits():\n    assert cache.keep([1]) == [1]\n"
+    )
+    verifier = ProjectVerifier("cache", tmp_path, LOCAL)
+    (found,) = verifier.verify([variant(old, new, path="cache.py", clean=clean)])
+    assert found.status == "flaky"
+    verifier.close()
+
+
 def test_where_every_test_fails_there_is_nothing_to_learn_from(project: Path) -> None:
     (project / "tests" / "test_core.py").write_text(
         "from calc.core import half\n\ndef test_half():\n    assert half(4) == 2\n"
