@@ -5,7 +5,6 @@ Standard library and pytest only, Python 3.6 and later.
 
 import json
 import os
-import random
 import re
 import sys
 import traceback
@@ -13,6 +12,7 @@ import traceback
 import pytest
 
 from gumshoe.env.inside.suite_patches import loaded_files
+from gumshoe.env.inside.suite_random import SystemNumbers
 from gumshoe.env.inside.suite_tracer import inside
 
 # Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
@@ -35,6 +35,8 @@ class OutcomeRecorder:
         self.outcomes = {}
         self.failures = {}
         self.seconds = {}
+        self.numbers = SystemNumbers()
+        self.numbers.install()
         self.random_before = None
         self.random_after = {}
         self.collection_errors = []
@@ -75,12 +77,12 @@ class OutcomeRecorder:
             self.collection_errors.append(report.nodeid)
 
     def pytest_runtest_logstart(self, nodeid):
-        """Notes where the shared random numbers are."""
-        self.random_before = hash(random.getstate())
+        """Notes where the random numbers are."""
+        self.random_before = self.numbers.state()
 
     def pytest_runtest_logfinish(self, nodeid):
-        """Keeps where a test has left the shared random numbers, if it has used them."""
-        after = hash(random.getstate())
+        """Keeps where a test has left the random numbers, if it has used them."""
+        after = self.numbers.state()
         if after != self.random_before:
             self.random_after[nodeid] = after
 

@@ -18,7 +18,15 @@ from gumshoe.storage import parse_json
 
 __all__ = ["CandidateVerdict", "CleanRun", "FailedTest", "ProjectVerifier", "UnfitTests"]
 
-MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_project", "synth_verifier")
+MODULES = (
+    "suite_tracer",
+    "suite_random",
+    "suite_plugins",
+    "suite_patches",
+    "suite_forks",
+    "suite_project",
+    "synth_verifier",
+)
 STARTUP_S = 60.0
 # Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0

@@ -266,16 +266,20 @@ def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> 
 
 def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text(
-        "import random\n\ndef test_draws():\n    assert random.random() < 1\n\n"
-        "def test_draws_the_same():\n    random.seed(1)\n    assert random.random() < 1\n"
+        "import os\nimport random\nimport secrets\nimport uuid\n\ndef test_draws():\n    assert random.random() < 1\n\n"
+        "def test_draws_the_same():\n    random.seed(1)\n    assert random.random() < 1\n\n"
+        "def test_draws_a_mask():\n    assert os.urandom(4)\n\n"
+        "def test_draws_a_secret():\n    assert secrets.token_hex()\n\n"
+        "def test_draws_a_uuid():\n    assert uuid.uuid4()\n"
     )
+    unseeded = tuple(f"test_x.py::test_draws{what}" for what in ("", "_a_mask", "_a_secret", "_a_uuid"))
     verifier = ProjectVerifier("x", tmp_path, LOCAL, suite=Suite(seeded=True))
     with pytest.raises(UnfitTests, match="test_draws uses random numbers without a seed") as refused:
         verifier.verify([])
-    assert refused.value.tests == ("test_x.py::test_draws",)
+    assert refused.value.tests == unseeded
     verifier.close()
     verifier = ProjectVerifier("x", tmp_path, LOCAL)
-    assert verifier.baseline.passing == ("test_x.py::test_draws", "test_x.py::test_draws_the_same")
+    assert sorted(verifier.baseline.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
     verifier.close()
 
 
