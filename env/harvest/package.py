@@ -291,7 +291,7 @@ def _bugs(
     problem = ""
     for _ in range(FLAKY_ROUNDS):
         seconds = max(COMMAND_S, COMMAND_FACTOR * baseline.seconds)
-        suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", seeded=True)
+        suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
         if config.runner == "unittest":
             suite = unittest_suite(source.name, project, suite, baseline, config, say)
         try:

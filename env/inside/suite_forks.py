@@ -44,7 +44,7 @@ class EarlyForks:
 
         def child(writer):
             os.setsid()
-            recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, None)
+            recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, chance=self.project.chance)
             pytest.main(self.project.arguments, plugins=[recorder, Collected(self.project, recorder, work)])
             os._exit(1)
 
@@ -146,7 +146,7 @@ class LateForks:
         terminal = manager.get_plugin("terminalreporter")
         if terminal is not None:
             manager.unregister(terminal)
-        recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, None)
+        recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, chance=self.project.chance)
         for plugin in (recorder, Collected(self.project, recorder, work)):
             manager.register(plugin)
         raise InChild
@@ -207,10 +207,10 @@ def lay(project, files):
 def plugins(project, trace, writer):
     """The pytest plugins of a run; with `trace`, the tracer is one of them and has been started."""
     if not trace:
-        return [OutcomeRecorder(project.root, project.temporary, writer, None)]
+        return [OutcomeRecorder(project.root, project.temporary, writer, chance=project.chance)]
     tracer = Tracer(project.root)
     tracer.start()
-    return [OutcomeRecorder(project.root, project.temporary, writer, tracer), tracer]
+    return [OutcomeRecorder(project.root, project.temporary, writer, tracer, project.chance), tracer]
 
 
 def forked(child, wall_s):

@@ -12,7 +12,6 @@ import traceback
 import pytest
 
 from gumshoe.env.inside.suite_patches import loaded_files
-from gumshoe.env.inside.suite_random import SystemNumbers
 from gumshoe.env.inside.suite_tracer import inside
 
 # Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
@@ -27,7 +26,7 @@ class OutcomeRecorder:
     At the end of the session it writes all that to `writer`, in one piece, and ends the process.
     """
 
-    def __init__(self, root, temporary, writer, tracer):
+    def __init__(self, root, temporary, writer, tracer=None, chance=None):
         self.root = root
         self.temporary = temporary
         self.writer = writer
@@ -35,10 +34,10 @@ class OutcomeRecorder:
         self.outcomes = {}
         self.failures = {}
         self.seconds = {}
-        self.numbers = SystemNumbers()
-        self.numbers.install()
+        self.chance = chance
         self.random_before = None
         self.random_after = {}
+        self.clocks = {}
         self.collection_errors = []
         self.exit_code = None
 
@@ -56,6 +55,7 @@ class OutcomeRecorder:
             "collection_errors": self.collection_errors,
             "seconds": self.seconds,
             "random_after": self.random_after,
+            "clocks": self.clocks,
             "exit_code": self.exit_code,
         }
         if self.tracer is not None:
@@ -78,13 +78,20 @@ class OutcomeRecorder:
 
     def pytest_runtest_logstart(self, nodeid):
         """Notes where the random numbers are."""
-        self.random_before = self.numbers.state()
+        if self.chance is not None:
+            self.random_before = self.chance.state()
+            self.chance.clocks_read_in.clear()
 
     def pytest_runtest_logfinish(self, nodeid):
-        """Keeps where a test has left the random numbers, if it has used them."""
-        after = self.numbers.state()
+        """Keeps where a test has left the random numbers, if it has used them, and which files have read a clock."""
+        if self.chance is None:
+            return
+        after = self.chance.state()
         if after != self.random_before:
             self.random_after[nodeid] = after
+        paths = {inside(file, self.root) for file in self.chance.clocks_read_in} - {None}
+        if paths:
+            self.clocks[nodeid] = sorted(paths)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):

@@ -6,6 +6,8 @@ Standard library only, Python 3.6 and later.
 import os
 import shutil
 
+from gumshoe.env.inside.suite_chance import Chance
+
 
 class ProjectUnderTest:
     """The project under test, the limits of a run, and a clean copy to come back to."""
@@ -25,6 +27,7 @@ class ProjectUnderTest:
         self.arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         self.arguments += request.get("arguments", [])
         self.entries = {}
+        self.chance = Chance()
 
     def wall_of(self, trace):
         """Seconds that a run of the suite may take; tracing it takes longer."""

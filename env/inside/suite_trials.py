@@ -30,7 +30,7 @@ def run(arguments, wall_s):
     def child(writer):
         try:
             os.setsid()
-            pytest.main(arguments, plugins=[OutcomeRecorder(os.getcwd(), os.getcwd(), writer, None)])
+            pytest.main(arguments, plugins=[OutcomeRecorder(os.getcwd(), os.getcwd(), writer)])
         finally:
             os._exit(1)
 

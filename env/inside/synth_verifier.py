@@ -291,6 +291,7 @@ def main():
     """Reads the request from standard input, and answers with a line for each bug."""
     request = json.loads(sys.stdin.read())
     project = ProjectUnderTest(request)
+    project.chance.watch()
     sys.dont_write_bytecode = False
     os.makedirs(project.keep, exist_ok=True)
     os.chdir(project.root)

@@ -24,7 +24,7 @@ class Suite:
         command_timeout_s: the limit that tasks have for one command; None leaves the default.
         command: what runs the tests in the tasks; empty: pytest.
         limit: the key of the config that limits one run, for messages.
-        seeded: whether tests must not use random numbers without a seed.
+        repeatable: whether tests must not use random numbers without a seed, nor measure time.
         names: what this command calls the tests, by their names for pytest; others do not count. None: the same names.
     """
 
@@ -34,7 +34,7 @@ class Suite:
     command: tuple[str, ...] = ()
     names: Mapping[str, str] | None = None
     limit: str = "timeout_s"
-    seeded: bool = False
+    repeatable: bool = False
 
     @property
     def entrypoint(self) -> tuple[str, ...]:

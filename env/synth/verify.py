@@ -15,12 +15,13 @@ from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.suite import Suite
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import parse_json
+from gumshoe.tools.inside.gumshoe_project import holds_tests
 
 __all__ = ["CandidateVerdict", "CleanRun", "FailedTest", "ProjectVerifier", "UnfitTests"]
 
 MODULES = (
     "suite_tracer",
-    "suite_random",
+    "suite_chance",
     "suite_plugins",
     "suite_patches",
     "suite_forks",
@@ -143,10 +144,15 @@ class ProjectVerifier:
         if seen["unstable"]:
             reason = f"project {self.name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
             raise UnfitTests(reason, tuple(seen["unstable"]))
-        if self._suite.seeded and seen["unseeded"]:
-            why = "uses random numbers without a seed"
-            raise UnfitTests(f"project {self.name}: {seen['unseeded'][0]} {why}", tuple(seen["unseeded"]), why)
+        if self._suite.repeatable:
+            timed = [test for test, paths in seen["clocks"].items() if any(map(holds_tests, paths))]
+            self._refuse(seen["unseeded"], "uses random numbers without a seed")
+            self._refuse(timed, "measures time")
         return CleanRun(passing)
+
+    def _refuse(self, tests: Sequence[str], why: str) -> None:
+        if tests:
+            raise UnfitTests(f"project {self.name}: {tests[0]} {why}", tuple(tests), why)
 
     def _ending(self, status: str) -> str:
         """Why the first run of the tests has no result."""

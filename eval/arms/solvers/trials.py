@@ -15,7 +15,7 @@ from gumshoe.records import TestRun
 __all__ = ["Passing", "try_orders"]
 
 SUITE_TIMEOUT_S = 20.0
-MODULES = ("suite_tracer", "suite_random", "suite_plugins", "suite_patches", "suite_forks", "suite_trials")
+MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_trials")
 
 
 @dataclass(frozen=True)

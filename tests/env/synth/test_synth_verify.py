@@ -273,13 +273,41 @@ def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> N
         "def test_draws_a_uuid():\n    assert uuid.uuid4()\n"
     )
     unseeded = tuple(f"test_x.py::test_draws{what}" for what in ("", "_a_mask", "_a_secret", "_a_uuid"))
-    verifier = ProjectVerifier("x", tmp_path, LOCAL, suite=Suite(seeded=True))
+    verifier = ProjectVerifier("x", tmp_path, LOCAL, suite=Suite(repeatable=True))
     with pytest.raises(UnfitTests, match="test_draws uses random numbers without a seed") as refused:
         verifier.verify([])
     assert refused.value.tests == unseeded
     verifier.close()
     verifier = ProjectVerifier("x", tmp_path, LOCAL)
     assert sorted(verifier.baseline.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
+    verifier.close()
+
+
+def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_path: Path) -> None:
+    (tmp_path / "timer.py").write_text(
+        "import time\n\nclass Timer:\n    clock = time.monotonic\n\n    def now(self, read=time.perf_counter):\n"
+        "        return self.clock() + read()\n"
+    )
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "measured.py").write_text(
+        "from time import perf_counter\n\ndef seconds(work):\n    began = perf_counter()\n    work()\n"
+        "    return perf_counter() - began\n"
+    )
+    (tmp_path / "tests" / "test_timer.py").write_text(
+        "import copy\nimport pickle\nimport time\n\nimport timer\nfrom measured import seconds\n\n"
+        "def test_now():\n    assert timer.Timer().now() > 0\n\n"
+        "def test_the_clock_is_that_of_python():\n"
+        "    assert pickle.loads(pickle.dumps(time.monotonic)) is time.monotonic\n"
+        "    assert copy.deepcopy(timer.Timer.clock) is time.monotonic\n\n"
+        "def test_quick():\n    assert seconds(timer.Timer) < 5\n"
+    )
+    verifier = ProjectVerifier("timer", tmp_path, LOCAL, suite=Suite(repeatable=True))
+    with pytest.raises(UnfitTests, match="test_quick measures time") as refused:
+        verifier.verify([])
+    assert refused.value.tests == ("tests/test_timer.py::test_quick",)
+    verifier.close()
+    verifier = ProjectVerifier("timer", tmp_path, LOCAL)
+    assert len(verifier.baseline.passing) == 3
     verifier.close()
 
 
