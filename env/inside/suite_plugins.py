@@ -89,9 +89,9 @@ class OutcomeRecorder:
         after = self.chance.state()
         if after != self.random_before:
             self.random_after[nodeid] = after
-        paths = {inside(file, self.root) for file in self.chance.clocks_read_in} - {None}
-        if paths:
-            self.clocks[nodeid] = sorted(paths)
+        paths = [inside(file, self.root) for file in self.chance.clocks_read_in]
+        if any(paths):
+            self.clocks[nodeid] = [path for path in paths if path is not None]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
