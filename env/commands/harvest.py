@@ -20,13 +20,12 @@ examples:
   gumshoe harvest ./my-project ~/src/other --out tasks/mine    folders and git repositories
   gumshoe harvest configs/harvest/packages.txt --out tasks/real -p per_package=50 -p workers=4
   gumshoe harvest --config configs/harvest/forty.yaml
-  gumshoe harvest toolz==1.2 --rename --out tasks/renamed      under names that no model knows by heart
   gumshoe harvest --status --out tasks/real
   gumshoe harvest --rebuild tasks/real                         the environments of a set from another machine
 
-Stages: get, environment, baseline, rename (with --rename), bugs, check, difficulty. To resume, run the same command
-again. Packages are downloaded and unpacked on this machine; their code runs only in sandboxes, with network access only
-while their environment is being built. Exit code 1: no package produced a set.
+Stages: get, environment, baseline, bugs, check, difficulty. To resume, run the same command again. Packages are
+downloaded and unpacked on this machine; their code runs only in sandboxes, with network access only while their
+environment is being built. Exit code 1: no package produced a set.
 """
 
 
@@ -43,9 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="CONFIG", help="YAML file; other options override it")
     parser.add_argument("-p", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set one key")
     parser.add_argument("--workers", type=int, metavar="N", help="packages processed in parallel")
-    parser.add_argument(
-        "--rename", action="store_true", help="rename packages and their tests, so that no model knows them by heart"
-    )
     parser.add_argument("--status", action="store_true", help="show the progress of the harvest in --out, and exit")
     parser.add_argument("--rebuild", type=Path, metavar="SET", help="build the environments of a set on this machine")
 
@@ -85,7 +81,6 @@ def _config(arguments: argparse.Namespace) -> HarvestConfig:
         "sources": arguments.sources or None,
         "out": arguments.out,
         "workers": arguments.workers,
-        "rename": arguments.rename or None,
     }
     data.update({key: value for key, value in options.items() if value is not None})
     return validate(

@@ -97,10 +97,6 @@ class HarvestConfig(Config):
         ),
         description="gitignore patterns of files that get no bugs",
     )
-    rename: bool = Field(
-        default=False,
-        description="give each package and its tests other names, so that no model knows the code by heart; no history",
-    )
     runner: Literal["pytest", "unittest", "doctest"] = Field(
         default="pytest",
         description="what runs the tests in the tasks; pytest runs those of unittest, too",

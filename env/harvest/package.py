@@ -23,7 +23,6 @@ from gumshoe.env.harvest.difficulty import rate_package
 from gumshoe.env.harvest.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
 from gumshoe.env.harvest.get import Got, get_source
 from gumshoe.env.harvest.lock import Lock
-from gumshoe.env.harvest.rename.stage import rename_project
 from gumshoe.env.harvest.runner import unittest_suite
 from gumshoe.env.harvest.sources import RequestedPackage
 from gumshoe.env.harvest.stages import StageCache, key_of
@@ -40,8 +39,6 @@ __all__ = ["REPORT", "PackageReport", "harvest_package", "read_progress", "read_
 REPORT = "report.json"
 # The stage that a package has reached while it is harvested, or had reached when the harvest was stopped.
 PROGRESS = "progress.json"
-# The old names and the new ones: for people, and never in a sandbox.
-RENAMED = "renamed.json"
 # What pytest imports before any test.
 OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be unfit while bugs are made are left out before the package is refused.
@@ -78,7 +75,6 @@ class PackageReport:
     candidates: int = 0
     counts: dict[str, int] = field(default_factory=dict[str, int])
     verified: int = 0
-    renamed: dict[str, int] = field(default_factory=dict[str, int])
     rejected: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -183,15 +179,6 @@ def _stages(source: RequestedPackage, config: HarvestConfig, folder: Path, repor
         baseline = _baseline(source, project, built, key, config, say)
         report.tests, report.deselected = len(baseline.passing), baseline.deselected
         report.suite_s = round(baseline.seconds, 3)
-    if config.rename:
-        with _Stage("rename", report, note) as say:
-            renamed = rename_project(source.name, project, built.lock, baseline, config, say)
-            project, baseline, built = renamed.project, renamed.baseline, replace(built, lock=renamed.lock)
-            report.environment, report.renamed, report.tests = built.lock.name, renamed.summary, len(baseline.passing)
-            config = config.model_copy(update={"exclude": (*config.exclude, *renamed.exclude)})
-            # A repository's history uses the old names.
-            got = replace(got, repository=None)
-            write_atomic(folder / RENAMED, json.dumps(renamed.record, indent=1))
     report.wanted = _wanted(config, baseline.seconds)
     config = config.model_copy(update={"per_package": report.wanted})
     with _Stage("bugs", report, note) as say:

@@ -61,10 +61,6 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
     waiting = [report.name for report in reports if not report.stage]
     if waiting:
         console.print(f"not begun: {', '.join(waiting)}", soft_wrap=True, markup=False, highlight=False)
-    for report in done:
-        if report.renamed.keys() >= {"renamed", "found", "lost", "before"}:
-            told = "{renamed} of {found} names exchanged, {lost} of {before} tests lost".format(**report.renamed)
-            console.print(f"{_name(report)}: {told}", soft_wrap=True, markup=False, highlight=False)
     bugs = sum(report.verified for report in done)
     console.print(
         f"{len(done)} of {len(reports)} packages produced a set, {plural(bugs, 'verified bug')}", soft_wrap=True

@@ -61,7 +61,7 @@ def test_the_status_of_a_damaged_set_names_what_is_damaged(tmp_path: Path, capsy
         ("deep", "report.json", "[" * 100_000),
         ("odd", "report.json", '{"name": 1, "source": [], "seconds": [1]}'),
         ("waits", "progress.json", '{"name": "waits", "source": "waits", "stage": null}'),
-        ("bare", "report.json", '{"name": "bare", "source": "bare", "done": true, "renamed": {"x": 1}}'),
+        ("bare", "report.json", '{"name": "bare", "source": "bare", "done": true}'),
     ):
         (tmp_path / "packages" / name).mkdir(parents=True)
         (tmp_path / "packages" / name / file).write_text(text)
