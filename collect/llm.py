@@ -41,7 +41,7 @@ models:
   #   azure_api_version: 2024-10-21
   #   api_key_env: AZURE_OPENAI_API_KEY       # or azure_entra: true
   # claude:
-  #   kind: anthropic                         # gumshoe[anthropic]; in the run: policy.kind=anthropic
+  #   kind: anthropic                         # gumshoe-debug[anthropic]; in the run: policy.kind=anthropic
   #   model: claude-sonnet-5
   #   api_key_env: ANTHROPIC_API_KEY
   # router:

@@ -128,7 +128,7 @@ def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(tmp_path: P
         timeout=120,
         check=False,
     )
-    assert "transformers is missing: pip install 'gumshoe[train]'" in complaint(done)
+    assert "transformers is missing: pip install 'gumshoe-debug[train]'" in complaint(done)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):

@@ -85,5 +85,5 @@ def test_missing_extras_are_named_before_anything_runs(tmp_path: Path):
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'gumshoe[train,serve]' (missing: trl, fastapi)" in done.stderr
+    assert "pip install 'gumshoe-debug[train,serve]' (missing: trl, fastapi)" in done.stderr
     assert list(tmp_path.iterdir()) == []

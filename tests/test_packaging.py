@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from collections.abc import Sequence
@@ -86,3 +88,13 @@ def test_the_wheel_installs_and_answers(wheel: Path, tmp_path: Path):
     (site,) = (environment / "lib").glob("python*/site-packages")
     installed = {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")}
     assert installed == {"gumshoe"}
+
+
+def test_hints_name_the_distribution_and_its_extras(root: Path):
+    """What messages and pages ask a user to install exists: the import package has another name than the index's."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    paths = [path for name in (*FOLDERS, "src/gumshoe", "configs", "docs") for path in (root / name).rglob("*")]
+    texts = [path.read_text(encoding="utf-8") for path in paths if path.suffix in {".py", ".md", ".yaml"}]
+    hints = re.findall(r"\b(gumshoe[\w-]*)\[([a-z,]+)\]", "\n".join(texts))
+    assert {name for name, _ in hints} == {project["name"]}
+    assert {extra for _, extras in hints for extra in extras.split(",")} <= set(project["optional-dependencies"])

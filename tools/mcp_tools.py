@@ -54,7 +54,7 @@ class ToolServer:
         if not self._argv:
             raise ConfigError(f"tools: {entry!r} names no command")
         if find_spec("mcp") is None:
-            raise ConfigError(f"tools: {entry!r} needs another package: pip install 'gumshoe[mcp]'")
+            raise ConfigError(f"tools: {entry!r} needs another package: pip install 'gumshoe-debug[mcp]'")
         self._link: McpLink | None = None
         self._ids = itertools.count(1)
 

@@ -45,7 +45,7 @@ def unpack(file: Path) -> Path:
     if folder.is_dir():
         return folder
     if find_spec("gguf") is None:
-        raise ConfigError(f"model {file} needs the package gguf: pip install 'gumshoe[train]'")
+        raise ConfigError(f"model {file} needs the package gguf: pip install 'gumshoe-debug[train]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:

@@ -164,7 +164,7 @@ def _entra_tokens() -> Callable[[], str]:
         identity = importlib.import_module("azure.identity")
         failures = importlib.import_module("azure.core.exceptions")
     except ModuleNotFoundError:
-        raise ConfigError("policy.azure_entra needs another package: pip install 'gumshoe[azure]'") from None
+        raise ConfigError("policy.azure_entra needs another package: pip install 'gumshoe-debug[azure]'") from None
     provider = identity.get_bearer_token_provider(identity.DefaultAzureCredential(), ENTRA_SCOPE)
 
     def token() -> str:

@@ -95,9 +95,9 @@ def choose_backend(wanted: str, installed: Installed) -> Backend:
     if wanted in {"auto", "transformers"} and installed.transformers:
         return "transformers"
     cure = {
-        "auto": "pip install 'gumshoe[serve]', or name an environment that has vLLM with --python",
+        "auto": "pip install 'gumshoe-debug[serve]', or name an environment that has vLLM with --python",
         "vllm": "name the interpreter of an environment that has vLLM with --python",
-        "transformers": "pip install 'gumshoe[serve]'",
+        "transformers": "pip install 'gumshoe-debug[serve]'",
     }[wanted]
     missing = "neither vLLM nor transformers' server" if wanted == "auto" else wanted
     raise ServeError(f"{installed.python} has {'' if wanted == 'auto' else 'no '}{missing}: {cure}")

@@ -63,7 +63,7 @@ def check_installed() -> None:
     try:
         check_tools()
     except ModuleNotFoundError:
-        raise ConfigError("the official harness is not installed: pip install 'gumshoe[swebench]'") from None
+        raise ConfigError("the official harness is not installed: pip install 'gumshoe-debug[swebench]'") from None
 
 
 def check_rows(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]:

@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        print(f"gumshoe {name}: {package} is missing: pip install 'gumshoe[{EXTRAS[package]}]'", file=sys.stderr)
+        print(f"gumshoe {name}: {package} is missing: pip install 'gumshoe-debug[{EXTRAS[package]}]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"gumshoe {name}: interrupted", file=sys.stderr)

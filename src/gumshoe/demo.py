@@ -24,7 +24,7 @@ __all__ = ["configure", "run"]
 
 CONFIGS = Path(__file__).parent / "configs" / "demo"
 
-EXTRAS = "gumshoe[train,serve]"
+EXTRAS = "gumshoe-debug[train,serve]"
 NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi", "uvicorn")
 """The packages from the extras that the stages import."""
 

@@ -104,7 +104,7 @@ def test_only_the_named_distributions_can_be_imported(small_task: Task) -> None:
 
 @pytest.mark.needs("bubblewrap")
 def test_an_installed_package_keeps_its_casebook_outside(small_task: Task, tmp_path: Path) -> None:
-    """As after `pip install gumshoe`: the package lies in the site-packages of the environment that runs it."""
+    """As after `pip install gumshoe-debug`: the package lies in the site-packages of the environment that runs it."""
     environment = tmp_path / "installed"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     site = next(environment.glob("lib/python3*/site-packages"))

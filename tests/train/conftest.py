@@ -8,8 +8,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe[train]'")
-pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe[train]'")
+pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe-debug[train]'")
+pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe-debug[train]'")
 
 from micro_config import make_config
 from tiny_model import tiny_model

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from processes import descendants, state
 
-pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe[openenv]'")
+pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe-debug[openenv]'")
 from openenv.core.generic_client import GenericEnvClient
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.filterwarnings("ignore")]
