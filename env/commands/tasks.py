@@ -1,4 +1,4 @@
-"""`gumshoe tasks`: list, show, check and export the tasks of a source, and build their images."""
+"""`gumshoe tasks`: list, show, check and export the tasks of a source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.env.commands import task_images
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.standard_streams import print_json
 from gumshoe.tools.text import plural
@@ -26,7 +25,6 @@ examples:
   gumshoe tasks show casebook casebook/ledger --oracle
   gumshoe tasks check casebook --workers 2 --sandbox docker
   gumshoe tasks export casebook --to harbor --out harbor/casebook
-  gumshoe tasks images rows.jsonl --repositories mirrors
 
 SOURCE is one of
   casebook          the bundled cases
@@ -51,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from gumshoe.sandbox_kinds import SANDBOX_KINDS
 
     parser.epilog = EXAMPLES
-    actions = parser.add_subparsers(dest="action", metavar="list|show|check|export|images", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="list|show|check|export", required=True)
     for name, summary in (
         ("list", "one line per task"),
         ("show", "one task as the agent knows it"),
@@ -96,12 +94,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--base-image", metavar="IMAGE", help="image to build from (default: python:VERSION)")
         else:
             action.add_argument("--json", action="store_true", help="JSON instead of a table")
-    task_images.configure(actions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out the action. Raises GumshoeError."""
-    actions = {"list": _list, "show": _show, "check": _check, "export": _export, "images": task_images.run}
+    actions = {"list": _list, "show": _show, "check": _check, "export": _export}
     return actions[arguments.action](arguments)
 
 
