@@ -50,7 +50,6 @@ LONGEST = (
     "test_train_grpo.py",
     "test_train_openenv.py",
     "test_tutorial.py",
-    "test_export_harbor.py",
     "test_mcp.py",
     "test_solver_arms.py",
     "test_command_solver.py",

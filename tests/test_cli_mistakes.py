@@ -116,7 +116,7 @@ def test_an_output_folder_that_cannot_be_made_is_a_mistake(
         "eval": ("eval.yaml", "-p", f"out={out}"),
         "synth": ("--projects", "casebook:ledger", "--out", out),
         "harvest": ("toolz==1.2", "--out", out),
-        "export": ("casebook", "--to", "harbor", "--limit", "1", "--out", out),
+        "export": ("casebook", "--to", "swebench", "--limit", "1", "--out", out),
     }[command]
     words = ("tasks", "export") if command == "export" else (command,)
     assert out.partition("/below")[0] in complaint(said, *words, *arguments)
@@ -142,7 +142,7 @@ def test_links_that_lead_in_a_circle_are_a_mistake(
     assert "loop" in complaint(said, *arguments)
 
 
-@pytest.mark.parametrize("action", [("check",), ("export", "--to", "harbor", "--out", "run")])
+@pytest.mark.parametrize("action", [("check",), ("export", "--to", "swebench", "--out", "run")])
 def test_a_tag_that_no_task_has_is_a_mistake(
     action: tuple[str, ...], here: Path, said: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,7 @@ examples:
   gumshoe tasks list tasks/casebook-synth --tag split=heldout_bugs
   gumshoe tasks show casebook casebook/ledger --oracle
   gumshoe tasks check casebook --workers 2 --sandbox docker
-  gumshoe tasks export casebook --to harbor --out harbor/casebook
+  gumshoe tasks export casebook --to swebench --out rows/casebook
 
 SOURCE is one of
   casebook          the bundled cases
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("list", "one line per task"),
         ("show", "one task as the agent knows it"),
         ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
-        ("export", "write the tasks for another runner: Harbor, verifiers, the SWE-bench harness"),
+        ("export", "write the tasks as rows for the official SWE-bench harness"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("source", metavar="SOURCE", help="casebook, a task set's folder, or see below")
@@ -89,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
             action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
         if name == "export":
-            action.add_argument("--to", choices=("harbor", "swebench", "verifiers"), required=True, help="the runner")
+            action.add_argument("--to", choices=("swebench",), required=True, help="the runner")
             action.add_argument("--out", type=Path, required=True, help="output folder")
             action.add_argument("--base-image", metavar="IMAGE", help="image to build from (default: python:VERSION)")
         else:
@@ -204,7 +204,7 @@ def _export(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{out} already exists: choose another --out")
     tasks, _ = _tasks(arguments)
     _refuse_none(tasks, arguments)
-    done = export_tasks(tasks, arguments.to, out, base_image=arguments.base_image)
+    done = export_tasks(tasks, out, base_image=arguments.base_image)
     for name, why in done.refused.items():
         print(f"left out: {name}: {why}", file=sys.stderr)
     print(f"{out}: {done.count} of {len(tasks)} tasks")

@@ -1,5 +1,5 @@
-"""Tasks for others' runners: Harbor, verifiers, the official SWE-bench harness."""
+"""Tasks for the official SWE-bench harness."""
 
-from gumshoe.env.export.export import TARGETS, export_tasks
+from gumshoe.env.export.export import export_tasks
 
-__all__ = ["TARGETS", "export_tasks"]
+__all__ = ["export_tasks"]

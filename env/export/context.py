@@ -10,15 +10,14 @@ import shutil
 import stat
 from pathlib import Path
 
-from gumshoe.env.diff import apply_patch, parse_patch
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder
 from gumshoe.env.harvest.built_files import WORKSPACE
 from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.tasks.content import LEFT_OUT
 from gumshoe.errors import TaskError
-from gumshoe.records import Oracle, Task
+from gumshoe.records import Task
 
-__all__ = ["PYTEST", "context_refusal", "hidden_tests", "left_out", "named", "write_context"]
+__all__ = ["PYTEST", "context_refusal", "named", "write_context"]
 
 REPO, LOCK = "repo", "environment"
 PYTEST = "pytest>=8,<10"
@@ -79,20 +78,6 @@ def write_context(task: Task, folder: Path, base: str | None, more: str = "") ->
     (folder / "Dockerfile").write_text(text + more, encoding="utf-8")
 
 
-def hidden_tests(task: Task, oracle: Oracle) -> dict[str, str | None]:
-    """The files of the test patch as it leaves them, where the task comes without them. Raises TaskError."""
-    if task.regime != "issue" or not oracle.test_patch:
-        return {}
-    root = Path(str(task.workspace.path))
-    known: dict[str, str] = {}
-    for file in parse_patch(oracle.test_patch):
-        for path in file.paths:
-            text = task.workspace.overlay[path] if path in task.workspace.overlay else _text(root / path)
-            if text is not None:
-                known[path] = text
-    return apply_patch(known, oracle.test_patch)
-
-
 def named(task_id: str) -> str:
     """A task's id in a form that can name a folder and an image."""
     return re.sub(r"[^a-z0-9.-]+", "-", task_id.lower()).strip("-.")
@@ -102,7 +87,7 @@ def _copy_repository(task: Task, target: Path) -> None:
     source = Path(str(task.workspace.path))
     if not source.is_dir():
         raise TaskError(f"task {task.id}: its repository {source} is not a folder on this machine")
-    shutil.copytree(source, target, symlinks=True, ignore=left_out)
+    shutil.copytree(source, target, symlinks=True, ignore=_left_out)
     for path, text in task.workspace.overlay.items():
         place = target / path
         if not Path(os.path.normpath(place)).is_relative_to(target) or ".." in Path(path).parts:
@@ -117,7 +102,7 @@ def _copy_repository(task: Task, target: Path) -> None:
             place.unlink(missing_ok=True)
 
 
-def left_out(folder: str, names: list[str]) -> set[str]:
+def _left_out(folder: str, names: list[str]) -> set[str]:
     """What is not copied with a repository: caches, git's own folder, pipes and the like (for `shutil.copytree`)."""
     kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
     odd = {name for name, kind in kinds.items() if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)}
@@ -150,7 +135,3 @@ def _write_lock(lock: Lock, folder: Path, workdir: str) -> str:
         place.write_text(text.replace(WORKSPACE, workdir), encoding="utf-8")
     variables = "".join(f" {name}={shlex.quote(value)}" for name, value in sorted(lock.variables.items()))
     return ENVIRONMENT.format(lock=LOCK, inside=INSIDE, variables=variables)
-
-
-def _text(file: Path) -> str | None:
-    return file.read_bytes().decode("utf-8", "surrogateescape") if file.is_file() else None

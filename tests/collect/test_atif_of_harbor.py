@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import hypothesis
-import peers
 import pytest
 from trajectory_strategies import foreign, own
 
@@ -30,7 +29,12 @@ except ValueError:
 
 @pytest.fixture(scope="module")
 def harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return peers.install(tmp_path_factory.mktemp("harbor"), "harbor")
+    """Harbor's code alone: its dependencies do not fit ours."""
+    folder = tmp_path_factory.mktemp("harbor")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
+    options = ["--no-deps", "--ignore-requires-python", "--target", str(folder), "harbor==0.25.0"]
+    subprocess.run([*pip, *options], check=True, capture_output=True, text=True)
+    return folder
 
 
 def drawn(count: int) -> list[Trajectory]:
