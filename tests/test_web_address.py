@@ -37,7 +37,6 @@ def test_addresses_stay_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("convert", "RUN", "--to", "otel", "--endpoint"),
         ("serve", "MODEL", "--check", "--url"),
         ("debug", "PATH", "--model", "m", "--endpoint"),
         ("mcp", "PATH", "--model", "m", "--endpoint"),

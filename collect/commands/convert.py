@@ -1,4 +1,4 @@
-"""`gumshoe convert`: trajectories to and from other formats."""
+"""`gumshoe convert`: trajectories to ATIF, and from ATIF and other formats."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gumshoe.collect.copies import Copies
-from gumshoe.collect.interchange import export_spans
-from gumshoe.collect.interchange.files import FORMATS, write_lines
+from gumshoe.collect.interchange.files import FORMATS, write_atif, write_lines
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, read_records
-from gumshoe.web_address import web_address
 
 __all__ = ["configure", "run"]
 
@@ -23,9 +21,6 @@ EPILOG = """\
 examples:
   gumshoe convert runs/a --to atif --out atif/          one JSON file per trajectory
   gumshoe convert runs/a --to atif --out all.jsonl      one line per trajectory
-  gumshoe convert runs/a --to session --out sessions/   for the trace viewer of the Hugging Face hub
-  gumshoe convert runs/a --to otel --out spans.jsonl    OpenTelemetry spans, as OTLP/JSON
-  gumshoe convert runs/a --to otel --endpoint http://127.0.0.1:4318/v1/traces
   gumshoe convert atif/ --from atif --out runs/b        files, or folders of them; ATIF 1.0 to 1.8
   gumshoe convert *.traj --from swe-agent --out runs/swe
   gumshoe convert runs/ --from mini-swe-agent --out runs/mini     its .traj.json files
@@ -39,48 +34,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("sources", nargs="+", type=Path, help="runs or trajectories.jsonl (--to), files or folders")
     direction = parser.add_mutually_exclusive_group(required=True)
-    writable = sorted(name for name, kind in FORMATS.items() if kind.write is not None)
-    direction.add_argument("--to", choices=writable, help="format to write")
+    direction.add_argument("--to", choices=["atif"], help="format to write")
     direction.add_argument("--from", dest="origin", choices=sorted(FORMATS), help="format to read")
-    target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--out", type=Path, help="output folder, or a .json or .jsonl file for --to")
-    target.add_argument(
-        "--endpoint", type=web_address, metavar="URL", help="with --to otel: send the spans to this collector"
-    )
+    parser.add_argument("--out", type=Path, required=True, help="output folder, or a .json or .jsonl file for --to")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts trajectories and prints how many."""
-    out: Path | None = arguments.out
+    out: Path = arguments.out
+    if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
+        raise ConfigError(f"{out} already exists: choose another --out")
     copies = Copies()
-    if out is None:
-        if arguments.to != "otel":
-            raise ConfigError("--endpoint goes with --to otel: give --out")
-        count = _send(_of_runs(arguments.sources, copies), arguments.endpoint)
-    else:
-        if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
-            raise ConfigError(f"{out} already exists: choose another --out")
-        if arguments.to:
-            count = _write(_of_runs(arguments.sources, copies), arguments.to, out)
-        else:
-            count = _read(arguments, out)
+    count = _write(_of_runs(arguments.sources, copies), out) if arguments.to else _read(arguments, out)
     left_out = f"; left out: {copies.count} given more than once" if copies.count else ""
-    print(f"{out or arguments.endpoint}: {count} trajectories{left_out}")
+    print(f"{out}: {count} trajectories{left_out}")
     return 0
 
 
-def _write(trajectories: Iterator[Trajectory], target: str, out: Path) -> int:
-    kind = FORMATS[target]
-    assert kind.write is not None
+def _write(trajectories: Iterator[Trajectory], out: Path) -> int:
     if out.suffix not in FILES:
         with new_folder(out) as fresh:
-            return kind.write(trajectories, fresh)
-    if out.suffix not in kind.single:
-        raise ConfigError(f"{target} cannot be written to a {out.suffix} file: give a folder for --out")
+            return write_atif(trajectories, fresh)
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
         fresh = Path(scratch) / out.name
-        count = kind.write(trajectories, fresh)
+        count = write_atif(trajectories, fresh)
         fresh.replace(out)
     return count
 
@@ -90,12 +68,6 @@ def _read(arguments: argparse.Namespace, out: Path) -> int:
     found = itertools.chain.from_iterable(kind.read_all(source) for source in arguments.sources)
     with new_folder(out) as fresh:
         return write_lines(fresh / "trajectories.jsonl", (trajectory.model_dump_json() for trajectory in found))
-
-
-def _send(trajectories: Iterator[Trajectory], endpoint: str) -> int:
-    from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter
-
-    return export_spans(trajectories, OTLPSpanExporter(endpoint))
 
 
 def _of_runs(sources: Sequence[Path], copies: Copies) -> Iterator[Trajectory]:

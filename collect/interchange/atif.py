@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gumshoe import __version__
-from gumshoe.collect.interchange.clock import start_of
 from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task, tool_kind
 from gumshoe.collect.interchange.reading import reading
 from gumshoe.collect.tool_output import tool_message
@@ -85,7 +84,7 @@ def _is_bare(trajectory: Trajectory, step: Step) -> bool:
 
 def _steps(trajectory: Trajectory) -> list[dict[str, Any]]:
     by_message = {step.message_index: step for step in trajectory.steps}
-    start = start_of(trajectory)
+    start = _estimated_start(trajectory)
     steps: list[dict[str, Any]] = []
     for index, message in enumerate(trajectory.messages):
         if message.role == "tool":
@@ -98,6 +97,19 @@ def _steps(trajectory: Trajectory) -> list[dict[str, Any]]:
             entry |= {"source": "agent" if message.role == "assistant" else message.role, "message": message.content}
         steps.append(entry)
     return steps
+
+
+def _estimated_start(trajectory: Trajectory) -> datetime.datetime | None:
+    """About when the episode began, estimated from when it was recorded; None if that is not known."""
+    try:
+        end = datetime.datetime.fromisoformat(trajectory.provenance.created_at)
+    except ValueError:
+        return None
+    last = max((step.started_at + step.duration_s for step in trajectory.steps), default=0.0)
+    try:
+        return end - datetime.timedelta(seconds=last)
+    except OverflowError:
+        return None
 
 
 def _agent_step(step: Step, start: datetime.datetime | None) -> dict[str, Any]:

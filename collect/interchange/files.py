@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +14,14 @@ from typing import Any
 from gumshoe.collect.interchange.atif import all_from_atif, to_atif
 from gumshoe.collect.interchange.messages import from_messages
 from gumshoe.collect.interchange.mini_swe_agent import from_mini_swe_agent
-from gumshoe.collect.interchange.session import from_session, to_session
-from gumshoe.collect.interchange.spans import export_spans, from_spans
 from gumshoe.collect.interchange.swe_agent import from_swe_agent
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import read_json, read_jsonl, write_atomic
 
-__all__ = ["FORMATS", "Format", "write_lines"]
+__all__ = ["FORMATS", "Format", "write_atif", "write_lines"]
 
 HEAD_BYTES = 4096
-Trajectories = Iterable[Trajectory]
 
 
 @dataclass(frozen=True)
@@ -35,14 +32,10 @@ class Format:
         endings: suffixes of its files, by which they are found in a folder.
         parse: the trajectories in one file. Raises DatasetError.
         holds: whether a file in a folder is one of them; others are skipped.
-        single: suffixes of the files that it writes to, instead of a folder.
-        write: writes them below a folder, or to a file, and returns how many; None for formats that are only read.
     """
 
     endings: tuple[str, ...]
     parse: Callable[[Path], Iterator[Trajectory]]
-    write: Callable[[Trajectories, Path], int] | None = None
-    single: tuple[str, ...] = ()
     holds: Callable[[Path], bool] = lambda file: True
 
     def read(self, file: Path) -> Iterator[Trajectory]:
@@ -88,36 +81,6 @@ def _holds_atif(file: Path) -> bool:
         return b'"ATIF-v' in opened.read(HEAD_BYTES)
 
 
-def _write_atif(trajectories: Trajectories, out: Path) -> int:
-    if out.suffix == ".jsonl":
-        return write_lines(out, (_json(to_atif(one)) for one in trajectories))
-    return _write_each(trajectories, out, ".json", lambda one: json.dumps(to_atif(one), ensure_ascii=False, indent=1))
-
-
-def _read_session(file: Path) -> Iterator[Trajectory]:
-    yield from_session([row for _, row in read_jsonl(file)], name=file.stem)
-
-
-def _write_sessions(trajectories: Trajectories, out: Path) -> int:
-    return _write_each(
-        trajectories,
-        out,
-        ".jsonl",
-        lambda one: "\n".join(_json(line) for line in to_session(one)),
-    )
-
-
-def _read_spans(file: Path) -> Iterator[Trajectory]:
-    lines = [row for _, row in read_jsonl(file)] if file.suffix == ".jsonl" else [_object(file)]
-    yield from from_spans(lines, name=str(file))
-
-
-def _write_spans(trajectories: Trajectories, out: Path) -> int:
-    from opentelemetry.exporter.otlp.json.file.trace_exporter import FileSpanExporter
-
-    return export_spans(trajectories, FileSpanExporter(out if out.suffix == ".jsonl" else out / "spans.jsonl"))
-
-
 def _read_swe_agent(file: Path) -> Iterator[Trajectory]:
     yield from_swe_agent(_object(file), name=file.name.removesuffix(".traj"))
 
@@ -140,20 +103,26 @@ def _read_messages(file: Path) -> Iterator[Trajectory]:
 
 
 FORMATS: dict[str, Format] = {
-    "atif": Format((".json", ".jsonl"), _read_atif, _write_atif, (".json", ".jsonl"), _holds_atif),
+    "atif": Format((".json", ".jsonl"), _read_atif, _holds_atif),
     "messages": Format((".jsonl",), _read_messages),
-    "mini-swe-agent": Format((".json",), _read_mini_swe_agent, holds=_holds_mini_swe_agent),
-    "otel": Format((".json", ".jsonl"), _read_spans, _write_spans, (".jsonl",)),
-    "session": Format((".jsonl",), _read_session, _write_sessions, (".jsonl",)),
+    "mini-swe-agent": Format((".json",), _read_mini_swe_agent, _holds_mini_swe_agent),
     "swe-agent": Format((".traj",), _read_swe_agent),
 }
 
 
-def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callable[[Trajectory], str]) -> int:
-    """Writes one file each below `out`, or `out` itself if it is named like such a file; returns how many."""
+def write_atif(trajectories: Iterable[Trajectory], out: Path) -> int:
+    """Writes trajectories as ATIF, and returns how many.
+
+    `out` is a .jsonl file for all of them, a .json file for a single one, or a folder that gets one file for each.
+
+    Raises:
+        ConfigError: there are several for a .json file.
+    """
+    if out.suffix == ".jsonl":
+        return write_lines(out, (json.dumps(to_atif(one), ensure_ascii=False) for one in trajectories))
     names: Counter[str] = Counter()
     for trajectory in trajectories:
-        if out.suffix == ending and names:
+        if out.suffix == ".json" and names:
             raise ConfigError(
                 f"{out.name} can hold only one trajectory, but there are several: give a folder for --out"
             )
@@ -161,7 +130,8 @@ def _write_each(trajectories: Trajectories, out: Path, ending: str, text: Callab
         names[name] += 1
         # Episodes of two arms may have one id. No quoted id holds a space.
         numbered = name if names[name] == 1 else f"{name} {names[name]}"
-        write_atomic(out if out.suffix == ending else out / f"{numbered}{ending}", text(trajectory) + "\n")
+        text = json.dumps(to_atif(trajectory), ensure_ascii=False, indent=1)
+        write_atomic(out if out.suffix == ".json" else out / f"{numbered}.json", f"{text}\n")
     return names.total()
 
 
@@ -169,10 +139,6 @@ def write_lines(out: Path, lines: Iterable[str]) -> int:
     """Writes lines, given without line ends, to a file, and returns how many."""
     with out.open("w", encoding="utf-8") as target:
         return sum(target.write(f"{line}\n") > 0 for line in lines)
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _object(file: Path) -> dict[str, Any]:

@@ -37,7 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that pass named rules"),
     "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
     "push": ("gumshoe.collect.commands.push", "upload a dataset to the Hugging Face Hub"),
-    "convert": ("gumshoe.collect.commands.convert", "convert trajectories to and from ATIF, OpenTelemetry and others"),
+    "convert": (
+        "gumshoe.collect.commands.convert",
+        "convert trajectories to ATIF, and from ATIF, SWE-agent and others",
+    ),
     "preflight": (
         "gumshoe.train.commands.preflight",
         "show which tokens of a dataset would be trained on, and check it",
@@ -62,7 +65,6 @@ EXTRAS = {
     "matplotlib": "train",
     "mcp": "mcp",
     "openenv": "openenv",
-    "opentelemetry": "otel",
     "peft": "train",
     "ray": "ray",
     "starlette": "view",

@@ -29,14 +29,13 @@ def arms(tmp_path: Path) -> list[Path]:
     return [run_folder(tmp_path / name, *kept) for name, kept in (("x", first), ("y", second), ("z", first))]
 
 
-@pytest.mark.parametrize("target", ["atif", "session", "otel"])
 def test_converting_keeps_every_episode_and_no_copy(
-    tmp_path: Path, arms: list[Path], target: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arms: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert main(["convert", *map(str, arms), "--to", target, "--out", str(out)]) == 0
+    assert main(["convert", *map(str, arms), "--to", "atif", "--out", str(out)]) == 0
     assert "4 trajectories; left out: 2 given more than once" in capsys.readouterr().out
-    assert main(["convert", str(out), "--from", target, "--out", str(tmp_path / "back")]) == 0
+    assert main(["convert", str(out), "--from", "atif", "--out", str(tmp_path / "back")]) == 0
     found = sorted((one.id, one.patch) for one in read_trajectories(tmp_path / "back"))
     assert found == sorted((one.id, one.patch) for arm in arms[:2] for one in read_trajectories(arm))
 

@@ -42,8 +42,6 @@ SOUND: dict[str, tuple[str, Any]] = {
     "swe-agent": ("x.traj", {"history": CHAT, "info": INFO}),
 }
 WRONG = (None, -1, 1.5, "text", [3], {"a": 3}, ["x"], [[]])
-HALF = "a\ud800b"
-"""JSON can spell half of a character, but nothing can store it."""
 
 
 def damages(value: Any) -> Iterator[Any]:
@@ -100,20 +98,10 @@ def test_convert_says_where_it_is(
 
 @pytest.mark.parametrize("kind", SOUND)
 def test_half_a_character_is_replaced(kind: str, tmp_path: Path) -> None:
+    """JSON can spell half of a character, but nothing can store it."""
     name, sound = SOUND[kind]
     text = json.dumps(sound).replace("Mend it.", r"a\ud800b").replace(r"\"ls\"", r"\"\\ud800\"")
     (tmp_path / name).write_text(text)
     assert main(["convert", str(tmp_path / name), "--from", kind, "--out", str(tmp_path / "out")]) == 0
     _, row = next(read_jsonl(tmp_path / "out" / "trajectories.jsonl"))
     assert row["messages"][0]["content"] == "a\ufffdb"
-
-
-def test_half_a_character_in_a_session_is_replaced(tmp_path: Path) -> None:
-    call = {"id": "c", "function": {"name": "bash", "arguments": json.dumps({"command": HALF})}}
-    message = {"role": "assistant", "content": HALF, "toolCalls": [call]}
-    lines = [{"type": "session", "id": "s"}, {"type": "message", "message": message}]
-    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert main(["convert", str(tmp_path / "x.jsonl"), "--from", "session", "--out", str(tmp_path / "out")]) == 0
-    _, row = next(read_jsonl(tmp_path / "out" / "trajectories.jsonl"))
-    said = row["messages"][0]
-    assert (said["content"], said["tool_calls"][0]["arguments"]) == ("a\ufffdb", {"command": "a\ufffdb"})
