@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.tasks.aider import load_aider
-from gumshoe.env.tasks.bugsinpy import load_bugsinpy
 from gumshoe.env.tasks.casebook import load_casebook
+from gumshoe.env.tasks.checkouts import load_bugsinpy, load_pyter, load_quixbugs
 from gumshoe.env.tasks.content import digest_of
 from gumshoe.env.tasks.entries import OnError, refuse
 from gumshoe.env.tasks.folders import load_local, load_nightmare
-from gumshoe.env.tasks.pyter import load_pyter
-from gumshoe.env.tasks.quixbugs import load_quixbugs
 from gumshoe.env.tasks.r2egym import load_r2egym
 from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.tasks.swesmith import load_swesmith

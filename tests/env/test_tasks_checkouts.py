@@ -161,11 +161,10 @@ def test_a_bug_of_pyter_comes_without_the_commit_that_repairs_it(pyter: Path) ->
     assert check_task(task, oracle, LOCAL).problems == ()
 
 
-@pytest.mark.parametrize("name", ["shop\0.py", "shop\n.py"])
-def test_a_name_that_no_file_has_is_one_line(pyter: Path, name: str) -> None:
+def test_a_name_that_no_file_has_is_one_line(pyter: Path) -> None:
     (info,) = pyter.glob("benchmark_info/*/shop-12/bug_info.json")
-    info.write_text(json.dumps({"repo": "shop", "code_files": [name]}))
-    with pytest.raises(TaskError, match=r"task pyter/shop-12: git cannot read .*: a file's name holds a newline or"):
+    info.write_text(json.dumps({"repo": "shop", "code_files": ["shop\0.py"]}))
+    with pytest.raises(TaskError, match=r"task pyter/shop-12: git cannot read .*: embedded null"):
         load_tasks(f"pyter:{pyter}")
 
 
