@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.debug_env import DebugEnv
     from gumshoe.env.sandboxes.open import open_sandbox
-    from gumshoe.env.vector import DebugVectorEnv
     from gumshoe.env.workspace import Workspace
 
-__all__ = ["ENV_ID", "DebugEnv", "DebugVectorEnv", "SandboxConfig", "Workspace", "open_sandbox"]
+__all__ = ["ENV_ID", "DebugEnv", "SandboxConfig", "Workspace", "open_sandbox"]
 
 _HOMES = {
     "DebugEnv": "gumshoe.env.debug_env",
-    "DebugVectorEnv": "gumshoe.env.vector",
     "SandboxConfig": "gumshoe.env.config",
     "Workspace": "gumshoe.env.workspace",
     "open_sandbox": "gumshoe.env.sandboxes.open",

@@ -58,7 +58,7 @@ def files_to_send(dataset: Path) -> list[Path]:
     if b"\nconfigs:" not in card.read_bytes():
         raise DatasetError(f"{card} has no configs, so no view would load: create it again with gumshoe export")
     _refuse_secrets(dataset, shards)
-    return [card, *sorted(dataset.glob("plots/*.svg")), *shards]
+    return [card, *shards]
 
 
 def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
@@ -85,7 +85,7 @@ def _send(dataset: Path, repo: str, *, private: bool) -> str:
     hub = huggingface_hub.HfApi()
     try:
         hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
-        patterns = ["README.md", "plots/*.svg", "*/*.parquet"]
+        patterns = ["README.md", "*/*.parquet"]
         done = hub.upload_folder(repo_id=repo, repo_type="dataset", folder_path=dataset, allow_patterns=patterns)
     except (HfHubHTTPError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
         raise DatasetError(f"the Hub rejected {dataset}: {' '.join(str(error).split())[:300]}") from None

@@ -10,15 +10,10 @@ from typing import Any
 import yaml
 
 from gumshoe import __version__
-from gumshoe.collect.charts import categories, draw, histogram
 from gumshoe.collect.export.rows import COLUMNS
 from gumshoe.records import Trajectory
 
-__all__ = ["Statistics", "plot_name", "render_card", "render_plot"]
-
-CHARACTERS_A_TOKEN = 4
-TOKENS_A_BAR = 50
-"""Lengths are counted in steps of this size, so that memory does not grow with the rows."""
+__all__ = ["Statistics", "render_card"]
 
 MEANINGS = {
     "messages": "the conversation in the form of chat templates and TRL; arguments of calls are objects",
@@ -57,7 +52,6 @@ class Statistics:
     policies: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
     turns: Counter[int] = field(default_factory=Counter)
-    tokens: Counter[int] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     characters: int = 0
@@ -70,9 +64,7 @@ class Statistics:
         self.policies[f"{trajectory.policy.kind} {trajectory.policy.model}".strip()] += 1
         messages = _messages(row, trajectory)
         self.turns[sum(message["role"] == "assistant" for message in messages)] += 1
-        characters = sum(len(message["content"]) for message in messages)
-        self.characters += characters
-        self.tokens[characters // CHARACTERS_A_TOKEN // TOKENS_A_BAR] += 1
+        self.characters += sum(len(message["content"]) for message in messages)
         self.decisions.update(_decisions(row, trajectory))
         self.outcomes[OUTCOMES[trajectory.resolved]] += 1
         self.tools.update(call["function"]["name"] for message in messages for call in message.get("tool_calls", ()))
@@ -93,24 +85,6 @@ def _decisions(row: Mapping[str, Any], trajectory: Trajectory) -> list[str]:
         kinds = [row["decision"]] if "decision" in row else [step.decision for step in trajectory.steps]
         return [kind or "none" for kind in kinds]
     return list({entry["step"]: entry["decision"] or "none" for entry in row["steps"]}.values())
-
-
-def plot_name(view: str) -> str:
-    """The path of a view's picture within the dataset's folder."""
-    return f"plots/{view}.svg"
-
-
-def render_plot(view: str, statistics: Statistics) -> str:
-    """The distributions of a view as one SVG file."""
-    return draw(
-        [
-            histogram("turns a row", statistics.turns),
-            histogram(f"tokens a row, at {CHARACTERS_A_TOKEN} characters each", statistics.tokens, unit=TOKENS_A_BAR),
-            categories("what turns are for", statistics.decisions),
-            categories("outcome", statistics.outcomes),
-        ],
-        f"Distributions of the view {view}: turns, tokens, decisions and outcome.",
-    )
 
 
 def render_card(
@@ -170,10 +144,9 @@ def _view(name: str, statistics: Statistics) -> str:
         turns = sorted(statistics.turns.elements())
         lines.append(f"- turns a row: {turns[0]} to {turns[-1]}, median {turns[len(turns) // 2]}")
         lines.append(f"- characters a row, on average: {statistics.characters // total}")
+        lines.append(f"- what turns are for: {_counts(statistics.decisions)}")
         lines.append(f"- outcome: {_counts(statistics.outcomes)}")
     lines.append(f"- left out: {_counts(statistics.dropped)}")
-    if total:
-        lines += ["", f"![Distributions of {name}: turns, tokens, decisions, outcome]({plot_name(name)})"]
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.collect.copies import Copies
-from gumshoe.collect.export.card import Statistics, plot_name, render_card, render_plot
+from gumshoe.collect.export.card import Statistics, render_card
 from gumshoe.collect.export.fingerprint import add_fingerprint
 from gumshoe.collect.export.rows import (
     COLUMNS,
@@ -114,10 +114,6 @@ def export_runs(
         fingerprint = add_fingerprint(fresh)
         card = render_card(statistics, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
-        (fresh / "plots").mkdir()
-        for view, counts in statistics.items():
-            if counts.rows.total():
-                (fresh / plot_name(view)).write_text(render_plot(view, counts), encoding="utf-8")
     return ExportResult(
         rows={view: {split: counts.rows[split] for split in ("train", "test")} for view, counts in statistics.items()},
         dropped={view: dict(counts.dropped) for view, counts in statistics.items()},

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from gumshoe.errors import GumshoeError
 from gumshoe.storage import MAX_JSON_BYTES, parse_json, read_bounded
 
-__all__ = ["check_model_files", "read_object"]
+__all__ = ["check_model_files"]
 
 _PARTS = {
     "config.json": ("config.json",),
@@ -24,17 +23,16 @@ def check_model_files(folder: Path, *, error: type[GumshoeError]) -> None:
         if not any(next(folder.glob(pattern), None) for pattern in patterns):
             raise error(f"{folder} is not a model folder: it holds no {what}")
     for name in _OBJECTS:
-        read_object(folder / name, error=error)
+        _refuse_damaged(folder / name, error=error)
 
 
-def read_object(file: Path, *, error: type[GumshoeError]) -> dict[str, Any]:
-    """The JSON object in a file; empty where there is no such file. Raises `error` where it holds anything else."""
+def _refuse_damaged(file: Path, *, error: type[GumshoeError]) -> None:
+    """Raises `error` if there is such a file and it holds anything but a JSON object."""
     if not file.exists():
-        return {}
+        return
     try:
         found = parse_json(read_bounded(file, MAX_JSON_BYTES, error=error))
     except ValueError as why:
         raise error(f"{file} cannot be read: it is not JSON: {why}") from None
     if not isinstance(found, dict):
         raise error(f"{file} cannot be read: it does not hold a JSON object")
-    return found

@@ -204,12 +204,6 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> N
     assert "4 scripted" in text
     assert "4 local" in text
     assert "- outcome: 4 resolved\n" in text
-    assert "](plots/agent.svg)" in text
-    picture = (tmp_path / "out" / "plots" / "agent.svg").read_text(encoding="utf-8")
-    assert "<title>resolved: 4</title>" in picture
-    assert "turns a row" in picture
-    export_runs([tmp_path / "run"], tmp_path / "again", views=["agent"])
-    assert (tmp_path / "again" / "plots" / "agent.svg").read_text(encoding="utf-8") == picture
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, config: Make) -> None:

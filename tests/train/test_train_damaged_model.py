@@ -12,7 +12,6 @@ from tiny_model import tiny_model
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError
 from gumshoe.train.model import load_tokenizer, load_weights
-from gumshoe.train.shapes import read_shape
 
 HALF = "half of what is there"
 SIZES = '{"hidden_size": "big", "num_attention_heads": 2}'
@@ -65,21 +64,6 @@ def test_a_tokenizer_that_cannot_be_loaded(name: str, content: str | None, messa
         (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ConfigError, match=message):
         load_tokenizer(str(folder), None)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (HALF, "cannot be read: it is not JSON"),
-        ("[]", "does not hold a JSON object"),
-        ("{}", "it has no hidden_size"),
-        (SIZES, "does not contain the model's sizes: .*big"),
-    ],
-)
-def test_sizes_that_cannot_be_read(content: str, message: str, tmp_path: Path) -> None:
-    folder = damaged(tmp_path / "model", "config.json", content)
-    with pytest.raises(ConfigError, match=message):
-        read_shape(folder / "config.json")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,6 @@ def test_the_commands_know_pairs(pairs: Path, tmp_path: Path, capsys: pytest.Cap
     assert "4 of 4 pairs have more than max_length 100 tokens" in capsys.readouterr().err
     assert main(["train", str(file)]) == 0
     assert "4 pairs, " in capsys.readouterr().out
-    assert main(["train", str(file), "--estimate"]) == 2
 
 
 def test_a_bare_script_of_trl_trains_on_the_export(pairs: Path, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from gumshoe.train.live import LiveSection, open_arena
 from gumshoe.train.sft import train
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-RECIPE = str(CONFIGS / "train" / "qwen3-1.7b.yaml")
 NO_FOLDER = "Not a directory"
 
 
@@ -79,11 +78,6 @@ def test_several_processes_are_not_started_to_fail(
     words: list[str], message: str, config_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in refusal(["train", config_file, "--accelerate", *words], capsys)
-
-
-@pytest.mark.parametrize("flag", ["--devices", "--tokens", "--mfu"])
-def test_an_estimate_of_nothing_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"{flag} 0: give more than 0" in refusal(["train", RECIPE, "--estimate", flag, "0"], capsys)
 
 
 def test_a_weight_of_no_score_is_refused_before_any_episode() -> None:

@@ -24,7 +24,6 @@ EPILOG = """\
 examples:
   gumshoe train configs/train/smollm2.yaml
   gumshoe train configs/train/smollm2.yaml -p dataset=datasets/demo -p out=runs/train/mine -p epochs=4
-  gumshoe train configs/train/qwen3-4b.yaml --estimate --device h100-80gb
   gumshoe train configs/train/qwen3-30b-a3b.yaml --accelerate configs/accelerate/fsdp2.yaml --processes 8
   gumshoe train configs/train/grpo.yaml --method grpo
   gumshoe train configs/train/dpo.yaml -p dataset=datasets/trees
@@ -44,13 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--accelerate", type=Path, metavar="FILE", help="start several processes, as accelerate does")
     parser.add_argument("--processes", type=int, help="with --accelerate: number of processes (default: as FILE says)")
-    parser.add_argument("--estimate", action="store_true", help="estimate memory and time, and exit")
-    parser.add_argument("--device", default="h100-80gb", help="with --estimate: accelerator (h100-80gb)")
-    parser.add_argument(
-        "--devices", type=int, default=1, help="with --estimate: number of accelerators, sharded if several (1)"
-    )
-    parser.add_argument("--tokens", type=float, help="with --estimate: tokens in all rows (default: 10,000 full rows)")
-    parser.add_argument("--mfu", type=float, default=0.4, help="with --estimate: share of the peak reached (0.4)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log output of the libraries")
 
 
@@ -58,8 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Trains and prints where everything is."""
     overrides = [*arguments.param, *([f"method={arguments.method}"] if arguments.method else [])]
     config = read_config(arguments.config, overrides)
-    if arguments.estimate:
-        return _estimate(config, arguments)
     resume: Path | None = arguments.resume
     if resume is not None and not (resume / "trainer_state.json").is_file():
         raise ConfigError(f"--resume: {resume} is not a checkpoint: see {config.out}/checkpoints")
@@ -169,26 +159,6 @@ def _launch(arguments: argparse.Namespace, config: AnyConfig) -> int:
         value = getattr(arguments, flag)
         command += [f"--{flag}", str(value)] if value is not None else []
     return subprocess.run([*command, *(["--verbose"] if arguments.verbose else [])], check=False).returncode
-
-
-def _estimate(config: AnyConfig, arguments: argparse.Namespace) -> int:
-    from gumshoe.train.estimate import DEVICES, as_table, estimate
-
-    if not isinstance(config, TrainConfig):
-        raise ConfigError(f"--estimate is for supervised fine-tuning, not for method: {config.method}")
-    device = DEVICES.get(arguments.device)
-    if device is None:
-        raise ConfigError(f"--device {arguments.device!r} is not known; known are {', '.join(DEVICES)}")
-    devices: int = arguments.devices
-    tokens = 10_000 * config.max_length if arguments.tokens is None else arguments.tokens
-    for flag, value in (("devices", devices), ("tokens", tokens), ("mfu", arguments.mfu)):
-        if value <= 0:
-            raise ConfigError(f"--{flag} {value:g}: give more than 0")
-    found = estimate(config, tokens=tokens, device=device, devices=devices, sharded=devices > 1, mfu=arguments.mfu)
-    for name, value in as_table(found, device, devices):
-        print(f"{name:<24}{value}")
-    print(f"for {tokens:,.0f} tokens a pass, at {arguments.mfu:.0%} of the peak; see gumshoe/train/estimate.py")
-    return 0
 
 
 def quieten() -> None:
