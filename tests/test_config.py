@@ -217,13 +217,13 @@ def test_an_override_with_a_key_twice_is_refused():
         apply_overrides({}, ["options={a: 1, a: 2}"])
 
 
-@pytest.mark.parametrize(
-    ("override", "key"),
-    [('name="a\\0b"', "name"), ('notes={a: [1, "\\0"]}', "notes.a.1"), ('notes={"\\0": 1}', "notes")],
-)
-def test_a_null_character_is_refused_with_its_key(override: str, key: str):
-    with pytest.raises(ConfigError, match=rf"^here: .*{key}.* contains a NUL character"):
-        validate(Experiment, apply_overrides({}, [override]), origin="here")
+def test_an_override_changes_one_use_of_an_alias_only(tmp_path: Path):
+    path = tmp_path / "config.yaml"
+    path.write_text("base: &base {seed: 1, tags: [a]}\nfirst: *base\nsecond: {<<: *base, name: x}\n")
+    data = apply_overrides(read_yaml(path), ["first.seed=7"])
+    assert data["base"] == {"seed": 1, "tags": ["a"]}
+    assert data["first"] == {"seed": 7, "tags": ["a"]}
+    assert data["second"] == {"seed": 1, "tags": ["a"], "name": "x"}
 
 
 def test_an_empty_file_is_an_empty_config(tmp_path: Path):

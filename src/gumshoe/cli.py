@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from gumshoe import __version__
 from gumshoe.errors import GumshoeError
-from gumshoe.standard_streams import open_missing_streams, replace_unprintable
+from gumshoe.standard_streams import replace_unprintable
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
@@ -77,7 +77,7 @@ EXTRAS = {
 
 MISTAKEN_PATHS = frozenset(
     {
-        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP),
+        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG),
         *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL),
     }
 )
@@ -100,7 +100,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 is success, 1 a failure of Gumshoe or the infrastructure, 2 a mistake that the user can fix, 130 Ctrl-C.
     """
-    open_missing_streams()
     replace_unprintable()
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((argument for argument in arguments if argument in COMMANDS), None)
@@ -121,11 +120,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
-    except (OSError, RuntimeError) as error:  # A full disk, a folder that may not be written: no traceback explains it.
-        failed = _file_error(error)
-        if failed is None:
+    except OSError as error:  # A full disk, a folder that may not be written: no traceback explains it.
+        if error.errno is None:
             raise
-        said, code = _told(failed)
+        said, code = _told(error)
         print(f"gumshoe {name}: {' '.join(said.split())}", file=sys.stderr)
         return code
 
@@ -136,14 +134,6 @@ def _told(error: OSError) -> tuple[str, int]:
     if place is None or error.errno not in MISTAKEN_PATHS:
         return str(error), 1
     return f"{os.fsdecode(place)}: {error.strerror}: give another path", 2
-
-
-def _file_error(error: OSError | RuntimeError) -> OSError | None:
-    """The error of the file system that this is or, as with links that lead in a circle, that it was made from."""
-    if isinstance(error, OSError):
-        return error if error.errno is not None else None
-    cause = error.__context__
-    return cause if isinstance(cause, OSError) and cause.errno == errno.ELOOP else None
 
 
 def _run(arguments: Sequence[str], name: str | None) -> int:

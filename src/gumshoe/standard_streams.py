@@ -1,32 +1,12 @@
-"""Standard input, output and error: where one is closed, such as by `<&-` in a shell, or takes only some characters."""
+"""Printing where the terminal's encoding lacks characters."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import sys
-from typing import IO
 
-__all__ = ["open_missing_streams", "print_json", "print_text", "replace_unprintable"]
-
-MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
-
-
-def open_missing_streams() -> None:
-    """Puts the null device in the place of each standard stream that is closed.
-
-    Other files would take their numbers otherwise, and would be lost in every program that is started.
-    """
-    for number, (name, mode) in enumerate(MODES.items()):
-        try:
-            os.fstat(number)
-        except OSError:
-            # The lowest free number is taken, and those below this one are open.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-        stream: IO[str] | None = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
+__all__ = ["print_json", "print_text", "replace_unprintable"]
 
 
 def replace_unprintable() -> None:
