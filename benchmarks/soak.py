@@ -317,8 +317,8 @@ def cluster(wanted: bool) -> Generator[Any]:
     if not wanted:
         yield None
         return
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "collect"))
-    from ray_cluster import two_nodes  # pyright: ignore[reportMissingImports]
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from support.collect.ray_cluster import two_nodes
 
     with two_nodes(cpus=8) as nodes:
         yield nodes

@@ -231,8 +231,8 @@ def train(folder: Path, run: Path, model: str | None, steps: int) -> dict[str, A
     argv = [sys.executable, "-m", "gumshoe", "export", str(run), "--out", str(dataset), "--view", "preferences"]
     exported = subprocess.run([*argv, "--test-share", "0"], capture_output=True, text=True, check=True).stdout
     if model is None:
-        sys.path.insert(0, str(HERE.parent / "tests" / "train"))
-        from tiny_model import make_tiny_model  # pyright: ignore[reportMissingImports]
+        sys.path.insert(0, str(HERE.parent / "tests"))
+        from support.train.tiny_model import make_tiny_model
 
         model = str(make_tiny_model(folder / "model"))
     began = time.monotonic()

@@ -164,7 +164,7 @@ def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps plugins that are slow to load out of every pytest that a test starts with this process's environment."""
-    from sandbox_backends import FEW_PLUGINS
+    from support.sandboxes.sandbox_backends import FEW_PLUGINS
 
     for name, value in FEW_PLUGINS.items():
         monkeypatch.setenv(name, value)

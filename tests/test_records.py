@@ -10,17 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
-from record_strategies import (
-    ALL_RECORDS,
-    TEXT,
-    completions,
-    messages,
-    steps,
-    strategy_of,
-    tasks,
-    trajectories,
-    usages,
-)
 
 from gumshoe import records
 from gumshoe.records import (
@@ -37,6 +26,17 @@ from gumshoe.records import (
     Trajectory,
     Usage,
     WorkspaceSpec,
+)
+from support.record_strategies import (
+    ALL_RECORDS,
+    TEXT,
+    completions,
+    messages,
+    steps,
+    strategy_of,
+    tasks,
+    trajectories,
+    usages,
 )
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
-from small_tasks import make_taskset
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.config import validate
+from support.collect.small_tasks import make_taskset
+from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic_answers import call, refusal, said, stream, text, thinking
-from provider_server import Answer, Provider, hang_up, provider, raw, stall
 
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
@@ -17,6 +15,8 @@ from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, Prices,
 from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+from support.collect.anthropic_answers import call, refusal, said, stream, text, thinking
+from support.provider_server import Answer, Provider, hang_up, provider, raw, stall
 
 KEY = "sk-ant-planted-0123456789"
 TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from trajectory_strategies import foreign, own
 
 from gumshoe.collect.interchange import to_atif
 from gumshoe.records import Trajectory
+from support.collect.trajectory_strategies import foreign, own
 
 READ = """\
 import json, sys

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from provider_server import Handler, chat, provider
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
-from small_tasks import make_task
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
@@ -26,13 +23,16 @@ from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.collect.tree import Node, Trees, node_of
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
+from support.collect.small_tasks import make_task
+from support.provider_server import Handler, chat, provider
+from support.sandboxes.sandbox_backends import LOCAL
 
 Make = Callable[..., CollectConfig]
 SEEK, EDIT = Decision.SEEK, Decision.EDIT
 
 
 def varied(config: Make, tasks: int = 1, *, options: dict[str, Any] | None = None, **changes: Any) -> CollectConfig:
-    policy = {"kind": "custom", "path": "branching_policies:Varied", "options": options or {}}
+    policy = {"kind": "custom", "path": "support.collect.branching_policies:Varied", "options": options or {}}
     return config(tasks, policy=policy, **{"branch": {"at": "edit", "width": 4}, **changes})
 
 
@@ -140,7 +140,7 @@ def test_a_paused_debugger_goes_along_with_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_reports_are_compared_with_the_gold_patch(config: Make) -> None:
-    policy = {"kind": "custom", "path": "branching_policies:Reporter"}
+    policy = {"kind": "custom", "path": "support.collect.branching_policies:Reporter"}
     made = config(1, policy=policy, agent={"kind": "seeker"}, branch={"at": "report", "width": 8})
     collect(made)
     found = list(played(made).values())

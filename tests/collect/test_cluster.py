@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray_cluster import two_nodes
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
-from small_tasks import make_task
 
 from gumshoe.collect.cluster import Host
 from gumshoe.collect.environments import EnvironmentSpec
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.errors import SandboxError
 from gumshoe.records import StopReason, ToolCall
+from support.collect.ray_cluster import two_nodes
+from support.collect.small_tasks import make_task
+from support.sandboxes.sandbox_backends import LOCAL
 
 Make = Callable[..., Path]
 TASKS = 8

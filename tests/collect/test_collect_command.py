@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from provider_server import Handler, chat, provider
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.records import Score, StopReason, Trajectory
 from gumshoe.storage import read_records, write_jsonl
+from support.provider_server import Handler, chat, provider
 
 Make = Callable[..., Path]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from export_episodes import episode
 
 from gumshoe.cli import main
 from gumshoe.collect.export import export_runs
@@ -13,6 +12,7 @@ from gumshoe.collect.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import write_jsonl
+from support.collect.export_episodes import episode
 
 
 def run_folder(path: Path, *episodes: Trajectory) -> Path:

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_trajectories import trajectory
 
 from gumshoe.collect.elision import shown
 from gumshoe.collect.evidence import (
@@ -30,6 +29,7 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.tools.text import cut
+from support.collect.small_trajectories import trajectory
 
 SOURCE = '''\
 LIMIT = 3

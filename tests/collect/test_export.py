@@ -10,8 +10,6 @@ from typing import Any
 import datasets
 import pytest
 import yaml
-from export_episodes import NASTY, episode
-from small_tasks import make_task
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.commands.collect import collect
@@ -25,6 +23,8 @@ from gumshoe.collect.store import RunFolder, read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory
 from gumshoe.storage import write_jsonl
+from support.collect.export_episodes import NASTY, episode
+from support.collect.small_tasks import make_task
 
 Make = Callable[..., CollectConfig]
 

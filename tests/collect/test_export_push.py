@@ -8,12 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from export_episodes import episode
-
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.export import export_runs
 from gumshoe.collect.store import RunFolder
 from gumshoe.records import Trajectory
+from support.collect.export_episodes import episode
 
 Make = Callable[..., CollectConfig]
 

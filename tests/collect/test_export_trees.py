@@ -7,7 +7,6 @@ from typing import Any
 
 import datasets
 import pytest
-from small_trajectories import trajectory
 
 from gumshoe.collect.export import export_runs
 from gumshoe.collect.export.seeker import Dropped
@@ -15,6 +14,7 @@ from gumshoe.collect.export.trees import TreeRows
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.records import BranchPoint, Completion, Decision, Message, Observation, Score, Step, ToolCall, Trajectory
 from gumshoe.storage import write_jsonl
+from support.collect.small_trajectories import trajectory
 
 OPENING = (Message(role="system", content="You debug."), Message(role="user", content="It fails."))
 

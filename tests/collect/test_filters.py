@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_tasks import make_taskset
-from small_trajectories import trajectory
 
 from gumshoe.cli import main
 from gumshoe.collect.config import CollectConfig
@@ -33,6 +31,8 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from support.collect.small_tasks import make_taskset
+from support.collect.small_trajectories import trajectory
 
 REWRITE = (ToolSchema(name="rewrite", description="", parameters={}),)
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hidden_tests import BUGGY, CLEAN, hidden_pair
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
@@ -16,6 +14,8 @@ from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
+from support.collect.hidden_tests import BUGGY, CLEAN, hidden_pair
+from support.sandboxes.sandbox_backends import LOCAL
 
 HIDDEN = b"from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
 FIX: dict[str, Any] = {"path": "calc.py", "start": 2, "code": "    return a + b"}

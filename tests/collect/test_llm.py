@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from provider_server import chat, fault, provider
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.llm import find_key, llm_path, load_llm, with_llm, write_template
@@ -18,6 +17,7 @@ from gumshoe.collect.policies.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig, TeacherConfig
 from gumshoe.errors import ConfigError
 from gumshoe.records import Message
+from support.provider_server import chat, fault, provider
 
 KEY = "sk-planted-9f8e7d6c5b4a"
 FILE = f"""\

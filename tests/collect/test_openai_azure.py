@@ -7,12 +7,12 @@ import time
 from contextlib import closing
 
 import pytest
-from provider_server import Provider, chat, provider, raw
 
 from gumshoe.collect.policies.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Message
+from support.provider_server import Provider, chat, provider, raw
 
 KEY = "sk-planted-0123456789"
 MESSAGES = [Message(role="user", content="U")]

@@ -6,7 +6,13 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-from provider_server import (
+
+from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policies.retry import parse_retry_after
+from gumshoe.collect.policy_config import OpenAIConfig, Prices, RetryConfig
+from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
+from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+from support.provider_server import (
     Answer,
     Provider,
     chat,
@@ -19,12 +25,6 @@ from provider_server import (
     stall_midway,
     stream,
 )
-
-from gumshoe.collect.policies.openai import OpenAIPolicy
-from gumshoe.collect.policies.retry import parse_retry_after
-from gumshoe.collect.policy_config import OpenAIConfig, Prices, RetryConfig
-from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
-from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
 KEY = "sk-planted-0123456789"
 TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from conversations import OPENING, converse, schemas
 
 from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.records import Completion, ToolCall
+from support.collect.conversations import OPENING, converse, schemas
 
 
 def test_a_person_types_calls() -> None:

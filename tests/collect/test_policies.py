@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import OPENING, answer, converse, schemas
-from small_tasks import CLEAN, make_task
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.decisions import parse_decision
@@ -31,6 +29,8 @@ from gumshoe.collect.store import RunFolder
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
+from support.collect.conversations import OPENING, answer, converse, schemas
+from support.collect.small_tasks import CLEAN, make_task
 
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 SEEKER = ("listdir", "view", "grep", "eval", "pdb", "report")
@@ -263,9 +263,8 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
-    from small_trajectories import trajectory
-
     from gumshoe.records import Step
+    from support.collect.small_trajectories import trajectory
 
     task, _ = make_task(tmp_path / "repo", 0)
     step = Step(index=0, message_index=2, completion=Completion(text="recorded"))

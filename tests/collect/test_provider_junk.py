@@ -9,10 +9,8 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from anthropic_answers import call, events, message, text, thinking
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from provider_server import Answer, Handler, Provider, completion, drip, provider, raw
 
 from gumshoe.collect.policies.anthropic import AnthropicPolicy
 from gumshoe.collect.policies.openai import OpenAIPolicy
@@ -20,6 +18,8 @@ from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, RetryCo
 from gumshoe.errors import PolicyError
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema
+from support.collect.anthropic_answers import call, events, message, text, thinking
+from support.provider_server import Answer, Handler, Provider, completion, drip, provider, raw
 
 TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
 MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]

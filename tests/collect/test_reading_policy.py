@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seeker_episodes import play_seeker, shop_task, tools_called
-
 from gumshoe.collect.policy_config import CustomConfig
 from gumshoe.records import StopReason, Trajectory
+from support.collect.seeker_episodes import play_seeker, shop_task, tools_called
 
 SHOP = """\
 class Large:

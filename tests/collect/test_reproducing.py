@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hidden_tests import BUGGY, CLEAN, hidden_pair
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
 from gumshoe.collect.brief import pack_text
@@ -25,6 +23,8 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools
+from support.collect.hidden_tests import BUGGY, CLEAN, hidden_pair
+from support.sandboxes.sandbox_backends import LOCAL
 
 BWRAP = SandboxConfig(kind="bubblewrap")
 VISIBLE = b"from calc import add\n\n\ndef test_nothing():\n    assert add(2, 0) == 2\n"

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
-from small_tasks import make_task
 
 from gumshoe.collect.agent import DEBUG_TOOLS, make_agent
 from gumshoe.collect.chat import as_text_messages
@@ -35,6 +33,8 @@ from gumshoe.records import (
     Usage,
 )
 from gumshoe.tools.text_calls import render_text_calls
+from support.collect.small_tasks import make_task
+from support.sandboxes.sandbox_backends import LOCAL
 
 FIX = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
 

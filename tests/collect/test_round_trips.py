@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
-from trajectory_strategies import foreign, own
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
@@ -17,6 +15,8 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.interchange.files import FORMATS, write_atif
 from gumshoe.collect.store import read_trajectories
 from gumshoe.records import Trajectory
+from support.collect.trajectory_strategies import foreign, own
+from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 Make = Callable[..., CollectConfig]
 Convert = Callable[..., tuple[int, str]]
@@ -44,9 +44,8 @@ def test_every_trajectory_comes_back(one: Trajectory, tmp_path_factory: pytest.T
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two real episodes."""
-    from small_tasks import make_taskset
-
     from gumshoe.config import validate
+    from support.collect.small_tasks import make_taskset
 
     folder = tmp_path_factory.mktemp("run")
     made = {

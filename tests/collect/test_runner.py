@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from provider_server import Answer, Handler, chat, fault, provider
 from rich.console import Console
-from small_trajectories import trajectory
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect, run
@@ -20,6 +18,8 @@ from gumshoe.collect.runner import plan_episodes
 from gumshoe.collect.store import read_failures, read_trajectories
 from gumshoe.errors import PolicyError, TaskError
 from gumshoe.records import Score, StopReason, Usage
+from support.collect.small_trajectories import trajectory
+from support.provider_server import Answer, Handler, chat, fault, provider
 
 Make = Callable[..., CollectConfig]
 SUBMIT = chat("[submit 0.1] I give up.", [("submit", {})])
@@ -75,7 +75,7 @@ def test_when_every_attempt_fails_the_run_stops_with_the_reason(config: Make) ->
 
 
 def failing(config: Make, *tasks: str, **changes: object) -> CollectConfig:
-    policy = {"kind": "custom", "path": "failing_policies:Failing", "options": {"tasks": list(tasks)}}
+    policy = {"kind": "custom", "path": "support.collect.failing_policies:Failing", "options": {"tasks": list(tasks)}}
     return config(3, policy=policy, workers=1, **changes)
 
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from small_trajectories import trajectory
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.journal import Diverged, Journal, comparable
@@ -24,6 +23,7 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.locks import is_locked
 from gumshoe.records import Completion, Observation, ToolCall
 from gumshoe.storage import repair_tail
+from support.collect.small_trajectories import trajectory
 
 Make = Callable[..., CollectConfig]
 

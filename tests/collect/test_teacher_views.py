@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
@@ -17,6 +16,7 @@ from gumshoe.collect.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.unseen import unseen
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, StopReason, Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 COUNT = 240
 MIDDLE = 120

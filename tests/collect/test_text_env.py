@@ -10,12 +10,12 @@ from typing import Any
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.text_env import TextWrapper
 from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, StopReason, Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 TOOLS = ["view", "eval", "rewrite", "submit"]
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_trajectories import trajectory
 
 from gumshoe.collect.filters import make_rule
 from gumshoe.collect.tool_output import tool_message
@@ -25,6 +24,7 @@ from gumshoe.records import (
     ToolSchema,
     Trajectory,
 )
+from support.collect.small_trajectories import trajectory
 
 CODE = [
     "def total(items):",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from seeker_episodes import play_seeker, shop_task, tools_called
 
 from gumshoe.collect.policies.vary import VaryPolicy
 from gumshoe.collect.policy_config import VaryConfig
 from gumshoe.collect.unseen import unseen
 from gumshoe.errors import PolicyError
 from gumshoe.records import StopReason, ToolSchema, Trajectory
+from support.collect.seeker_episodes import play_seeker, shop_task, tools_called
 
 TOOLS = ("eval", "suspects", "vary", "report")
 SHOP = """\

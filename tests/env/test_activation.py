@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 
 def a_task(folder: Path, activate: str) -> Task:

@@ -12,11 +12,11 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
 BUGGY = "def add(a, b):\n    return a - b\n"

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import open_sandbox
 from gumshoe.env.git import remove_future
 from gumshoe.errors import SandboxError
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=trunk"]
 

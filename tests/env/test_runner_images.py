@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runner_projects import BUGGY, CLEAN, RUNNERS
-from testbed_images import a_row, built_image
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
@@ -17,6 +15,8 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade_all
 from gumshoe.env.verifier.check import check_task
 from gumshoe.eval.swebench import Prediction, run_harness
+from support.runner_projects import BUGGY, CLEAN, RUNNERS
+from support.sandboxes.testbed_images import a_row, built_image
 
 pytestmark = pytest.mark.needs("docker")
 

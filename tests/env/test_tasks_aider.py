@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
+from support.sandboxes.sandbox_backends import LOCAL
 
 TESTS = """\
 import unittest

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.diff import apply_patch, gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -16,6 +15,7 @@ from gumshoe.env.tasks.scripts import test_command as command_of
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
+from support.sandboxes.sandbox_backends import LOCAL
 
 HALF = "def half(n):\n    return n // 3\n"
 FIXED = "def half(n):\n    return n // 2\n"

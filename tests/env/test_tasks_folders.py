@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError, ToolFailure
+from support.sandboxes.sandbox_backends import LOCAL
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_images import CLEAN, GOLD, REPO, a_row, built_image
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
@@ -20,6 +19,7 @@ from gumshoe.env.verifier import grade, without_tests
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Oracle, Task, ToolCall
+from support.sandboxes.testbed_images import CLEAN, GOLD, REPO, a_row, built_image
 
 pytestmark = pytest.mark.needs("docker")
 

@@ -6,12 +6,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from warm_sandboxes import FIND_SERVERS, fill_pools, servers_in  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Task, TestRun, WorkspaceSpec
+from support.sandboxes.warm_sandboxes import FIND_SERVERS, fill_pools, servers_in
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
@@ -16,6 +15,7 @@ from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 BUGGY = "def add(a, b):\n    return a - b\n"
 CLEAN = "def add(a, b):\n    return a + b\n"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_images import CLEAN, GOLD, OLD_TESTS, REPO, a_row, built_image
 
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
@@ -18,6 +17,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade_all
 from gumshoe.errors import SandboxError
 from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
+from support.sandboxes.testbed_images import CLEAN, GOLD, OLD_TESTS, REPO, a_row, built_image
 
 pytestmark = pytest.mark.needs("docker")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.content import workspace_from_folder
@@ -13,6 +12,7 @@ from gumshoe.env.verifier.repaired import RepairedRuns
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Oracle, Task
+from support.sandboxes.sandbox_backends import LOCAL
 
 CLEAN = "def add(a, b):\n    return a + b\n\n\ndef double(a):\n    return 2 * a\n"
 TESTS = """\

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 from swebench.harness.log_parsers import python as official
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
+from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS
+from support.sandboxes.sandbox_backends import LOCAL
 
 SKIPS = b"import unittest\n\n\ndef total(prices):\n    raise unittest.SkipTest('no')\n\n\ndef same(n):\n    return n\n"
 LEAVES = b"import os\n\n\ndef total(prices):\n    os._exit(0)\n\n\ndef same(n):\n    return n\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 BUGGY = b"def double(n):\n    return n + 2\n"
 CLEAN = b"def double(n):\n    return n * 2\n"

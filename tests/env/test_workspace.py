@@ -6,12 +6,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import Workspace, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError, ToolFailure
 from gumshoe.records import Limits, Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 FILES: dict[str, str | None] = {
     ".debugignore": "secret/\n*.key\n",

@@ -13,7 +13,7 @@ import pytest
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
 
-MAKER = Path(__file__).with_name("micro_model.py")
+MAKER = Path(__file__).parents[1] / "support" / "eval" / "micro_model.py"
 
 
 @pytest.fixture(scope="session")

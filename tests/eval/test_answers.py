@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made import PATCH, SOURCE, make_oracle, make_task
 
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
@@ -25,6 +24,7 @@ from gumshoe.eval.scorers.ranking import Ranked
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
+from support.eval.made import PATCH, SOURCE, make_oracle, make_task
 
 TASK, OTHER = "shop__cart-17", "shop__cart-18"
 MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import yaml
-from provider_server import Answer, chat, fault, provider
-from test_solver_arms import write_tasks
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
 from gumshoe.records import StopReason
+from support.eval.solver_tasks import write_tasks
+from support.provider_server import Answer, chat, fault, provider
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from held_out import make_taskset
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.live import LiveArena, LiveEpisode, open_arena
 from gumshoe.records import StopReason
+from support.eval.held_out import make_taskset
+from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 REPORT = {
     "locations": [{"path": "shop.py", "start": 3, "end": 3}],

@@ -27,8 +27,6 @@ from mcp.types import (
     ClientNotification,
     TextContent,
 )
-from processes import descendants, state
-from provider_server import chat, provider
 
 from gumshoe.cli import main
 from gumshoe.env.tasks import load_tasks
@@ -36,6 +34,8 @@ from gumshoe.eval.mcp.config import McpConfig
 from gumshoe.eval.mcp.server import make_server
 from gumshoe.eval.mcp.tool_session import Repository
 from gumshoe.records import ContextPack
+from support.provider_server import chat, provider
+from support.sandboxes.processes import descendants, state
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

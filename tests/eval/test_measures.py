@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import make_oracle, make_pack, make_step, make_trajectory
 
 from gumshoe.eval.records import Result
 from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
@@ -20,6 +19,7 @@ from gumshoe.eval.scorers.conduct import LATE_STEPS, Conduct, Timing, tool_count
 from gumshoe.eval.scorers.grounding import Quoted
 from gumshoe.eval.scorers.localization import FirstRank
 from gumshoe.records import Trajectory
+from support.eval.made import make_oracle, make_pack, make_step, make_trajectory
 
 SHOWN = {"path": "cart.py", "start": 7, "end": 9, "lines": ["    def total(self):", "        tax = 1", ""]}
 VIEW = "cart.py 7-9 of 20 lines\n   7     def total(self):\n   8         tax = 1\n   9"

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
-from explorers import serving
-from held_out import make_taskset
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
 from gumshoe.eval.live import LiveEpisode, episode_scores, open_arena
 from gumshoe.records import StopReason, Trajectory
 from gumshoe.train.live import GeneratedTurn, Request, play
+from support.eval.explorers import serving
+from support.eval.held_out import make_taskset
+from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 WEIGHTS = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1}
 NO_THOUGHT = "<think>\n\n</think>\n\n"

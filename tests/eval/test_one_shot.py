@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from held_out import make_pair, make_taskset
-from made import make_pack
 from pydantic import JsonValue
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.brief import with_pack
@@ -19,6 +16,9 @@ from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
+from support.eval.held_out import make_pair, make_taskset
+from support.eval.made import make_pack
+from support.sandboxes.sandbox_backends import LOCAL
 
 
 class Remembering(ScriptedPolicy):

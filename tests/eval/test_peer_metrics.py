@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import PATCH, SOURCE, make_oracle, make_pack, make_task, make_trajectory
 from sklearn.metrics import dcg_score, ndcg_score, precision_recall_fscore_support
 
 from gumshoe.env.diff import make_patch
@@ -20,6 +19,7 @@ from gumshoe.eval.scorers.localization import MEASURES, lines_overlap
 from gumshoe.eval.scorers.ranking import ACC, Edited, Ranked, Rankings, acc_at
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle
+from support.eval.made import PATCH, SOURCE, make_oracle, make_pack, make_task, make_trajectory
 
 SOURCES = Sources([make_task()])
 TOTAL, SIZE, LAST = "cart.py:Cart.total", "cart.py:Cart.size", "cart.py:last"

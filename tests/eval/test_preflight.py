@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explorers import Models, serving
-from held_out import make_taskset
-from made import write_eval_config
 
 from gumshoe.cli import main
 from gumshoe.collect.policy_config import OpenAIConfig
@@ -23,6 +20,9 @@ from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.preflight.endpoints import Endpoint, check_endpoint, endpoints_of_policy
 from gumshoe.eval.preflight.faults import Faults
 from gumshoe.eval.preflight.resources import check_disk
+from support.eval.explorers import Models, serving
+from support.eval.held_out import make_taskset
+from support.eval.made import write_eval_config
 
 ROW = {
     "instance_id": "django__django-1",

@@ -6,9 +6,6 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from held_out import make_pair, make_taskset
-from made import make_pack, make_step, make_trajectory
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.control import Control
@@ -18,6 +15,9 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.grading.replays import Recorded, Replays
 from gumshoe.records import Task, Trajectory
+from support.eval.held_out import make_pair, make_taskset
+from support.eval.made import make_pack, make_step, make_trajectory
+from support.sandboxes.sandbox_backends import LOCAL
 
 TOOLS = ("view", "eval", "report")
 

@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Result
@@ -19,6 +18,7 @@ from gumshoe.eval.results.stats import wilson
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
+from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 
 def result(arm: str, task: str, value: float | None, *, split: str = "heldout_bugs", sample: int = 0) -> Result:

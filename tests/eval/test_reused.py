@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
@@ -14,6 +13,7 @@ from gumshoe.eval.arms.arm import EvalRun, Hooks
 from gumshoe.eval.arms.reused import PacksWithoutProbes, SharedPacks, read_earlier
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.records import Check, Finding, Task, Trajectory, WhatIfProbe
+from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 
 def run_on(tmp_path: Path, *tasks: Task, samples: int = 1) -> EvalRun:

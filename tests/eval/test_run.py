@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 import yaml
-from held_out import make_taskset
-from made import write_eval_config
 
 from gumshoe.cli import main
 from gumshoe.collect.config import TasksConfig
@@ -28,6 +26,8 @@ from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import evaluate
 from gumshoe.eval.preflight.task_choice import choose_tasks
 from gumshoe.eval.records import Result
+from support.eval.held_out import make_taskset
+from support.eval.made import write_eval_config
 
 HEURISTICS = [
     {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import SOURCE, make_oracle, make_pack, make_step, make_task, make_trajectory
 
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
@@ -19,6 +18,7 @@ from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
 from gumshoe.tools.spans import MODULE, enclosing, spans
+from support.eval.made import SOURCE, make_oracle, make_pack, make_step, make_task, make_trajectory
 
 SOURCES = Sources([make_task()])
 LOCATIONS = st.lists(

@@ -21,7 +21,7 @@ from gumshoe.eval.serve import ModelServer
 from gumshoe.eval.serve.model_folder import check_model_folder, lay_out_for_transformers
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
-TOOLS = json.loads(Path(__file__).with_name("micro_tools.json").read_text())
+TOOLS = json.loads((Path(__file__).parents[1] / "support" / "eval" / "micro_tools.json").read_text())
 VIEW = ToolSchema(**TOOLS[0]["function"])
 
 

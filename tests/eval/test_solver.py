@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from held_out import CLEAN, make_pair
-from made import make_oracle, make_pack
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
@@ -24,6 +21,9 @@ from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task
+from support.eval.held_out import CLEAN, make_pair
+from support.eval.made import make_oracle, make_pack
+from support.sandboxes.sandbox_backends import LOCAL
 
 TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
 

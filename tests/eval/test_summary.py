@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 from rich.console import Console
 
 from gumshoe.collect.config import TasksConfig
@@ -22,6 +21,7 @@ from gumshoe.eval.scorers.adherence import adherence
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.records import ContextPack, Decision
+from support.eval.made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 
 REFERENCES: tuple[ReferenceName, ...] = ("no_pack", "debug", "rewrite")
 

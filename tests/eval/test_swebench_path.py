@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 import yaml
-from explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
 
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
+from support.eval.explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
 
 pytestmark = [
     pytest.mark.needs("docker"),

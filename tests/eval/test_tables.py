@@ -6,7 +6,6 @@ import io
 from pathlib import Path
 
 import pytest
-from made import make_oracle, make_pack, make_step, make_task, make_trajectory
 from rich.console import Console
 
 from gumshoe.collect.config import TasksConfig
@@ -22,6 +21,7 @@ from gumshoe.eval.results.terminal import print_table
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import PolicyInfo
+from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 
 def two_arms() -> Summary:

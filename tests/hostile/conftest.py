@@ -6,11 +6,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import ISOLATED
 
 LIMITS = SandboxConfig(memory_mb=256, pids=64, disk_mb=32)
 FILES = {

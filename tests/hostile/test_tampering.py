@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.records import Task, ToolCall, WorkspaceSpec
+from support.sandboxes.sandbox_backends import ISOLATED
 
 TOOLS = ("bash", "eval", "pdb", "rewrite")
 BACKGROUND = "(setsid sleep 97 &) ; sleep 98 & disown; true"

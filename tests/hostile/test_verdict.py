@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from reward_hacks import EASY, FILES, HACKS, RECORDED, SHOP, Hack  # pyright: ignore[reportMissingImports]
-from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
@@ -20,6 +18,8 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.records import Completion, Limits, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+from support.reward_hacks import EASY, FILES, HACKS, RECORDED, SHOP, Hack
+from support.sandboxes.sandbox_backends import ISOLATED
 
 ONE: Final = "bubblewrap"
 """Where the backend does not matter."""

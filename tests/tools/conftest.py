@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import Driver, Start
-from sandbox_backends import FEW_PLUGINS  # pyright: ignore[reportMissingImports]
-from shop_program import SHOP
-from shop_program import TESTS as SHOP_TESTS
-from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.records import Limits, Task, WorkspaceSpec
-
-PYTHONS = [path for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path] or [sys.executable]
-"""Interpreters with pytest that run the injected modules; more can be named in GUMSHOE_TEST_PYTHONS."""
+from support.sandboxes.sandbox_backends import FEW_PLUGINS
+from support.tools.driver import PYTHONS, Driver, Start
+from support.tools.shop_program import SHOP
+from support.tools.shop_program import TESTS as SHOP_TESTS
+from support.tools.tool_bench import Bench
 
 CART = '''\
 """A cart."""

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PYTHONS
+
+from support.tools.driver import PYTHONS
 
 INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driver import PYTEST, Start, place, script
+from support.tools.driver import PYTEST, Start, place, script
 
 
 def test_conditional_breakpoint_stops_where_its_condition_holds(start: Start) -> None:

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from driver import PYTEST, Start, place, script, wait_for
+from support.tools.driver import PYTEST, Start, place, script, wait_for
 
 
 def test_checkpoints_can_be_gone_back_to_from_any_other(start: Start) -> None:

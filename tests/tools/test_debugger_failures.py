@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from driver import PYTEST, Start, place, script
+
+from support.tools.driver import PYTEST, Start, place, script
 
 
 def test_post_mortem_of_a_pytest_test_in_one_request(start: Start) -> None:

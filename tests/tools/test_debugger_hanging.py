@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from driver import PYTEST, Start, place, script, wait_for
+
+from support.tools.driver import PYTEST, Start, place, script, wait_for
 
 
 @pytest.mark.parametrize("wait", ["time.sleep(600)", "while True: pass"])

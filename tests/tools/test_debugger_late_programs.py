@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driver import PYTEST, Start, place, script
+from support.tools.driver import PYTEST, Start, place, script
 
 ADD = "def add(n):\n    return n + 1\n"
 

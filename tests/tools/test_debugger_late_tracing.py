@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import PYTEST, Start, place, script
+
+from support.tools.driver import PYTEST, Start, place, script
 
 SHAPES = '''\
 """Functions that are entered, left and entered again in many ways."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driver import PYTEST, Start, script
+from support.tools.driver import PYTEST, Start, script
 
 
 def test_frames_up_and_down(start: Start) -> None:

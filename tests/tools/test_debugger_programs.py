@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driver import PYTEST, Start, place, script
+from support.tools.driver import PYTEST, Start, place, script
 
 
 def test_module_with_a_package(start: Start, project: Path) -> None:

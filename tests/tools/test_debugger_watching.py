@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from driver import PYTEST, Driver, Start, place, script
+from support.tools.driver import PYTEST, Driver, Start, place, script
 
 
 def test_logpoints_note_values_and_do_not_stop(start: Start) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tool_bench import Bench
-
 from gumshoe.records import Check, Finding, StopProbe
 from gumshoe.tools.probe_checks import check_probes, read_looks
 from gumshoe.tools.probes import with_probes
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 TOOLS = ("eval", "pdb", "whatif", "view", "report")

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_tool_report_probes import TOOLS, report
-from tool_bench import Bench
 
 from gumshoe.collect.evidence import failures
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, StopProbe
 from gumshoe.tools.probe_checks import check_probes
+from support.tools.reports import TOOLS, report
+from support.tools.tool_bench import Bench
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runner_projects import BUGGY, CLEAN, RUNNERS, SYMPY_TESTS
-from tool_bench import Bench
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
+from support.runner_projects import BUGGY, CLEAN, RUNNERS, SYMPY_TESTS
+from support.tools.tool_bench import Bench
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tool_bench import Bench
+from support.tools.tool_bench import Bench
 
 
 def test_an_episode_goes_back_to_its_paused_program(bench: Bench) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from spectrum_record import spectrum_of
-from tool_bench import Bench
+from support.tools.spectrum_record import spectrum_of
+from support.tools.tool_bench import Bench
 
 
 def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Bench) -> None:

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from tool_bench import Bench
+
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 

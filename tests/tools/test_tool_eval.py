@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from tool_bench import Bench
 
 from gumshoe.records import ContextPack, ExecResult, TestOutcome, TestRun
 from gumshoe.tools.eval import describe
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 

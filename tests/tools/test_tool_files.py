@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tool_bench import Bench
 
 from gumshoe.records import ToolCall
 from gumshoe.tools.toolbox import Toolbox
 from gumshoe.tools.view import View
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from processes import descendants
-from tool_bench import Bench
 
 from gumshoe.cli import main
 from gumshoe.collect.store import read_trajectories
@@ -20,6 +18,8 @@ from gumshoe.env.spaces import action_space
 from gumshoe.errors import ConfigError
 from gumshoe.records import Limits, Observation, Task, WorkspaceSpec
 from gumshoe.tools import make_tools
+from support.sandboxes.processes import descendants
+from support.tools.tool_bench import Bench
 
 SERVER = '''\
 import os

@@ -10,7 +10,8 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from driver import DEBUGGER
+
+from support.tools.driver import DEBUGGER
 
 SUITE = """\
 import unittest

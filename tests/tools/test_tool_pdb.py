@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tool_bench import Bench
-
 from gumshoe.records import DebugFrame
 from gumshoe.tools.breakpoints import BreakpointTable, moved_line
 from gumshoe.tools.debug_session import debug_argv
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 

@@ -7,26 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shop_program import LARGE, SHOP, SMALL, STEPS
-from tool_bench import Bench
-
 from gumshoe.collect.evidence import failures
 from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
 from gumshoe.tools.probe_checks import check_findings, check_probes
 from gumshoe.tools.probes import with_probes
+from support.tools.reports import PLACE, TOOLS, finding, report
+from support.tools.shop_program import LARGE, SHOP, SMALL, STEPS
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
-TOOLS = ("eval", "pdb", "whatif", "view", "report")
 OTHER = "its probe looks for something else than its quote says"
-PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
 COMMANDS = (
     "b shop.py:9\nc\np total\nc\nlocals\np sorted([count, total])\nr\nu\nc\nb shop.py:30\nc\nc\np number\np found"
 )
-
-
-def finding(step: int, quote: str) -> Any:
-    return {"claim": "it is so", "step": step, "quote": quote}
 
 
 def explore(bench: Bench) -> None:
@@ -36,10 +30,6 @@ def explore(bench: Bench) -> None:
     changes = [(8, "replace total = total - 1"), (6, "count = 9")]
     variants: Any = [{"path": "shop.py", "line": line, "do": do} for line, do in changes]
     bench.call("whatif", variants=variants)
-
-
-def report(bench: Bench, *findings: tuple[int, str]) -> Observation:
-    return bench.call("report", locations=PLACE, hypothesis="h", findings=[finding(*each) for each in findings])
 
 
 def checks(observation: Observation) -> list[tuple[str, bool | None]]:

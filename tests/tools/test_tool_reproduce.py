@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tool_bench import Bench
+
+from support.tools.tool_bench import Bench
 
 PASSING = "from cart import collect\n\n\ndef test_collect():\n    assert collect() == [0, 1]\n"
 ISSUE = """\

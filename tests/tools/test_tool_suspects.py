@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spectrum_record import INSIDE, spectrum_of
-from tool_bench import Bench
 
 from gumshoe.tools.formulas import FORMULAS, barinel, dstar, ochiai, tarantula
 from gumshoe.tools.spans import Span
 from gumshoe.tools.suspects import Spectrum, rank
+from support.tools.spectrum_record import INSIDE, spectrum_of
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 

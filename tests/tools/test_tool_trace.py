@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tool_bench import Bench
-from trace_record import record
 
 from gumshoe.tools.trace_calls import TracedCall, merge, read_trace
 from gumshoe.tools.trace_compare import compare, summarize
+from support.tools.tool_bench import Bench
+from support.tools.trace_record import record
 
 Open = Callable[..., Bench]
 TOOLS = ("trace", "eval", "view")

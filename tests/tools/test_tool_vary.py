@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tool_bench import Bench
 
 from gumshoe.records import Check, Finding, WhatIfProbe
 from gumshoe.tools.probe_checks import check_findings
 from gumshoe.tools.probes import with_probes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import MOST_CHANGES
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 TOOLS = ("eval", "suspects", "vary", "rewrite")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shop_program import LARGE, SHOP, SIZES, SMALL, STEPS
-from tool_bench import Bench
+from support.tools.shop_program import LARGE, SHOP, SIZES, SMALL, STEPS
+from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
 INSIDE = Path(__file__).parents[2] / "tools" / "inside"

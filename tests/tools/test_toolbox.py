@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tool_bench import Bench
 
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun, ToolCall
 from gumshoe.tools import BaseTool, Toolbox, make_tools, tool, tool_names
+from support.tools.tool_bench import Bench
 
 
 @tool

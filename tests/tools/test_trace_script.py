@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from trace_record import record
-
 from gumshoe.tools.trace_calls import read_trace
 from gumshoe.tools.trace_compare import compare, summarize
+from support.tools.trace_record import record
 
 ENDLESS = """\
 class Endless:

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe-debug[train]'")
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe-debug[train]'")
 
-from micro_config import make_config
-from tiny_model import tiny_model
-from training_rows import row, write_dataset
-
 from gumshoe.train.config import TrainConfig
+from support.train.micro_config import make_config
+from support.train.tiny_model import tiny_model
+from support.train.training_rows import row, write_dataset
 
 
 @pytest.fixture(autouse=True, scope="session")

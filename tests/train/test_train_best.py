@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
-from training_rows import TOOLS, conversation
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.live import GeneratedTurn, LiveSection, Request, open_arena, play, reward
 from gumshoe.train.sft import train
+from support.train.micro_config import make_config
+from support.train.training_rows import TOOLS, conversation
 
 HERE = "test_train_best:make_arena"
 

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_model import tiny_model
-from training_rows import conversation, row, write_dataset
 
 from gumshoe.cli import main
+from support.train.tiny_model import tiny_model
+from support.train.training_rows import conversation, row, write_dataset
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 

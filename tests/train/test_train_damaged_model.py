@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from micro_config import make_config
-from tiny_model import tiny_model
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError
 from gumshoe.train.model import load_tokenizer, load_weights
+from support.train.micro_config import make_config
+from support.train.tiny_model import tiny_model
 
 HALF = "half of what is there"
 SIZES = '{"hidden_size": "big", "num_attention_heads": 2}'

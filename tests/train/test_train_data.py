@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from training_rows import conversation, row, write_dataset
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.data import load_rows
+from support.train.training_rows import conversation, row, write_dataset
 
 
 def test_rows_come_back_as_they_were_written(dataset: Path) -> None:

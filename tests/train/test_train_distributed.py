@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny_model import tiny_model
 
 from gumshoe.cli import main
+from support.train.tiny_model import tiny_model
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "accelerate"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -9,8 +9,6 @@ from typing import Any
 
 import datasets
 import pytest
-from tiny_model import tiny_model
-from training_rows import TOOLS, conversation
 
 from gumshoe.cli import main
 from gumshoe.config import dump_config
@@ -21,6 +19,8 @@ from gumshoe.train.model import load_tokenizer
 from gumshoe.train.pairs import pair_of
 from gumshoe.train.render import Renderer
 from gumshoe.train.template import training_template
+from support.train.tiny_model import tiny_model
+from support.train.training_rows import TOOLS, conversation
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
-from tiny_model import make_tiny_tokenizer
-from training_rows import TOOLS, conversation, row
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, ServeError
@@ -19,6 +16,9 @@ from gumshoe.train.model import load_tokenizer
 from gumshoe.train.render import Renderer, spans
 from gumshoe.train.sft import train
 from gumshoe.train.template import read_template, training_template
+from support.train.micro_config import make_config
+from support.train.tiny_model import make_tiny_tokenizer
+from support.train.training_rows import TOOLS, conversation, row
 
 PLAIN = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
 """A chat template without tools."""

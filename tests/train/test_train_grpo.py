@@ -6,105 +6,19 @@ The live episodes themselves are tested with the evaluation, which they belong t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.train.grpo import train_grpo
-from gumshoe.train.grpo_config import GrpoConfig
 from gumshoe.train.template import read_template
-
-HERE = "test_train_grpo:make_arena"
+from support.train.counted_arena import CountedArena, config
+from support.train.training_rows import TOOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
-
-
-@dataclass
-class FakeRequest:
-    messages: list[dict[str, Any]]
-    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
-
-
-class Counted:
-    """Worth the more, the more turns call a tool; over after two turns. A turn without a call is nudged."""
-
-    def __init__(self, task: str, fails: bool) -> None:
-        self.messages = conversation(int(task))[:2]
-        self.fails = fails
-        self.turns: list[str] = []
-        self.requests: list[list[dict[str, Any]]] = []
-        self.closed = 0
-
-    def next_request(self) -> FakeRequest | None:
-        if len(self.turns) >= 2:
-            return None
-        self.requests.append(list(self.messages))
-        return FakeRequest(list(self.messages))
-
-    def accept(self, text: str, *, cut_off: bool = False) -> None:
-        if self.fails:
-            raise SandboxError("the sandbox is gone")
-        self.messages.append({"role": "assistant", "content": text})
-        if "<tool_call>" in text:
-            self.messages.append({"role": "tool", "name": "view", "content": f"[step {len(self.turns)}] text"})
-        else:
-            self.messages.append({"role": "user", "content": "You called no tool." + " Cut off." * cut_off})
-        self.turns.append(text)
-
-    def scores(self) -> dict[str, float]:
-        called = ["<tool_call>" in text for text in self.turns]
-        return {"line_f1": sum(called) / 2, "format": float(any(called))}
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class CountedArena:
-    tasks: Sequence[str] = ("0", "1")
-    scores: Sequence[str] = ("line_f1", "format")
-
-    def __init__(self, live: Mapping[str, Any]) -> None:
-        self.fails = bool(live.get("fails"))
-        self.made: list[Counted] = []
-
-    def opening(self, task: str) -> list[dict[str, Any]]:
-        return conversation(int(task))[:2]
-
-    def episode(self, task: str) -> Counted:
-        self.made.append(Counted(task, self.fails))
-        return self.made[-1]
-
-
-def make_arena(live: Mapping[str, Any]) -> CountedArena:
-    return CountedArena(live)
-
-
-def config(model: Path, out: Path, **changes: Any) -> GrpoConfig:
-    base: dict[str, Any] = {
-        "out": str(out),
-        "model": str(model),
-        "episodes": {
-            "environment": HERE,
-            "live": {},
-            "weights": {"line_f1": 1.0, "format": 0.5},
-            "max_tokens": 60,
-        },
-        "group": 4,
-        "batch": 4,
-        "max_steps": 2,
-        "max_completion": 300,
-        "temperature": 0.3,
-        "learning_rate": 1e-4,
-        "threads": 1,
-        "device": "cpu",
-    }
-    return GrpoConfig.model_validate({**base, **changes})
 
 
 def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> None:

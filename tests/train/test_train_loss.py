@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from tiny_model import tiny_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, MixtralConfig, MixtralForCausalLM, set_seed
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
@@ -17,6 +16,7 @@ from gumshoe.train.arguments import lora_arguments
 from gumshoe.train.render import UNTRAINED
 from gumshoe.train.trainer import Trainer
 from gumshoe.train.trainer_config import LoraSection
+from support.train.tiny_model import tiny_model
 
 ROWS = [
     {"input_ids": list(range(5, 35)), "labels": [UNTRAINED] * 4 + list(range(9, 20)) + [UNTRAINED] * 15},

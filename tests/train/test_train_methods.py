@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
 
 from gumshoe.errors import ConfigError
 from gumshoe.train.sft import train
+from support.train.micro_config import make_config
 
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed here")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import descendants, state
+
+from support.sandboxes.processes import descendants, state
 
 pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe-debug[openenv]'")
 from openenv.core.generic_client import GenericEnvClient

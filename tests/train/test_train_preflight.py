@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import conversation, row
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.mask import mask_html, mask_text
@@ -15,6 +14,7 @@ from gumshoe.train.preflight import Preflight, look_at
 from gumshoe.train.render import Renderer
 from gumshoe.train.samples import Sampling, samples
 from gumshoe.train.template import training_template
+from support.train.training_rows import conversation, row
 
 
 @pytest.fixture(scope="module")

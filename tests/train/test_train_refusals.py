@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError
 from gumshoe.train.arguments import trackers
 from gumshoe.train.live import LiveSection, open_arena
 from gumshoe.train.sft import train
+from support.train.counted_arena import ARENA, CountedArena, config
+from support.train.micro_config import make_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NO_FOLDER = "Not a directory"
@@ -81,15 +82,13 @@ def test_several_processes_are_not_started_to_fail(
 
 
 def test_a_weight_of_no_score_is_refused_before_any_episode() -> None:
-    section = LiveSection(environment="test_train_grpo:make_arena", live={}, weights={"luck": 1.0}, max_tokens=4)
+    section = LiveSection(environment=ARENA, live={}, weights={"luck": 1.0}, max_tokens=4)
     with pytest.raises(ConfigError, match="there is no score 'luck'; the scores are format, line_f1"):
         open_arena(section)
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
 def test_turns_by_a_vllm_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    from test_train_grpo import CountedArena, config
-
     from gumshoe.train.grpo import train_grpo
 
     with pytest.raises(ConfigError, match="vllm: colocate needs vLLM in addition to TRL"):

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_rows import TOOLS, conversation, row
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.render import UNTRAINED, Renderer, spans
 from gumshoe.train.rendering import turn_starts
 from gumshoe.train.template import served_template, training_template
+from support.train.training_rows import TOOLS, conversation, row
 
 
 @pytest.fixture(scope="module")

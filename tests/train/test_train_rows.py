@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
-from training_rows import TOOLS, conversation, row
 
 from gumshoe.cli import main
 from gumshoe.errors import DatasetError
 from gumshoe.train.data import conversations, load_rows
+from support.train.micro_config import make_config
+from support.train.training_rows import TOOLS, conversation, row
 
 ASKED = {"role": "user", "content": "Look."}
 COMPLETION = {"id": "d", "prompt": conversation(0)[:4], "completion": conversation(0)[4:5]}

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
-from training_rows import conversation, row, write_dataset
 
 from gumshoe.cli import main
 from gumshoe.train.model import load_tokenizer
@@ -18,6 +16,8 @@ from gumshoe.train.render import UNTRAINED, Rendered, Renderer
 from gumshoe.train.sampled import Drift
 from gumshoe.train.samples import Sampling, samples
 from gumshoe.train.template import training_template
+from support.train.micro_config import make_config
+from support.train.training_rows import conversation, row, write_dataset
 
 TURN = 2
 """Position of the first message that the assistant wrote."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from micro_config import make_config
-from training_rows import TOOLS, conversation, row, write_dataset
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.train.card import Outcome
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.sft import TrainResult, train
 from gumshoe.train.untaught import untaught_tokens
+from support.train.micro_config import make_config
+from support.train.training_rows import TOOLS, conversation, row, write_dataset
 
 
 @pytest.fixture(scope="module")

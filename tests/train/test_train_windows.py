@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from training_rows import TOOLS, conversation, row
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.model import load_tokenizer
@@ -16,6 +15,7 @@ from gumshoe.train.render import Renderer, spans
 from gumshoe.train.samples import Sampling, samples
 from gumshoe.train.template import training_template
 from gumshoe.train.windows import windows
+from support.train.training_rows import TOOLS, conversation, row
 
 Messages = list[dict[str, Any]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("run_notebook.py")
+SCRIPT = Path(__file__).parents[1] / "support" / "train" / "run_notebook.py"
 
 
 @pytest.mark.needs("bubblewrap")

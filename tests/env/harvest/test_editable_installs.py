@@ -7,7 +7,6 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from warm_sandboxes import fill_pools, servers_in  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig
 from gumshoe.env.harvest.config import BuildConfig
@@ -16,6 +15,7 @@ from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks.content import workspace_from_folder
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Task, TestRun
+from support.sandboxes.warm_sandboxes import fill_pools, servers_in
 
 PROJECT = """\
 [build-system]

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import descendants
 
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
@@ -24,6 +23,7 @@ from gumshoe.env.harvest.pythons import interpreters
 from gumshoe.env.harvest.run import harvest
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
+from support.sandboxes.processes import descendants
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
 

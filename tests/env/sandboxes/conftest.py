@@ -6,14 +6,14 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from forked import ForkedBackend  # pyright: ignore[reportMissingImports]
-from sandbox_backends import BACKENDS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.forked import ForkedBackend
+from support.sandboxes.sandbox_backends import BACKENDS
 
 FILES = {
     "app.py": "def double(n):\n    return n + n\n",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from docker.errors import DockerException
-from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.environments import RECORD
 from gumshoe.env.sandboxes.engine import ENGINES, connect
 from gumshoe.env.sandboxes.environment_image import REPOSITORY
 from gumshoe.errors import SandboxError
+from support.sandboxes.sandbox_backends import ISOLATED
 
 PROGRAM = """\
 import sys

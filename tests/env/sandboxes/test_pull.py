@@ -16,13 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from image_registry import (  # pyright: ignore[reportMissingImports]
-    LAYER_BYTES,
-    free_port,
-    push_image,
-    running_registry,
-    unique_name,
-)
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.engine import DOCKER, PODMAN, connect, image_digest, image_is_missing
@@ -32,6 +25,13 @@ from gumshoe.env.sandboxes.pulled_images import RECENT_S, image_id, pulled_image
 from gumshoe.env.sandboxes.registry import compressed_size
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.image_registry import (
+    LAYER_BYTES,
+    free_port,
+    push_image,
+    running_registry,
+    unique_name,
+)
 
 BASE = "gumshoe-python:latest"
 GB = 1e9

@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from shell import sh
 
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import Sandbox
+from support.sandboxes.shell import sh
 
 ECHO_ON_CONTROL = """
 import json, os, socket

@@ -7,13 +7,13 @@ import json
 import os
 
 import pytest
-from shell import sh
 
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.support import support_modules
 from gumshoe.errors import SandboxError
 from gumshoe.records import Entry, Match
+from support.sandboxes.shell import sh
 
 # --- files ------------------------------------------------------------------------------------------------------
 

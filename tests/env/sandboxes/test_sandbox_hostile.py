@@ -13,12 +13,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from sandbox_backends import ISOLATED  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError, ToolFailure
 from gumshoe.records import ExecResult, Task
+from support.sandboxes.sandbox_backends import ISOLATED
 
 LIMITS = SandboxConfig(memory_mb=256, pids=64, disk_mb=32)
 

@@ -11,7 +11,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
@@ -20,6 +19,7 @@ from gumshoe.env.sandboxes.engine import reap_orphans
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import ConfigError, GumshoeError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.sandbox_backends import LOCAL
 
 
 def with_workspace(task: Task, **workspace: object) -> Task:

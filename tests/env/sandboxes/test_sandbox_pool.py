@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sandbox_backends import ISOLATED, LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.inside.state import mounts
@@ -20,6 +19,7 @@ from gumshoe.env.sandboxes.open import MOST_POOLS, close_pools
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.records import Task
+from support.sandboxes.sandbox_backends import ISOLATED, LOCAL
 
 Start = Callable[[], Link]
 

@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.synth.config import SynthConfig
@@ -16,6 +15,7 @@ from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.records import Task
 from gumshoe.tools.spans import enclosing, spans
+from support.sandboxes.sandbox_backends import LOCAL
 
 OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
 FILES = {

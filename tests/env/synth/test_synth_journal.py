@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.synth.bug import Bug
@@ -17,6 +16,7 @@ from gumshoe.env.synth.journal import VerdictJournal
 from gumshoe.env.synth.make import make_bugs
 from gumshoe.env.synth.verify import CandidateVerdict, FailedTest
 from gumshoe.errors import DatasetError
+from support.sandboxes.sandbox_backends import LOCAL
 
 CONFIG = SynthConfig(projects=("casebook:ttl_cache",), per_project=12, batch=4, sandbox=LOCAL)
 NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`

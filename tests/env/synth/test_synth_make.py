@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
@@ -17,6 +16,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
+from support.sandboxes.sandbox_backends import LOCAL
 
 SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=5, sandbox=LOCAL)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandbox_backends import LOCAL  # pyright: ignore[reportMissingImports]
 
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.synth.verify import CandidateVerdict, ProjectVerifier, UnfitTests
 from gumshoe.errors import SandboxClosed, TaskError
+from support.sandboxes.sandbox_backends import LOCAL
 
 CLEAN = """\
 SCALE = 2

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from conftest import all_rows, get, open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
 
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.masks import Masks
+from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
 
 VIEW = (sys.executable, "-m", "gumshoe", "view")
 
@@ -86,11 +86,11 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         "import sys; from pathlib import Path\n"
         "from gumshoe.train.data import conversations, load_rows\n"
         "sys.path.insert(0, sys.argv[3])\n"
-        "from tiny_model import make_tiny_tokenizer\n"
+        "from support.train.tiny_model import make_tiny_tokenizer\n"
         "rows = list(conversations(load_rows(Path(sys.argv[1]), 'agent', 'train')))\n"
         "make_tiny_tokenizer(rows).save_pretrained(sys.argv[2])\n"
     )
-    helpers = str(Path(__file__).parents[2] / "train")
+    helpers = str(Path(__file__).parents[2])
     subprocess.run([sys.executable, "-c", code, str(everything / "dataset"), str(folder), helpers], check=True)
     return folder
 

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import open_library, quiet_page, serving
 from playwright.sync_api import Browser, Page, expect
-from view_samples import SEEK, make_trajectory, write_run
+
+from support.eval.view_samples import SEEK, make_trajectory, write_run
+from support.eval.viewer import open_library, quiet_page, serving
 
 
 def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from conftest import get, serving
 
 from gumshoe.eval.view.guard import is_loopback
 from gumshoe.eval.view.library import Library
+from support.eval.viewer import get, serving
 
 
 @pytest.fixture(scope="module")

@@ -6,24 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import all_rows, get, open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
-from view_samples import SEEK, make_trajectory, write_run
 
 from gumshoe.eval.view.static import write_static
-
-SCRIPTS = (
-    "<script>window.ran = 1</script>",
-    "<img src=x onerror='window.ran = 1'>",
-    "\"><svg onload='window.ran = 1'>",
-    "javascript:window.ran=1",
-    "</script><script>window.ran = 1</script>",
-    "{{constructor.constructor('window.ran = 1')()}}",
-)
-ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J"
-TURNED = "safe\u202egnp.exe\u2066\u200b"
-CLIMBING = "../../../../etc/passwd"
-HOSTILE = "\n".join((*SCRIPTS, ESCAPES, TURNED, CLIMBING))
+from support.eval.view_samples import HOSTILE, SEEK, make_trajectory, write_run
+from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
 
 
 @pytest.fixture

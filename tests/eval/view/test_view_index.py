@@ -7,11 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import all_rows, open_library
-from evaluation_samples import write_evaluation
 from hypothesis import given
 from hypothesis import strategies as st
-from view_samples import SEEK, make_trajectory, write_journal, write_run
 
 from gumshoe.collect.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
@@ -25,6 +22,9 @@ from gumshoe.eval.view.query import search
 from gumshoe.eval.view.reading import as_object, read_line, read_row
 from gumshoe.eval.view.sources import find_sources
 from gumshoe.eval.view.watch import Watcher
+from support.eval.evaluation_samples import write_evaluation
+from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
+from support.eval.viewer import all_rows, open_library
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import open_library, quiet_page, serving
 from playwright.sync_api import Browser, Locator, Page, expect
-from view_samples import SEEK, make_trajectory, write_journal, write_run
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.store import RunFolder
+from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
+from support.eval.viewer import open_library, quiet_page, serving
 
 ALL = "43 episodes"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import chdir
 from pathlib import Path
 
-from evaluation_samples import write_evaluation
-
 from gumshoe.eval.view.opening import write_beside
+from support.eval.evaluation_samples import write_evaluation
 
 
 def test_an_evaluation_is_named_by_a_relative_path(tmp_path: Path) -> None:

@@ -6,15 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
-from conftest import all_rows, open_library
-from evaluation_samples import write_evaluation, write_everything
-from view_samples import PACK, SEEK, make_task, make_trajectory, write_journal, write_run
-
 from gumshoe.collect.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.sources import find_sources
 from gumshoe.records import ContextPack
+from support.eval.evaluation_samples import write_evaluation, write_everything
+from support.eval.view_samples import PACK, SEEK, make_task, make_trajectory, write_journal, write_run
+from support.eval.viewer import all_rows, open_library
 
 
 def test_a_folder_of_demos_is_searched(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from conftest import open_library, quiet_page, serving
 from playwright.sync_api import Browser, Page, expect
-from view_samples import SEEK, make_trajectory, write_run
+
+from support.eval.view_samples import SEEK, make_trajectory, write_run
+from support.eval.viewer import open_library, quiet_page, serving
 
 
 def test_the_first_page_shows_what_there_is(page: Page, site: str) -> None:

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import all_rows, open_library, quiet_page, serving
 from playwright.sync_api import Browser, Locator, Page, expect
-from view_samples import REPAIR, REPORT, SEEK, make_trajectory, write_run
 
 from gumshoe.collect.export.export import export_runs
 from gumshoe.eval.view.library import Library
 from gumshoe.records import ContextPack, Decision
+from support.eval.view_samples import REPAIR, REPORT, SEEK, make_trajectory, write_run
+from support.eval.viewer import all_rows, open_library, quiet_page, serving
 
 
 def key_of(library: Library, source: str, task: str = "shop/tax-1", policy: str = "openai tiny") -> str:

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import all_rows, open_library, serving
-from evaluation_samples import write_evaluation
 from playwright.sync_api import Locator, Page, expect
-from test_view_hostile import HOSTILE
-from view_samples import make_task
 
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.view.library import Library
+from support.eval.evaluation_samples import write_evaluation
+from support.eval.view_samples import HOSTILE, make_task
+from support.eval.viewer import all_rows, open_library, serving
 
 
 @pytest.fixture(scope="module")

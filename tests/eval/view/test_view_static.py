@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import quiet_page
 from playwright.sync_api import Browser, Page, expect
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.static import write_static
+from support.eval.viewer import quiet_page
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conftest import all_rows, open_library, quiet_page, serving
 from playwright.sync_api import Browser, expect
-from view_samples import REPAIR, SEEK, make_trajectory, write_run
 
 from gumshoe.collect.export.export import export_runs
 from gumshoe.eval.view.trees import tree_ids
 from gumshoe.records import BranchPoint, Trajectory
+from support.eval.view_samples import REPAIR, SEEK, make_trajectory, write_run
+from support.eval.viewer import all_rows, open_library, quiet_page, serving
 
 TURNS = (*SEEK, *REPAIR)
 

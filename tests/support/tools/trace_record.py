@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-INSIDE = Path(__file__).parents[2] / "tools" / "inside"
+INSIDE = Path(__file__).parents[3] / "tools" / "inside"
 
 
 def record(python: str, project: Path, folder: Path, name: str, line: int) -> bytes:

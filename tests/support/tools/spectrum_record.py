@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-INSIDE = Path(__file__).parents[2] / "tools" / "inside"
+INSIDE = Path(__file__).parents[3] / "tools" / "inside"
 
 
 def spectrum_of(python: str, project: Path, module: str) -> Any:

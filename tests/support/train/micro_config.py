@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tiny_model import tiny_model
-
 from gumshoe.train.config import TrainConfig
+from support.train.tiny_model import tiny_model
 
 __all__ = ["make_config"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from view_samples import GOLD, PACK, REPAIR, REPORT, SEEK, WRONG, make_task, make_trajectory, write_run
-
 from gumshoe.collect.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.results.comparisons import compare, compare_all
 from gumshoe.eval.results.measures import measures, per_resolved
 from gumshoe.records import PolicyInfo, Trajectory
+from support.eval.view_samples import GOLD, PACK, REPAIR, REPORT, SEEK, WRONG, make_task, make_trajectory, write_run
 
 CURVE = (
     CalibrationBin(low=0.5, high=0.6, confidence=0.55, right=0.5, count=2),

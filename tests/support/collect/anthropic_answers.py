@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from provider_server import Answer, Handler
+from support.provider_server import Answer, Handler
 
 __all__ = ["call", "events", "message", "refusal", "said", "stream", "text", "thinking"]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from sandbox_backends import LOCAL_SETTINGS  # pyright: ignore[reportMissingImports]
 
 from gumshoe.records import (
     Completion,
@@ -30,6 +29,7 @@ from gumshoe.records import (
     Usage,
     WorkspaceSpec,
 )
+from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 SOURCE = """\
 import math

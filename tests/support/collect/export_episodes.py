@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from small_trajectories import trajectory
-
 from gumshoe.collect.tool_output import tool_message
 from gumshoe.records import Completion, Message, Observation, Score, Step, TaskRef, ToolCall, ToolSchema, Trajectory
+from support.collect.small_trajectories import trajectory
 
 __all__ = ["NASTY", "episode"]
 

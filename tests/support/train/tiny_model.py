@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from training_rows import row
+from support.train.training_rows import row
 
 __all__ = ["make_tiny_model", "make_tiny_tokenizer", "tiny_model"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from small_trajectories import trajectory
 
 from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task
 from gumshoe.collect.tool_output import tool_message
@@ -27,6 +26,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from support.collect.small_trajectories import trajectory
 
 __all__ = ["foreign", "own"]
 

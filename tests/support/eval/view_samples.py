@@ -248,3 +248,21 @@ def write_journal(folder: Path, name: str, turns: Sequence[Turn]) -> Path:
     path = folder / "journal" / f"{name}.jsonl"
     path.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries), encoding="utf-8")
     return path
+
+
+SCRIPTS = (
+    "<script>window.ran = 1</script>",
+    "<img src=x onerror='window.ran = 1'>",
+    "\"><svg onload='window.ran = 1'>",
+    "javascript:window.ran=1",
+    "</script><script>window.ran = 1</script>",
+    "{{constructor.constructor('window.ran = 1')()}}",
+)
+
+ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J"
+
+TURNED = "safe\u202egnp.exe\u2066\u200b"
+
+CLIMBING = "../../../../etc/passwd"
+
+HOSTILE = "\n".join((*SCRIPTS, ESCAPES, TURNED, CLIMBING))

@@ -1,0 +1,92 @@
+"""The viewer over a folder, behind a real server, and pages in a real browser in front of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+
+from gumshoe.eval.view.gold_patches import GoldPatches
+from gumshoe.eval.view.guard import is_loopback
+from gumshoe.eval.view.index import Index
+from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.masks import Masks
+from gumshoe.eval.view.server import ViewerServer, make_app
+from gumshoe.eval.view.watch import Watcher
+
+__all__ = ["all_rows", "get", "open_library", "quiet_page", "serving"]
+
+PATIENCE_MS = 180_000
+"""How long anything may take: much, as a busy machine is no mistake of the page. What is right is seen at once."""
+
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def all_rows(library: Library) -> list[dict[str, Any]]:
+    """Every row of the list, those in flight in front."""
+    answer = library.rows("", 0)
+    return [*answer["live"], *answer["rows"]]
+
+
+@contextmanager
+def open_library(*paths: Path, cache: Path, model: Path | None = None) -> Generator[Library]:
+    """A library over folders, its index up to date."""
+    masks = Masks(model) if model is not None else None
+    with Index(paths, cache) as index:
+        watcher = Watcher(paths, index, every_s=0.1)
+        watcher.look()
+        try:
+            yield Library(watcher, index, GoldPatches(), masks)
+        finally:
+            watcher.close()
+            if masks is not None:
+                masks.close()
+
+
+@contextmanager
+def serving(library: Library, *, host: str = "127.0.0.1", token: str | None = None) -> Generator[str]:
+    """The library behind a server; gives its address without the last slash."""
+    app = make_app(library, loopback=is_loopback(host) and token is None, token=token)
+    listening = ViewerServer(app, host, 0)
+    thread = threading.Thread(target=listening.serve, daemon=True)
+    library.watcher.start()
+    thread.start()
+    try:
+        yield listening.url.rstrip("/")
+    finally:
+        listening.stop()
+        thread.join()
+
+
+def get(address: str, **options: Any) -> httpx2.Response:
+    """What the server answers, however busy the machine is."""
+    return httpx2.get(address, timeout=PATIENCE_MS / 1000, **options)
+
+
+@contextmanager
+def quiet_page(browser: Browser, *, width: int = 1280, height: int = 800, dark: bool = False) -> Generator[Page]:
+    """A page that says nothing on its console: no error, no warning, nothing refused by the content policy."""
+    context: BrowserContext = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+    )
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    said: list[str] = []
+
+    def heard(message: ConsoleMessage) -> None:
+        said.append(f"{message.type}: {message.text}")
+
+    page.on("console", heard)
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+    try:
+        yield page
+    finally:
+        context.close()
+    assert said == []
