@@ -137,13 +137,12 @@ def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path) -> None:
     ],
 )
 def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
-    examples: Path, monkeypatch: pytest.MonkeyPatch, module: str, code: str, said: str
+    examples: Path, module: str, code: str, said: str
 ) -> None:
     from gumshoe.errors import ConfigError
     from gumshoe.plugins import load_path
 
     (examples / f"{module}.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(examples)
     with pytest.raises(ConfigError, match=f"tool '{module}:wc' cannot be imported") as caught:
         load_path(f"{module}:wc", "tool")
     assert said in str(caught.value)
@@ -151,16 +150,13 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
 
 
 @pytest.mark.parametrize("what", ["tool", "metric"])
-def test_a_class_that_cannot_be_made_is_one_line_with_its_place(
-    examples: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, what: str) -> None:
     from gumshoe.errors import ConfigError
     from gumshoe.eval.scorers.plugins import load_scorers
     from gumshoe.tools.registry import make_tools
 
     code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"
     (examples / f"counting_{what}.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(examples)
     make = make_tools if what == "tool" else load_scorers
     with pytest.raises(ConfigError, match=f"{what} 'counting_{what}:Wc' cannot be made: ") as caught:
         make([f"counting_{what}:Wc"])
@@ -207,8 +203,7 @@ def test_a_source_that_gives_no_tasks_is_one_line_with_its_place(
     from gumshoe.errors import TaskError
 
     (tmp_path / "odd_source.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "odd_source", raising=False)
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(TaskError, match="task source odd_source:load") as caught:
         load_tasks("odd_source:load")
     assert said in str(caught.value)
@@ -226,8 +221,7 @@ def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path) -> None:
     assert summary["arms"][0]["groups"]["all"]["report_lines"]["value"] == 2
 
 
-def test_a_sandbox_of_ones_own_runs_programs(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(examples)
+def test_a_sandbox_of_ones_own_runs_programs(examples: Path) -> None:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.sandboxes.client import WardenSandbox
     from gumshoe.env.sandboxes.link import Link
@@ -248,14 +242,42 @@ def test_a_sandbox_of_ones_own_runs_programs(examples: Path, monkeypatch: pytest
         ("taken:Steps", "metric 'steps' is one of Gumshoe's own"),
     ],
 )
-def test_what_is_no_metric_is_refused(
-    examples: Path, monkeypatch: pytest.MonkeyPatch, metric: str, expected: str
-) -> None:
+def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str) -> None:
     from gumshoe.errors import ConfigError
     from gumshoe.eval.scorers.plugins import load_scorers
 
     code = "class Steps:\n    name = 'steps'\n    def score(self, trajectory, oracle): ...\n"
     (examples / "taken.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(examples)
     with pytest.raises(ConfigError, match=expected):
         load_scorers([metric])
+
+
+def test_modules_beside_two_configs_may_have_one_name(tmp_path: Path) -> None:
+    from gumshoe.plugins import load_path, search_beside
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine_own.py").write_text("from mine_too import name\n", encoding="utf-8")
+        (tmp_path / name / "mine_too.py").write_text(f"name = {name!r}\n", encoding="utf-8")
+    (tmp_path / "one" / "only_here.py").write_text("name = 'only'\n", encoding="utf-8")
+    found: list[str] = []
+    for name in ("one", "two", "one"):
+        search_beside(tmp_path / name / "config.yaml")
+        found += [load_path("mine_own:name", "metric"), load_path("only_here:name", "metric")]
+    assert found == ["one", "only", "two", "only", "one", "only"]
+
+
+def test_a_module_in_the_current_folder_is_found_behind_those_beside_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gumshoe.plugins import load_path, search_beside
+
+    for name in ("beside", "here"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "both.py").write_text(f"name = {name!r}\n", encoding="utf-8")
+    (tmp_path / "here" / "json.py").write_text("name = 'here'\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+    assert load_path("both:name", "tool") == "here"
+    search_beside(tmp_path / "beside" / "config.yaml")
+    assert load_path("both:name", "tool") == "beside"
+    assert load_path("json:loads", "tool") is json.loads

@@ -6,14 +6,14 @@ config's section `live`, which only that function understands.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field, JsonValue, PositiveInt
 
 from gumshoe.config import Config
 from gumshoe.errors import ConfigError
+from gumshoe.plugins import load_path
 
 __all__ = ["Arena", "Episode", "GeneratedTurn", "LiveSection", "Message", "Request", "open_arena", "play"]
 
@@ -99,13 +99,7 @@ class LiveSection(Config):
 
 def open_arena(section: LiveSection) -> Arena:
     """The episodes that a config names. Raises ConfigError."""
-    module, separator, name = section.environment.partition(":")
-    try:
-        if not separator:
-            raise AttributeError("it is not of the form module:function")
-        make = cast("Callable[[Mapping[str, JsonValue]], Arena]", getattr(importlib.import_module(module), name))
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"environment {section.environment!r} cannot be loaded: {error}") from None
+    make: Callable[[Mapping[str, JsonValue]], Arena] = load_path(section.environment, "environment")
     arena = make(section.live)
     _check_weights(section.weights, arena.scores)
     return arena

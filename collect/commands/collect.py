@@ -28,6 +28,7 @@ from gumshoe.config import load_config
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
+from gumshoe.plugins import search_beside
 from gumshoe.protocols import Policy
 
 __all__ = ["collect", "configure", "run"]
@@ -73,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.fail_on_error is not None:
         overrides.append(f"fail_on_error={arguments.fail_on_error}")
     config = load_config(CollectConfig, arguments.config, overrides)
+    search_beside(arguments.config)
     config = config.model_copy(update={"policy": with_llm(config.policy)})
     result = collect(config, verbose=arguments.verbose, step=arguments.step, again=arguments.again)
     branches = f" with {result.branches} branches" if config.branch is not None else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.config import load_config
+from gumshoe.plugins import search_beside
 
 if TYPE_CHECKING:
     from gumshoe.collect.control import Control
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.eval.view.opening import write_beside
 
     config = load_config(EvalConfig, arguments.config, arguments.param)
+    search_beside(arguments.config)
     control = Control()
     with stop_on_signals(control), _quiet_http():
         evaluation = evaluate(config, control, _hooks(control), _say)

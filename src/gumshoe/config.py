@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -71,15 +70,8 @@ ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
 
 def load_config(model: type[ConfigT], path: Path, overrides: Sequence[str] = ()) -> ConfigT:
-    """Reads `path`, applies `overrides` in order and validates. Raises ConfigError.
-
-    From then on, modules beside the config can be imported: it may name tools, sources, policies and metrics in them.
-    """
-    data = read_yaml(path)
-    beside = str(path.resolve().parent)
-    if beside not in sys.path:
-        sys.path.append(beside)
-    return validate(model, apply_overrides(data, overrides), origin=str(path))
+    """Reads `path`, applies `overrides` in order and validates. Raises ConfigError."""
+    return validate(model, apply_overrides(read_yaml(path), overrides), origin=str(path))
 
 
 def find_config(path: Path) -> Path:

@@ -16,7 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import LOCAL, make_local_env
 
 TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
 BUGGY = "def add(a, b):\n    return a - b\n"
@@ -208,17 +208,13 @@ def test_rendering_shows_the_last_answer(task: Task) -> None:
         env.close()
 
 
-def make_local_env(task: Task) -> DebugEnv:
-    return DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True)
-
-
 @pytest.mark.parametrize(
     "vector", [SyncVectorEnv, functools.partial(AsyncVectorEnv, shared_memory=False, context="spawn")]
 )
 def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end(
     vector: Callable[..., VectorEnv[Any, Any, Any]], task: Task
 ) -> None:
-    envs = vector([functools.partial(make_local_env, task)] * 3)
+    envs = vector([functools.partial(make_local_env, task, TOOLS)] * 3)
     try:
         observations, _ = envs.reset(seed=7)
         assert observations["text"] == ("add(2, 3) is -1.",) * 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,9 +140,7 @@ def test_tools_outside_a_toolbox_have_no_events(open_bench: Callable[..., Bench]
 
 
 def test_tools_by_dotted_path() -> None:
-    names = [
-        made.name for made in make_tools(["test_toolbox.shout", "test_toolbox:file_size", "test_toolbox:Recorder"])
-    ]
+    names = [made.name for made in make_tools([f"{__name__}.shout", f"{__name__}:file_size", f"{__name__}:Recorder"])]
     assert names == ["shout", "size", "recorder"]
 
 
@@ -152,8 +149,8 @@ def test_tools_by_dotted_path() -> None:
     [
         ("veiw", "unknown tool 'veiw'; did you mean 'view'?"),
         ("no_such_module.tool", "cannot be imported: No module named 'no_such_module'"),
-        ("test_toolbox:nothing", "cannot be imported"),
-        ("test_toolbox:Loose", "is not a tool"),
+        (f"{__name__}:nothing", "cannot be imported"),
+        (f"{__name__}:Loose", "is not a tool"),
     ],
 )
 def test_names_that_are_no_tools(name: str, said: str) -> None:
@@ -173,4 +170,3 @@ def test_tools_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "whisper" in tool_names()
     assert make_tools(["whisper"])[0].description == "Whisper."
-    sys.modules.pop("shouting", None)

@@ -17,7 +17,7 @@ from gumshoe.train.sft import train
 from support.train.micro_config import make_config
 from support.train.training_rows import TOOLS, conversation
 
-HERE = "test_train_best:make_arena"
+HERE = f"{__name__}:make_arena"
 
 
 @dataclass

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from gumshoe.env import SandboxConfig
+from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.records import Task
 
-__all__ = ["BACKENDS", "FEW_PLUGINS", "ISOLATED", "LOCAL", "LOCAL_SETTINGS"]
+__all__ = ["BACKENDS", "FEW_PLUGINS", "ISOLATED", "LOCAL", "LOCAL_SETTINGS", "make_local_env"]
 
 BACKENDS = [
     pytest.param("docker", marks=pytest.mark.needs("docker")),
@@ -23,3 +25,8 @@ FEW_PLUGINS = {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:anyio"}
 LOCAL = SandboxConfig(kind="local", unsafe=True, env=FEW_PLUGINS)
 LOCAL_SETTINGS: dict[str, Any] = LOCAL.model_dump(include={"kind", "unsafe", "env"})
 """The same as it stands in config files."""
+
+
+def make_local_env(task: Task, tools: Sequence[str]) -> DebugEnv:
+    """An environment in the local sandbox; other processes can import this function."""
+    return DebugEnv(task, tools=tools, sandbox=LOCAL, trusted=True)
