@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
 import signal
 import socket
 
 import uvicorn
-from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gumshoe.errors import ConfigError
+from gumshoe.eval.guard import Guard
 
-__all__ = ["Bearer", "listen", "serve", "url_of"]
+__all__ = ["listen", "serve", "url_of"]
 
 SHUTDOWN_S = 3
 
@@ -35,7 +32,7 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(app: ASGIApp, listening: socket.socket) -> None:
+def serve(app: Guard, listening: socket.socket) -> None:
     """Answers until SIGINT or SIGTERM; then the application's lifespan ends."""
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", server_header=False, timeout_graceful_shutdown=SHUTDOWN_S
@@ -47,21 +44,3 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
-
-
-class Bearer:
-    """Refuses requests without the token, `Authorization: Bearer TOKEN`."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._expected = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers or passes on."""
-        if scope["type"] in ("http", "websocket"):
-            given = Headers(scope=scope).get("authorization", "").encode()
-            if not hmac.compare_digest(given, self._expected):
-                refusal = PlainTextResponse("The token is missing: Authorization: Bearer TOKEN\n", 401)
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)

@@ -74,13 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve_http(server: Any, config: McpConfig, arguments: argparse.Namespace) -> None:
+    from gumshoe.eval.guard import Guard, is_loopback
     from gumshoe.eval.listening import listen, serve, url_of
     from gumshoe.eval.mcp.transports import PATH, http_app
-    from gumshoe.eval.view.guard import is_loopback
 
-    token = arguments.token or (None if is_loopback(arguments.host) else secrets.token_urlsafe(24))
+    loopback = is_loopback(arguments.host)
+    token = arguments.token or (None if loopback else secrets.token_urlsafe(24))
+    app = Guard(http_app(server, config), loopback=loopback, token=token)
     with listen(arguments.host, arguments.port) as listening:
-        app = http_app(server, config, listening, token)
         print(f"MCP at {url_of(listening)}{PATH} (Ctrl-C ends it)", file=sys.stderr, flush=True)
         if token is not None and not arguments.token:
             print(f"clients send the header Authorization: Bearer {token}", file=sys.stderr, flush=True)

@@ -68,7 +68,7 @@ def _write(library: Library, out: Path) -> int:
 
 
 def _serve(library: Library, arguments: argparse.Namespace) -> int:
-    from gumshoe.eval.view.guard import is_loopback
+    from gumshoe.eval.guard import is_loopback
     from gumshoe.eval.view.server import ViewerServer, make_app
 
     loopback = is_loopback(arguments.host)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import selectors
 import signal
-import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,12 +15,10 @@ import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gumshoe.eval.listening import Bearer
 from gumshoe.eval.mcp.config import McpConfig
 
 __all__ = ["PATH", "http_app", "run_stdio"]
@@ -100,29 +97,16 @@ class _Lines:
         return line.decode("utf-8", "replace")
 
 
-def http_app(server: Server[Any], config: McpConfig, listening: socket.socket, token: str | None) -> ASGIApp:
-    """The application behind a socket: streamable HTTP at `PATH`, a sandbox for each session.
-
-    Without a token only requests to this machine's own names are answered, so that no web page can reach it.
-    """
-    port = listening.getsockname()[1]
-    own = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=token is None,
-        allowed_hosts=own,
-        allowed_origins=[f"http://{name}" for name in own],
-    )
-    manager = StreamableHTTPSessionManager(
-        server, security_settings=security, session_idle_timeout=config.idle_s, max_sessions=config.sessions
-    )
+def http_app(server: Server[Any], config: McpConfig) -> ASGIApp:
+    """The application: streamable HTTP at `PATH`, a sandbox for each session. Serve it behind a `Guard`."""
+    manager = StreamableHTTPSessionManager(server, session_idle_timeout=config.idle_s, max_sessions=config.sessions)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with manager.run():
             yield
 
-    app = Starlette(routes=[Route(PATH, _Endpoint(manager))], lifespan=lifespan)
-    return app if token is None else Bearer(app, token)
+    return Starlette(routes=[Route(PATH, _Endpoint(manager))], lifespan=lifespan)
 
 
 class _Endpoint:

@@ -13,18 +13,17 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from gumshoe.errors import ConfigError, GumshoeError
+from gumshoe.eval.guard import Guard
 from gumshoe.eval.listening import listen, url_of
-from gumshoe.eval.view.guard import Guard
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.static import PAGE, PAGE_FILES
 
 __all__ = ["ViewerServer", "make_app"]
 
 
-def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
+def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> Guard:
     """The application, guarded. Takes the arguments of `Guard`."""
     routes = [
         Route("/", _file("index.html")),
@@ -39,7 +38,7 @@ def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), tok
         Route("/api/raw/{key}", _raw(library)),
     ]
     app = GZipMiddleware(Starlette(routes=routes), minimum_size=2_000, compresslevel=3)
-    return Guard(app, loopback=loopback, names=names, token=token)
+    return Guard(app, loopback=loopback, names=names, token=token, page=True)
 
 
 class ViewerServer:
@@ -54,7 +53,7 @@ class ViewerServer:
         ConfigError: it cannot listen there.
     """
 
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+    def __init__(self, app: Guard, host: str, port: int) -> None:
         self._socket = listen(host, port)
         self.host: str = self._socket.getsockname()[0]
         self.port: int = self._socket.getsockname()[1]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from gumshoe.eval.view.guard import is_loopback
+from gumshoe.eval.guard import is_loopback
 from gumshoe.eval.view.library import Library
 from support.eval.viewer import get, serving
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
+from gumshoe.eval.guard import is_loopback
 from gumshoe.eval.view.gold_patches import GoldPatches
-from gumshoe.eval.view.guard import is_loopback
 from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.masks import Masks

@@ -1,0 +1,130 @@
+"""No server that a command starts answers a web page that it did not send, over HTTP or WebSockets."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+for package in ("fastapi", "mcp", "openenv", "starlette"):
+    pytest.importorskip(package, reason="needs the extras mcp, openenv and view")
+
+pytestmark = pytest.mark.needs("bubblewrap")
+LIMIT_S = 120
+BUBBLEWRAP = ("-p", "sandbox.kind=bubblewrap", "-p", "sandbox.pool=0")
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "view": ("view", "{folder}", "--port", "0"),
+    "mcp": ("mcp", "{folder}", "--http", "--port", "0", *BUBBLEWRAP),
+    "openenv": ("openenv", "casebook", "--port", "0", *BUBBLEWRAP),
+}
+PATHS = {"view": "/api/overview", "mcp": "/mcp", "openenv": "/state"}
+UPGRADE = {
+    "connection": "Upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+PAGES = {
+    "rebound": {"host": "evil.example"},
+    "rebound with a port": {"host": "127.0.0.1.evil.example:80"},
+    "another site": {"origin": "https://evil.example"},
+    "another port": {"origin": "http://127.0.0.1:1"},
+    "a sandboxed frame or a file": {"origin": "null"},
+    "no origin, another site": {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+    "no origin, another port": {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
+}
+
+
+@contextmanager
+def command(name: str, folder: Path, *options: str) -> Generator[str]:
+    """A running server; gives its host and port."""
+    words = [word.format(folder=folder) for word in COMMANDS[name]]
+    argv = [sys.executable, "-m", "gumshoe", *words, *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        assert server.stdout is not None
+        try:
+            line = server.stdout.readline()
+            assert "http://" in line
+            yield urlsplit(line[line.index("http://") :].split()[0]).netloc
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(LIMIT_S)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
+    (folder / "test_one.py").write_text("def test_one():\n    assert False\n")
+    argv = [sys.executable, "-m", "gumshoe", "collect", "collect/demo", "-p", f"out={folder / 'run'}", *BUBBLEWRAP]
+    subprocess.run([*argv, "-p", "tasks.limit=1"], check=True, capture_output=True, timeout=LIMIT_S)
+    return folder
+
+
+@pytest.fixture(scope="module", params=list(COMMANDS))
+def server(request: pytest.FixtureRequest, folder: Path) -> Generator[tuple[str, str]]:
+    with command(request.param, folder) as address:
+        yield request.param, address
+
+
+def status(address: str, path: str, headers: Mapping[str, str], method: str = "GET") -> int:
+    connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
+    try:
+        connection.putrequest(method, path, skip_host=True)
+        for name, value in {"host": address, **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_from_elsewhere_is_refused(server: tuple[str, str], page: str) -> None:
+    name, address = server
+    expected = 421 if "host" in PAGES[page] else 403
+    assert status(address, PATHS[name], PAGES[page]) == expected
+    assert status(address, PATHS[name], {**PAGES[page], "content-length": "0"}, "POST") == expected
+
+
+def test_programs_and_its_own_pages_are_answered(server: tuple[str, str]) -> None:
+    name, address = server
+    port = address.rpartition(":")[2]
+    for headers in (
+        {},
+        {"host": f"localhost:{port}"},
+        {"origin": f"http://{address}", "sec-fetch-site": "same-origin"},
+    ):
+        assert status(address, PATHS[name], headers) not in (401, 403, 421)
+
+
+@pytest.fixture(scope="module")
+def openenv(folder: Path) -> Generator[str]:
+    with command("openenv", folder) as address:
+        yield address
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_websocket_of_a_page_from_elsewhere_is_refused(openenv: str, page: str) -> None:
+    assert status(openenv, "/ws", {**UPGRADE, **PAGES[page]}) == (421 if "host" in PAGES[page] else 403)
+
+
+def test_a_websocket_of_a_program_is_answered(openenv: str) -> None:
+    assert status(openenv, "/ws", UPGRADE) == 101
+    assert status(openenv, "/ws", {**UPGRADE, "origin": f"http://{openenv}"}) == 101
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_with_a_token_nothing_is_answered_without_it(name: str, folder: Path) -> None:
+    with command(name, folder, "--token", "sesame") as address:
+        path = "/ws" if name == "openenv" else PATHS[name]
+        upgrade = UPGRADE if name == "openenv" else {}
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "sesame"}):
+            assert status(address, path, {**upgrade, **headers}) == 401
+        assert status(address, path, {**upgrade, "authorization": "Bearer sesame"}) not in (401, 403, 421)
