@@ -1,10 +1,10 @@
 """How soon `gumshoe view` shows something useful, and how much memory it uses, for runs of several sizes.
 
-The command itself is started on a run folder generated for the purpose, once with an empty cache and once with the
-index that it left, and headless Chromium opens its page. Printed for each size:
+The command itself is started on a run folder generated for the purpose, and headless Chromium opens its page. Printed
+for each size:
 
-- first: seconds from the start of the command to the first rows on the screen, without and with an index;
-- page: seconds from the opening of the page to the first rows, by the browser's clock, with an index;
+- first: seconds from the start of the command to the first rows on the screen;
+- page: seconds from the opening of the page to the first rows, by the browser's clock, once all words can be searched;
 - all rows, all words: seconds until every episode is in the list, and until every word can be searched;
 - search, sort, end: milliseconds until a search, a new sort order and a jump to the last row are on the screen;
 - memory of the server, and of the page's JavaScript.
@@ -100,9 +100,9 @@ def episode(number: int, steps: int) -> dict[str, Any]:
 
 
 @contextmanager
-def viewer(run: Path, cache: Path) -> Generator[tuple[str, int]]:
+def viewer(run: Path) -> Generator[tuple[str, int]]:
     """The running command: its address and process id."""
-    argv = [sys.executable, "-m", "gumshoe", "view", str(run), "--port", "0", "--cache", str(cache)]
+    argv = [sys.executable, "-m", "gumshoe", "view", str(run), "--port", "0"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -114,12 +114,12 @@ def viewer(run: Path, cache: Path) -> Generator[tuple[str, int]]:
         process.wait()
 
 
-def measure(browser: Browser, run: Path, cache: Path, episodes: int) -> dict[str, float]:
+def measure(browser: Browser, run: Path, episodes: int) -> dict[str, float]:
     """One start of the viewer, and one visit."""
     figures: dict[str, float] = {}
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     began = time.perf_counter()
-    with viewer(run, cache) as (address, process):
+    with viewer(run) as (address, process):
         page.goto(f"{address}#/list")
         page.locator("a.line").first.wait_for()
         figures["first_s"] = time.perf_counter() - began
@@ -177,19 +177,18 @@ def main() -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("bench_view needs Chromium: apt-get install chromium")
-    print("| episodes | run, MB | index | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (len(COLUMNS) + 3))
+    print("| episodes | run, MB | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (len(COLUMNS) + 2))
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, "--enable-precise-memory-info"])
         for episodes in arguments.episodes:
-            run, cache = Path(scratch) / f"run-{episodes}", Path(scratch) / f"cache-{episodes}"
+            run = Path(scratch) / f"run-{episodes}"
             make_run(run, episodes, arguments.steps)
             size = (run / "trajectories.jsonl").stat().st_size / 1e6
-            for state in ("none", "ready"):
-                found = measure(browser, run, cache, episodes)
-                cells = " | ".join(
-                    f"{found[name]:.2f}" if name.endswith("_s") else f"{found[name]:.0f}" for name in COLUMNS
-                )
-                print(f"| {episodes:,} | {size:.0f} | {state} | {cells} |", flush=True)
+            found = measure(browser, run, episodes)
+            cells = " | ".join(
+                f"{found[name]:.2f}" if name.endswith("_s") else f"{found[name]:.0f}" for name in COLUMNS
+            )
+            print(f"| {episodes:,} | {size:.0f} | {cells} |", flush=True)
         browser.close()
 
 

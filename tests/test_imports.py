@@ -62,7 +62,7 @@ def test_the_folders_are_not_modules_of_their_own(tmp_path: Path):
 def test_an_evaluation_and_its_page_need_no_web_server(tmp_path: Path):
     """`gumshoe eval` and `gumshoe view --static` work without the extra `view`."""
     blocked = "import sys; sys.modules['uvicorn'] = sys.modules['starlette'] = None; "
-    modules = "import gumshoe.eval.commands.eval, gumshoe.eval.evaluate, gumshoe.eval.view.opening"
+    modules = "import gumshoe.eval.commands.eval, gumshoe.eval.evaluate, gumshoe.eval.view.static"
     done = subprocess.run(
         [sys.executable, "-c", blocked + modules], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ __all__ = ["Turn", "assemble", "foreign_task", "from_messages", "tool_kind"]
 
 @dataclass(frozen=True)
 class Turn:
-    """What an agent said, and the answer to each of its calls."""
+    """What an agent said, and the answers to its calls; an agent that was stopped may have calls without an answer."""
 
     completion: Completion
     observations: tuple[Observation, ...]
@@ -81,7 +82,7 @@ def assemble(
         messages.append(turn.completion.as_message())
         messages.extend(
             Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
-            for call, seen in zip(turn.completion.tool_calls, turn.observations, strict=True)
+            for call, seen in zip(turn.completion.tool_calls, turn.observations, strict=False)
         )
     total = Usage()
     for step in steps:
@@ -141,7 +142,8 @@ def _turn(message: Mapping[str, Any], answers: Mapping[str | None, str], number:
     completion = Completion(
         text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop"
     )
-    return Turn(completion, tuple(Observation(tool=call.name, text=answers.get(call.id, "")) for call in calls))
+    answered = itertools.takewhile(lambda call: call.id in answers, calls)
+    return Turn(completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
 
 
 def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.eval.config import EvalConfig
     from gumshoe.eval.evaluate import evaluate
     from gumshoe.eval.results.terminal import print_table
-    from gumshoe.eval.view.opening import write_beside
+    from gumshoe.eval.view.static import write_beside
 
     config = load_config(EvalConfig, arguments.config, arguments.param)
     search_beside(arguments.config)

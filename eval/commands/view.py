@@ -42,17 +42,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token", help="access token (default: random, if other hosts can connect)")
     parser.add_argument("--name", action="append", default=[], help="additional host name of this server (repeatable)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
-    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where the index is kept (default: ~/.cache)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves, or writes files. Raises ConfigError, DatasetError and TaskError."""
     from gumshoe.eval.view.gold_patches import GoldPatches
-    from gumshoe.eval.view.index import cache_folder
-    from gumshoe.eval.view.opening import open_library
+    from gumshoe.eval.view.library import open_library
 
     gold = GoldPatches(arguments.tasks)
-    with open_library(arguments.paths, arguments.cache or cache_folder(), gold, arguments.model) as library:
+    with open_library(arguments.paths, gold, arguments.model) as library:
         if arguments.static is not None:
             return _write(library, arguments.static)
         return _serve(library, arguments)
@@ -61,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _write(library: Library, out: Path) -> int:
     from gumshoe.eval.view.static import write_static
 
-    library.watcher.look()
+    library.catalog.refresh()
     count = write_static(library, out)
     print(f"{plural(count, 'episode')}: open {out / 'index.html'}")
     return 0
@@ -81,7 +79,7 @@ def _serve(library: Library, arguments: argparse.Namespace) -> int:
         if arguments.port is not None:
             raise
         server = ViewerServer(app, arguments.host, 0)
-    library.watcher.start()
+    library.catalog.start()
     address = server.url + (f"?token={token}" if token is not None else "")
     print(f"Look at {address} (Ctrl-C ends it)", flush=True)
     if arguments.open:

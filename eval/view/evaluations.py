@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,11 +13,10 @@ from pydantic import ValidationError
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
 from gumshoe.eval.results.metrics import ALL_METRICS
-from gumshoe.eval.view.reading import as_object
-from gumshoe.eval.view.sources import Source, inside, read_config, stamp
+from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_records
 
-__all__ = ["arm_labels", "evaluation_of", "read_results", "read_summary", "task_of"]
+__all__ = ["arm_label", "arm_labels", "evaluation_of", "read_results", "read_summary", "task_of"]
 
 
 def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -96,8 +96,11 @@ def _read_timing(source: Source) -> dict[str, Any]:
     file = source.path / "timing.json"
     if not inside(file, source.root):
         return {}
-    data = as_object(_read(file))
-    if data is None:
+    try:
+        data = json.loads(_read(file))
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
         raise DatasetError("timing.json is not a JSON object")
     return data
 
@@ -119,6 +122,13 @@ def arm_labels(source: Source) -> Mapping[str, str]:
     arms = read_config(source.path, source.root).get("arms")
     named = [one for one in arms if isinstance(one, dict) and one.get("name")] if isinstance(arms, list) else []
     return {str(one["name"]): str(one.get("label") or one["name"]) for one in named}
+
+
+def arm_label(source: Source, evaluation: Source) -> str:
+    """What an arm of an evaluation, or its solver, is called."""
+    name = source.path.name
+    label = arm_labels(evaluation).get(name, name)
+    return label if ARMS in source.path.relative_to(evaluation.path).parts else f"{label} (solver)"
 
 
 def read_results(source: Source) -> Sequence[Result]:

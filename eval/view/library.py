@@ -3,244 +3,280 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gumshoe.errors import DatasetError
-from gumshoe.eval.view import episode, query
-from gumshoe.eval.view.evaluations import evaluation_of, task_of
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
+from gumshoe.eval.view.catalog import Catalog, Entry
+from gumshoe.eval.view.episodes import messages_of, read_line, read_row
+from gumshoe.eval.view.evaluations import arm_label, evaluation_of, read_results, task_of
 from gumshoe.eval.view.gold_patches import GoldPatches
-from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.masks import Masks
-from gumshoe.eval.view.outcomes import label_of, shown_rows
-from gumshoe.eval.view.reading import read_journal, read_line, read_row
+from gumshoe.eval.view.player import cap, player_of
+from gumshoe.eval.view.rows import REPORTED
 from gumshoe.eval.view.solvers import evaluated
-from gumshoe.eval.view.sources import Source, inside
+from gumshoe.eval.view.sources import Source
 from gumshoe.eval.view.trees import tree_ids, tried_beside
-from gumshoe.eval.view.watch import Watcher
+from gumshoe.records import Location
 
-__all__ = ["Library", "NotThere"]
+__all__ = ["Library", "NotThere", "open_library"]
 
 Answer = dict[str, Any]
 ROWS = 2_000
 """The most rows in one answer."""
+SIBLINGS = 50
+SCORE = "reciprocal_rank"
+"""The measure of an evaluation that tells a hit from a miss: 0 if no location holds a line of the gold patch."""
 
 
 class NotThere(DatasetError):
     """There is nothing at this address."""
 
 
+@contextmanager
+def open_library(paths: Sequence[Path], gold: GoldPatches, model: Path | None = None) -> Generator[Library]:
+    """What there is to see in some folders. Its catalog is empty until it is refreshed or started.
+
+    Args:
+        paths: folders of runs, datasets and evaluations.
+        gold: knows the gold patches.
+        model: folder of the model whose tokenizer is used for the mask.
+
+    Raises:
+        ConfigError: there is nothing to be seen in the folders, or no such model folder.
+        TaskError: a task source that was named cannot be read.
+    """
+    gold.check()
+    if model is not None and not model.is_dir():
+        raise ConfigError(f"there is no model folder {model}: gumshoe train makes one")
+    masks = Masks(model) if model is not None else None
+    catalog = Catalog(paths)
+    try:
+        yield Library(catalog, gold, masks)
+    finally:
+        catalog.close()
+        if masks is not None:
+            masks.close()
+
+
 class Library:
     """What there is to see.
 
     Args:
-        watcher: keeps the index.
-        index: the index that is asked.
+        catalog: the episodes.
         gold: knows the gold patches.
-        masks: knows which tokens train; None where no model was given.
+        masks: knows which tokens train; None if no model was given.
     """
 
-    def __init__(self, watcher: Watcher, index: Index, gold: GoldPatches, masks: Masks | None) -> None:
-        self.watcher = watcher
-        self._index = index
+    def __init__(self, catalog: Catalog, gold: GoldPatches, masks: Masks | None) -> None:
+        self.catalog = catalog
         self._gold = gold
         self._masks = masks
         self._started = secrets.token_hex(4)
 
     def overview(self) -> Answer:
-        """Every source with how far it is indexed; `version` changes when anything does."""
-        version = self._index.version
-        with self._index.reading() as connection:
-            counts = dict(connection.execute("SELECT source, count(*) FROM episodes GROUP BY 1").fetchall())
+        """Every source with how far it has been read; `version` changes when anything does."""
+        version = self.catalog.version
+        counts: dict[str, int] = {}
+        for entry in [*self.catalog.entries(), *self.catalog.live()]:
+            counts[entry.source.slug] = counts.get(entry.source.slug, 0) + 1
         return {
             "version": version,
-            "searchable": self.watcher.ready,
+            "searchable": self.catalog.ready,
             "masks": self._masks is not None,
-            "sources": [self._describe(source, counts.get(source.slug, 0)) for source in self.watcher.sources],
+            "sources": [self._describe(source, counts.get(source.slug, 0)) for source in self.catalog.sources],
         }
 
-    def rows(self, era: str, last: int, limit: int = ROWS) -> Answer:
+    def rows(self, era: str, known: int, limit: int = ROWS) -> Answer:
         """The next rows of the list, with everything that is known of each.
 
         Args:
-            era: the `era` of an earlier answer; if the index has another one by now, the rows start over.
-            last: number of the last row that the caller knows.
+            era: the `era` of an earlier answer; if it is another one by now, the rows start over.
+            known: how many rows the caller has; `last` of the earlier answer.
             limit: how many at most.
 
         Returns:
             `era`, `first` (whether what was known before is void), `last`, `rows`, `more`, and `live`: every episode
             in progress.
         """
-        now = f"{self._started}.{self._index.era}"
-        known = last if era == now else 0
-        with self._index.reading() as connection:
-            last, rows = query.rows_after(connection, known, limit)
-            live = query.live_rows(connection)
+        now = f"{self._started}.{self.catalog.era}"
+        known = known if era == now else 0
+        entries = self.catalog.entries(known, limit)
         return {
             "era": now,
             "first": known == 0,
-            "last": last,
-            "more": len(rows) == limit,
-            "rows": self._shown(rows),
-            "live": self._shown(live),
+            "last": known + len(entries),
+            "more": len(entries) == limit,
+            "rows": self._shown(entries),
+            "live": self._shown(self.catalog.live()),
         }
 
     def search(self, text: str) -> Answer:
         """The keys of the episodes in which `text` is found."""
-        with self._index.reading() as connection:
-            return {"keys": query.search(connection, text)}
+        return {"keys": self.catalog.search(text)}
 
     def episode(self, key: str) -> Answer:
         """One episode, whole but for overlong texts. Raises NotThere and DatasetError."""
-        place, source = self._find(key)
-        if place["live"]:
-            found = episode.of_journal(self._journal(source, place["file"]))
-        elif source.kind == "dataset":
-            row = read_row(self._file(source, place["file"]), place["place"])
-            found = episode.of_dataset(row, self._gold.of(place["task"], source))
-        else:
-            line = read_line(self._file(source, place["file"]), place["place"], place["length"])
-            found = episode.of_trajectory(line, self._gold.of(place["task"], source))
-        with self._index.reading() as connection:
-            others = query.siblings(connection, place["task"]) if place["task"] else []
-            row = query.episode_row(connection, key)
-        if source.kind == "dataset" and row is not None:
-            found["stop"] = row["stop"]
+        entry = self._find(key)
+        source = entry.source
+        gold = None if entry.live else self._gold.of(entry.row.task, source)
+        found = player_of(self.catalog.episode(entry), gold, kind=source.kind, live=entry.live)
+        task = entry.row.task
+        siblings = [one for one in [*self.catalog.entries(), *self.catalog.live()] if task and one.row.task == task]
+        if source.kind == "dataset":
+            found["stop"] = entry.row.stop
         return {
             "key": key,
             "kind": source.kind,
-            "live": bool(place["live"]),
-            "row": self._shown([row])[0] if row is not None else None,
-            "siblings": self._shown(others),
-            "tree": self._tree(place, source),
-            **episode.cap({**found, "evaluated": self._evaluated(source, place, found)}),
+            "live": entry.live,
+            "row": self._shown([entry])[0],
+            "siblings": self._shown(siblings[:SIBLINGS]),
+            "tree": self._tree(entry, siblings),
+            **cap({**found, "evaluated": self._evaluated(entry, found)}),
         }
-
-    def _tree(self, place: Answer, source: Source) -> list[Answer]:
-        """What else was tried at the steps of a finished episode; nothing for one that is not in a tree."""
-        if source.kind != "run" or place["live"]:
-            return []
-        with self._index.reading() as connection:
-            rows = query.tree_rows(connection, source.slug, place["task"])
-        parents = {name: str(row["facts"]["branch of"]) for name, row in rows.items() if "branch of" in row["facts"]}
-        members = [rows[name] for name in tree_ids(place["id"], parents) if name in rows]
-        if len(members) < 2:
-            return []
-        lines = (read_line(self._file(source, row["file"]), row["place"], row["length"]) for row in members)
-        shown = {row["id"]: row for row in self._shown(members)}
-        return tried_beside(place["id"], lines, shown)
 
     def raw(self, key: str) -> bytes:
         """The stored JSON of a finished trajectory, as it is. Raises NotThere and DatasetError."""
-        place, source = self._find(key)
-        if source.kind != "run" or place["live"]:
+        entry = self._find(key)
+        if entry.source.kind != "run" or entry.live:
             raise NotThere("only finished trajectories are stored as JSON")
-        return read_line(self._file(source, place["file"]), place["place"], place["length"])
+        return read_line(self.catalog.file(entry), entry.place, entry.length)
 
     def mask(self, key: str) -> Answer:
         """Which tokens of a dataset's row train. Raises NotThere and DatasetError."""
-        place, source = self._find(key)
-        if self._masks is None or source.kind != "dataset":
+        entry = self._find(key)
+        if self._masks is None or entry.source.kind != "dataset":
             raise NotThere("the mask needs a model's tokenizer: start with --model FOLDER")
-        row = read_row(self._file(source, place["file"]), place["place"])
-        messages = row.get("messages") or [*(row.get("prompt") or ()), *(row.get("completion") or ())]
-        answer = self._masks.of({**row, "messages": messages})
-        return {"model": self._masks.model.name, **episode.cap(answer)}
+        row = read_row(self.catalog.file(entry), entry.place)
+        answer = self._masks.of({**row, "messages": messages_of(row)})
+        return {"model": self._masks.model.name, **cap(answer)}
 
     def evaluation(self, slug: str) -> Answer:
         """The figures of an evaluation. Raises NotThere and DatasetError."""
-        source = self.watcher.source(slug)
-        if source is None or source.kind != "evaluation":
-            raise NotThere(f"there is no evaluation {slug}")
+        source = self._evaluation(slug)
         return evaluation_of(source, self._keys(source))
 
     def task(self, slug: str, task: str) -> Answer:
         """One task of an evaluation. Raises NotThere and DatasetError."""
-        source = self.watcher.source(slug)
-        if source is None or source.kind != "evaluation":
-            raise NotThere(f"there is no evaluation {slug}")
-        keys = self._keys(source)
-        found = task_of(source, task, keys, self._gold.of(task, source))
+        source = self._evaluation(slug)
+        found = task_of(source, task, self._keys(source), self._gold.of(task, source))
         first = next((key for one in found["attempts"] if (key := one["key"] or one["solver_key"]) is not None), None)
         messages = self.episode(first)["messages"] if first is not None else []
         asked = next((message["content"] for message in messages if message["role"] == "user"), "")
         return {**found, "prompt": asked}
 
-    def _shown(self, rows: Sequence[Answer]) -> list[Answer]:
-        return shown_rows(rows, self.watcher.sources, self._gold)
+    def _find(self, key: str) -> Entry:
+        entry = self.catalog.entry(key)
+        if entry is None:
+            raise NotThere(f"there is no episode {key[:200]}: it may have ended in the meantime")
+        return entry
 
-    def words(self, first: int, last: int) -> Sequence[tuple[str, str]]:
-        """Key and words of finished episodes, as the index would search them, from number `first` to `last`."""
-        return [(key, self.watcher.words_at(*where)) for key, *where in self._places(first, last)]
-
-    def _places(self, first: int, last: int) -> list[Any]:
-        with self._index.reading() as connection:
-            return connection.execute(
-                "SELECT key, source, file, place, length FROM episodes WHERE NOT live ORDER BY n LIMIT ? OFFSET ?",
-                (last - first, first),
-            ).fetchall()
+    def _evaluation(self, slug: str) -> Source:
+        source = self.catalog.source(slug)
+        if source is None or source.kind != "evaluation":
+            raise NotThere(f"there is no evaluation {slug}")
+        return source
 
     def _describe(self, source: Source, count: int) -> Answer:
-        progress = self.watcher.progress[source.slug]
-        problem = progress.problem
-        if progress.broken:
-            problem = (
-                f"{progress.broken} broken lines are left out" if progress.broken > 1 else "a broken line is left out"
-            )
+        state = self.catalog.state(source)
+        problem = state.problem
+        if state.broken:
+            problem = f"{state.broken} broken lines are left out" if state.broken > 1 else "a broken line is left out"
+        parent = self.catalog.source(source.parent)
         return {
             "slug": source.slug,
             "kind": source.kind,
             "name": source.name,
-            "title": self._title(source),
+            "title": source.name if parent is None else arm_label(source, parent),
             "parent": source.parent,
             "episodes": count,
-            "live": progress.live,
-            "planned": progress.planned,
-            "indexed": 1.0 if progress.size == 0 else min(1.0, progress.reached / progress.size),
+            "live": state.live,
+            "planned": state.planned,
+            "indexed": 1.0 if state.size == 0 else min(1.0, state.reached / state.size),
             "problem": problem,
         }
 
-    def _title(self, source: Source) -> str:
-        """The label of an arm; the name of anything else."""
-        parent = self.watcher.source(source.parent) if source.parent is not None else None
-        return source.name if parent is None else label_of(source, parent)
+    def _shown(self, entries: Iterable[Entry]) -> list[Answer]:
+        """Rows as they are sent to the page: arms go by their labels, and a report is a hit or a miss if that is known.
 
-    def _find(self, key: str) -> tuple[Answer, Source]:
-        with self._index.reading() as connection:
-            place = query.find_row(connection, key)
-        source = self.watcher.source(place["source"]) if place is not None else None
-        if place is None or source is None:
-            raise NotThere(f"there is no episode {key[:200]}: it may have ended in the meantime")
-        return place, source
+        Both are decided late: task sources and evaluations may be known later than the episodes.
+        """
+        ranks: dict[str, _Ranks] = {}
+        shown: list[Answer] = []
+        for entry in entries:
+            source = entry.source
+            if source.slug not in ranks:
+                ranks[source.slug] = _Ranks(source, self.catalog.source(source.parent), self._gold)
+            ranked = ranks[source.slug]
+            row = {name: value for name, value in vars(entry.row).items() if name != "locations"}
+            row |= {"key": entry.key, "source": source.slug, "kind": source.kind, "live": entry.live}
+            row["policy"] = ranked.label or entry.row.policy
+            rank = ranked.of(entry) if entry.row.outcome == REPORTED else None
+            if rank is not None:
+                row["outcome"] = "hit" if rank else "miss"
+                row["facts"] = {**entry.row.facts, "first hit": rank or None}
+            shown.append(row)
+        return shown
 
-    def _file(self, source: Source, name: str) -> Path:
-        file = source.path / name
-        if not inside(file, source.root):
-            raise NotThere(f"{name} no longer exists")
-        return file
+    def _tree(self, entry: Entry, siblings: Sequence[Entry]) -> list[Answer]:
+        """What else was tried at the steps of a finished episode; nothing for one that is not in a tree."""
+        if entry.source.kind != "run" or entry.live:
+            return []
+        members = {one.row.id: one for one in siblings if one.source == entry.source and not one.live}
+        branches = [one.row for one in members.values() if "branch of" in one.row.facts]
+        parents = {row.id: str(row.facts["branch of"]) for row in branches}
+        found = [members[name] for name in tree_ids(entry.row.id, parents) if name in members]
+        if len(found) < 2:
+            return []
+        shown = {row["id"]: row for row in self._shown(found)}
+        return tried_beside(entry.row.id, (self.catalog.episode(one) for one in found), shown)
 
-    def _journal(self, source: Source, name: str) -> Sequence[Mapping[str, Any]]:
-        entries = read_journal(source.path / "journal" / f"{name}.jsonl", source.root)
-        if not entries:
-            raise NotThere("this episode has ended: look for it in the list")
-        return entries
-
-    def _evaluated(self, source: Source, place: Answer, found: Answer) -> Answer | None:
+    def _evaluated(self, entry: Entry, found: Answer) -> Answer | None:
         """What the evaluation that a run belongs to says about an episode."""
-        parent = self.watcher.source(source.parent) if source.parent is not None else None
-        if parent is None or place["live"]:
+        parent = self.catalog.source(entry.source.parent)
+        if parent is None or entry.live:
             return None
         try:
-            return evaluated(parent, source.path.name, found, self._keys(parent))
+            return evaluated(parent, entry.source.path.name, found, self._keys(parent))
         except DatasetError:
             return None
 
     def _keys(self, source: Source) -> Mapping[tuple[str, str], str]:
-        arms = {one.slug: one.path.name for one in self.watcher.sources if one.parent == source.slug}
-        marks = ", ".join("?" * len(arms))
-        with self._index.reading() as connection:
-            rows = connection.execute(
-                f"SELECT source, id, key FROM episodes WHERE source IN ({marks}) AND NOT live", list(arms)
-            ).fetchall()
-        return {(arms[slug], name): key for slug, name, key in rows}
+        """The keys of an evaluation's episodes by (arm, id)."""
+        return {
+            (entry.source.path.name, entry.row.id): entry.key
+            for entry in self.catalog.entries()
+            if entry.source.parent == source.slug
+        }
+
+
+class _Ranks:
+    """Where in their lists the reports of one source name a line of the gold patch."""
+
+    def __init__(self, source: Source, evaluation: Source | None, gold: GoldPatches) -> None:
+        self.label = arm_label(source, evaluation) if evaluation is not None else None
+        self._gold = gold.finder(source)
+        self._scored: dict[str, float | None] = {}
+        if evaluation is not None:
+            try:
+                results = read_results(evaluation)
+            except DatasetError:
+                return
+            arm = source.path.name
+            self._scored = {
+                one.trajectory: one.scores[SCORE] for one in results if one.arm == arm and SCORE in one.scores
+            }
+
+    def of(self, entry: Entry) -> int | None:
+        """The rank of the first location that holds a line of the gold patch, from 1; 0 if none does; None: unknown."""
+        score = self._scored.get(entry.row.id)
+        if score is not None:
+            return round(1 / score) if score > 0 else 0
+        wanted = changed_lines(self._gold(entry.row.task))
+        if not wanted or entry.row.locations is None:
+            return None
+        places = (Location.model_construct(path=path, start=start, end=end) for path, start, end in entry.row.locations)
+        return first_right_rank(places, {path: set(lines) for path, lines in wanted.items()}) or 0

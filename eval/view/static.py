@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import ConfigError, GumshoeError
-from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.gold_patches import GoldPatches
+from gumshoe.eval.view.library import Library, open_library
 
-__all__ = ["PAGE", "PAGE_FILES", "write_static"]
+__all__ = ["PAGE", "PAGE_FILES", "write_beside", "write_static"]
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {
@@ -33,11 +35,10 @@ POLICY = (
 MARK = "gumshoe-view.txt"
 TEXT_CHUNK = 4_000_000
 """Characters of searchable text that are loaded at a time."""
-ROWS = 500
 
 
 def write_static(library: Library, out: Path, on_episode: Callable[[int, int], None] = lambda done, all_: None) -> int:
-    """Writes the copy; the index must be up to date. Returns how many episodes there are.
+    """Writes the copy; its catalog must be up to date. Returns how many episodes there are.
 
     Args:
         library: what is copied.
@@ -62,6 +63,23 @@ def write_static(library: Library, out: Path, on_episode: Callable[[int, int], N
     return count
 
 
+def write_beside(evaluation: Path, gold: Mapping[str, str]) -> Path:
+    """Writes the viewer of an evaluation into its own folder. Returns the page to open.
+
+    Args:
+        evaluation: the evaluation's folder.
+        gold: gold patches by task id.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    out = evaluation / "view"
+    with open_library([evaluation], GoldPatches(known=gold)) as library:
+        library.catalog.refresh()
+        write_static(library, out)
+    return out / "index.html"
+
+
 def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None]) -> int:
     (folder / MARK).write_text("Made by gumshoe view --static. Open index.html.\n", encoding="utf-8")
     for name in PAGE_FILES:
@@ -75,19 +93,14 @@ def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None
         if source["kind"] == "evaluation":
             _write_evaluation(library, folder, source["slug"])
         source["live"] = False
-    rows: list[Any] = []
-    found: dict[str, Any] = {"era": "", "last": 0, "more": True}
-    while found["more"]:
-        found = library.rows(found["era"], found["last"])
-        rows += found["rows"]
-    rows += found["live"]
-    numbers = {row["key"]: number for number, row in enumerate(rows)}
+    found = library.rows("", 0, limit=sys.maxsize)
+    rows = [*found["rows"], *found["live"]]
     for number, row in enumerate(rows):
         _put(folder, f"episode-{number}", _or_error(lambda key=row["key"]: library.episode(key)))
         if overview["masks"] and row["kind"] == "dataset":
             _put(folder, f"mask-{number}", _or_error(lambda key=row["key"]: library.mask(key)))
         on_episode(number + 1, len(rows))
-    _put(folder, "overview", {**overview, "texts": _write_texts(library, folder, numbers)})
+    _put(folder, "overview", {**overview, "texts": _write_texts(library, folder)})
     _put(folder, "rows", rows)
     return len(rows)
 
@@ -100,17 +113,16 @@ def _write_evaluation(library: Library, folder: Path, slug: str) -> None:
         _put(folder, f"task-{slug}-{number}", _or_error(lambda name=name: library.task(slug, name)))
 
 
-def _write_texts(library: Library, folder: Path, numbers: dict[str, int]) -> int:
+def _write_texts(library: Library, folder: Path) -> int:
     """Writes the searchable words, in lower case, to several files. Returns how many files there are."""
     chunk: list[tuple[int, str]] = []
     size = written = 0
-    for first in range(0, len(numbers), ROWS):
-        for key, text in library.words(first, first + ROWS):
-            chunk.append((numbers[key], text.lower()))
-            size += len(text)
-            if size > TEXT_CHUNK:
-                _put(folder, f"text-{written}", chunk)
-                chunk, size, written = [], 0, written + 1
+    for number, entry in enumerate(library.catalog.entries()):
+        chunk.append((number, library.catalog.words(entry).lower()))
+        size += len(chunk[-1][1])
+        if size > TEXT_CHUNK:
+            _put(folder, f"text-{written}", chunk)
+            chunk, size, written = [], 0, written + 1
     if chunk:
         _put(folder, f"text-{written}", chunk)
         written += 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from gumshoe.collect.tree import Node, Trees, node_of
 from gumshoe.records import Step, Trajectory
 
@@ -39,21 +37,17 @@ def tree_ids(id: str, parents: Mapping[str, str]) -> list[str]:
     return list(found)[:MOST_MEMBERS]
 
 
-def tried_beside(id: str, lines: Iterable[bytes], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
+def tried_beside(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
     """All decisions that were tried at each step of an episode, by step: best first, its own included.
 
     Args:
         id: the episode.
-        lines: the trajectories of its tree, as they are stored; what cannot be read is left out.
+        members: the trajectories of its tree.
         rows: what the list knows of them, by id.
     """
     steps: dict[str, tuple[Step, ...]] = {}
     nodes: list[Node] = []
-    for line in lines:
-        try:
-            trajectory = Trajectory.model_validate_json(line)
-        except ValidationError:
-            continue
+    for trajectory in members:
         steps[trajectory.id] = trajectory.steps
         nodes.append(node_of(trajectory))
     trees = Trees(nodes)

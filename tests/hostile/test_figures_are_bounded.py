@@ -13,8 +13,8 @@ from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.rollout import Rollout
 from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.env import SandboxConfig
-from gumshoe.eval.view.facts import row_of_journal, row_of_trajectory
-from gumshoe.eval.view.index import Index, IndexEntry
+from gumshoe.eval.view.gold_patches import GoldPatches
+from gumshoe.eval.view.library import open_library
 from gumshoe.records import Completion, Limits, StopReason, Task, ToolCall
 
 NUMBERS = [2**63, 2**53, -(2**63), 10**299, 10**400, 1e308, float("inf"), -5, True, "7"]
@@ -22,22 +22,30 @@ NUMBERS = [2**63, 2**53, -(2**63), 10**299, 10**400, 1e308, float("inf"), -5, Tr
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: str(number)[:12])
 def test_the_viewer_takes_any_usage(number: object, tmp_path: Path) -> None:
+    """A line with a number that a record refuses is left out, and counted; what is shown is valid JSON."""
     usage = {"prompt_tokens": number, "completion_tokens": number, "cost_usd": number}
-    step = {"started_at": number, "duration_s": number, "confidence": number}
-    finished = {"id": "a", "usage": usage, "steps": [step], "provenance": {"seed": number}}
-    rows = [
-        row_of_trajectory({**finished, "scores": [{"name": "resolved", "value": number}]}),
-        row_of_journal(
-            [{"episode": {"id": "a#0.1"}}, {"completion": {"usage": usage}}, {"completion": {"usage": usage}}]
-        ),
-    ]
-    with Index([tmp_path], tmp_path / "cache") as index:
-        index.reached("one", "mark")
-        index.add("one", [IndexEntry(str(n), "one", "f", 0, 0, row) for n, row in enumerate(rows)], 1, 0)
-        with index.reading() as connection:
-            stored = connection.execute("SELECT facts FROM episodes").fetchall()
-    assert len(stored) == 2
-    json.dumps([json.loads(facts) for (facts,) in stored], allow_nan=False)
+    line = {
+        "id": "a",
+        "task": {"id": "t", "hash": "", "source": "s", "regime": "debug"},
+        "policy": {"kind": "replay"},
+        "tools": [],
+        "messages": [],
+        "steps": [],
+        "stop": "unknown",
+        "usage": usage,
+        "provenance": {"gumshoe": "", "python": "", "sandbox": ""},
+    }
+    (tmp_path / "trajectories.jsonl").write_text(f"{json.dumps(line)}\n")
+    (tmp_path / "journal").mkdir()
+    entries = [{"episode": {"id": "a#0.1"}}, {"completion": {"text": "", "usage": usage}}]
+    (tmp_path / "journal" / "a.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    with open_library([tmp_path], GoldPatches()) as library:
+        library.catalog.refresh()
+        answer = library.rows("", 0)
+        (source,) = library.overview()["sources"]
+    json.dumps(answer, allow_nan=False)
+    assert len(answer["live"]) == 1
+    assert len(answer["rows"]) == (source["problem"] is None)
 
 
 @pytest.mark.needs("bubblewrap")

@@ -30,8 +30,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def library(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    with open_library(everything, cache=tmp_path_factory.mktemp("cache")) as library:
+def library(everything: Path) -> Iterator[Library]:
+    with open_library(everything) as library:
         yield library
 
 

@@ -44,13 +44,13 @@ def refused(*arguments: str) -> str:
 
 
 def test_it_serves_this_machine_alone_unless_told_otherwise(everything: Path, tmp_path: Path) -> None:
-    with started(str(everything), "--cache", str(tmp_path), "--port", "0") as address:
+    with started(str(everything), "--port", "0") as address:
         assert address.startswith("http://127.0.0.1:")
         assert get(address).status_code == 200
 
 
 def test_elsewhere_it_asks_for_a_token(everything: Path, tmp_path: Path) -> None:
-    given = (str(everything), "--cache", str(tmp_path), "--port", "0", "--host", "0.0.0.0")
+    given = (str(everything), "--port", "0", "--host", "0.0.0.0")
     with started(*given) as address, httpx2.Client(timeout=180, follow_redirects=True) as client:
         plain, _, token = address.partition("?token=")
         assert len(token) >= 30
@@ -61,7 +61,7 @@ def test_elsewhere_it_asks_for_a_token(everything: Path, tmp_path: Path) -> None
 
 def test_it_writes_files(everything: Path, tmp_path: Path) -> None:
     out = tmp_path / "site"
-    argv = [*VIEW, str(everything / "eval"), "--cache", str(tmp_path / "cache"), "--static", str(out)]
+    argv = [*VIEW, str(everything / "eval"), "--static", str(out)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout == f"12 episodes: open {out / 'index.html'}\n"
     assert (out / "data" / "overview.js").is_file()
@@ -70,7 +70,7 @@ def test_it_writes_files(everything: Path, tmp_path: Path) -> None:
 
 def test_mistakes_are_answered_in_one_line(everything: Path, tmp_path: Path) -> None:
     assert "there is no folder" in refused(str(tmp_path / "none"))
-    given = (str(everything), "--cache", str(tmp_path))
+    given = (str(everything),)
     assert "there is no model folder" in refused(*given, "--model", str(tmp_path / "none"))
     assert "cannot listen on 192.0.2.1" in refused(*given, "--host", "192.0.2.1", "--port", "0")
     assert "port 99999" in refused(*given, "--port", "99999")
@@ -96,7 +96,7 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_the_tokens_that_train_are_colored(browser: Browser, everything: Path, tokenizer: Path, tmp_path: Path) -> None:
-    with open_library(everything / "dataset", cache=tmp_path, model=tokenizer) as library:
+    with open_library(everything / "dataset", model=tokenizer) as library:
         key = all_rows(library)[0]["key"]
         with serving(library) as site, quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}?tab=mask")
@@ -118,7 +118,7 @@ def test_the_tokens_that_train_are_colored(browser: Browser, everything: Path, t
 
 def test_a_folder_that_is_no_model_says_so(everything: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with open_library(everything / "dataset", cache=tmp_path, model=tmp_path / "empty") as library:
+    with open_library(everything / "dataset", model=tmp_path / "empty") as library:
         key = all_rows(library)[0]["key"]
         with serving(library) as site:
             answer = get(f"{site}/api/mask/{key}")

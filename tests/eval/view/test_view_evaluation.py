@@ -102,7 +102,7 @@ def test_a_task_opens_with_its_patches_and_verdicts(page: Page, site: str) -> No
 
 def test_an_evaluation_that_is_being_played_says_so(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "eval" / "arms" / "one", [make_trajectory(0, SEEK)])
-    with open_library(tmp_path / "eval", cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(tmp_path / "eval") as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/evaluation/eval")
             expect(page.get_by_text("figures appear when every arm is done")).to_be_visible()

@@ -125,7 +125,7 @@ def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> Non
 
 def test_a_long_list_is_paged_and_scrolls(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "long", [make_trajectory(number, SEEK, policy=f"p{number}") for number in range(700)])
-    with open_library(tmp_path / "long", cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(tmp_path / "long") as library, serving(library) as site:
         with quiet_page(browser) as page:
             asked: list[str] = []
             page.on("request", lambda request: asked.append(request.url))
@@ -142,7 +142,7 @@ def test_a_run_in_progress_updates_by_itself(browser: Browser, tmp_path: Path) -
     run = write_run(tmp_path / "run", [make_trajectory(0)])
     write_journal(run, "tax-7", SEEK[:1])
     (run / "state.json").write_text('{"planned": 5}', encoding="utf-8")
-    with open_library(run, cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(run) as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/list")
             total(page, "2 episodes")
@@ -253,7 +253,7 @@ def test_the_folder_of_a_working_process_is_said_to_be_live(tmp_path: Path) -> N
     )
     with RunFolder(tmp_path / "run", config) as folder:
         folder.plan(4)
-        with open_library(tmp_path / "run", cache=tmp_path / "cache") as library:
+        with open_library(tmp_path / "run") as library:
             (source,) = library.overview()["sources"]
             assert (source["live"], source["planned"]) == (True, 4)
 
@@ -261,7 +261,7 @@ def test_the_folder_of_a_working_process_is_said_to_be_live(tmp_path: Path) -> N
 def test_tampering_is_marked_filtered_and_listed(browser: Browser, tmp_path: Path) -> None:
     tampered = make_trajectory(1, SEEK).model_copy(update={"tampering": ("process left running: sleep 99",)})
     write_run(tmp_path / "run", [make_trajectory(0, SEEK), tampered])
-    with open_library(tmp_path / "run", cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(tmp_path / "run") as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/list")
             total(page, "2 episodes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import chdir
 from pathlib import Path
 
-from gumshoe.eval.view.opening import write_beside
+from gumshoe.eval.view.static import write_beside
 from support.eval.evaluation_samples import write_evaluation
 
 

@@ -62,10 +62,10 @@ def test_a_report_is_a_hit_or_a_miss(tmp_path: Path) -> None:
     beside = PACK.model_copy(update={"locations": PACK.locations[1:]})
     reported = [make_trajectory(0, pack=PACK), make_trajectory(1, pack=beside), make_trajectory(2, pack=ContextPack())]
     run = write_run(tmp_path / "given" / "run", [*reported, make_trajectory(3)])
-    with open_library(tmp_path / "given", cache=tmp_path / "cache") as library:
+    with open_library(tmp_path / "given") as library:
         assert set(outcomes(library).values()) == {"reported", "resolved"}
     write_taskset(tmp_path / "given" / "tasks", [make_task(number) for number in range(3)])
-    with open_library(tmp_path / "given", cache=tmp_path / "cache") as library:
+    with open_library(tmp_path / "given") as library:
         assert outcomes(library) == {
             "shop/tax-0": "hit",
             "shop/tax-1": "miss",
@@ -84,7 +84,7 @@ def test_the_rows_of_an_evaluation_go_by_its_scores_and_labels(tmp_path: Path) -
     for line in lines:
         line["scores"]["reciprocal_rank"] = 0.5 if line["task_id"] == "shop/tax-0" else 0.0
     (folder / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    with open_library(folder, cache=tmp_path / "cache") as library:
+    with open_library(folder) as library:
         assert outcomes(library, policy="the seeker") == {"shop/tax-0": "hit", "shop/tax-1": "miss"}
         assert outcomes(library, policy="idle model") == {"shop/tax-0": "not resolved", "shop/tax-1": "not resolved"}
         assert outcomes(library, policy="the seeker (solver)") == {"shop/tax-0": "resolved", "shop/tax-1": "resolved"}
@@ -107,7 +107,7 @@ def test_a_seekers_row_of_a_dataset_has_an_outcome_of_its_own(tmp_path: Path) ->
     """The episode that it was made from fixed the bug; the row only names where it is."""
     run = write_run(tmp_path / "run", [make_trajectory(0)])
     export_runs([run], tmp_path / "data", test_share=0.0)
-    with open_library(tmp_path / "data", cache=tmp_path / "cache") as library:
+    with open_library(tmp_path / "data") as library:
         assert outcomes(library, view="agent") == {"shop/tax-0": "resolved"}
         assert outcomes(library, view="seeker") == {"shop/tax-0": "reported"}
         assert outcomes(library, view="seeker", **{"episode outcome": "resolved"}) != {}
@@ -115,7 +115,7 @@ def test_a_seekers_row_of_a_dataset_has_an_outcome_of_its_own(tmp_path: Path) ->
         assert (row["stop"], row["tokens"], row["cost"]) == ("reported", None, None)
         assert library.episode(row["key"])["stop"] == "reported"
     write_taskset(tmp_path / "tasks", [make_task(0)])
-    with open_library(tmp_path / "data", cache=tmp_path / "cache") as library:
+    with open_library(tmp_path / "data") as library:
         assert outcomes(library, view="seeker") == {"shop/tax-0": "hit"}
 
 
@@ -124,7 +124,7 @@ def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> Non
     folder = write_everything(tmp_path / "demo", episodes=6)
     write_evaluation(folder / "eval", solver=True)
     write_journal(folder / "traces", "tax-7", SEEK)
-    with open_library(folder, cache=tmp_path / "cache") as library:
+    with open_library(folder) as library:
         before = len(all_rows(library))
         assert [source["name"] for source in library.overview()["sources"] if source["parent"]] == [
             "idle",
@@ -132,11 +132,11 @@ def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> Non
             "solver/seeker",
         ]
         shutil.rmtree(folder / "eval" / "arms" / "idle")
-        library.watcher.look()
+        library.catalog.refresh()
         left = all_rows(library)
         assert len(left) == before - 6
         assert {row["source"] for row in left} == {"traces", "dataset", "eval.seeker", "eval.solver.seeker"}
         assert any(row["live"] for row in left)
     shutil.rmtree(folder / "eval")
-    with open_library(folder, cache=tmp_path / "cache") as library:
+    with open_library(folder) as library:
         assert {row["source"] for row in all_rows(library)} == {"traces", "dataset"}

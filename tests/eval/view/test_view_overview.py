@@ -36,7 +36,7 @@ def test_the_first_page_shows_what_there_is(page: Page, site: str) -> None:
 def test_a_running_evaluation_lists_its_arms_by_their_labels(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "eval" / "arms" / "start", [make_trajectory(0, SEEK)])
     (tmp_path / "eval" / "config.yaml").write_text("arms: [{name: start, label: before training}]\n")
-    with open_library(tmp_path, cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(tmp_path) as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/")
             card = page.get_by_role("article", name="eval")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from gumshoe.collect.export.export import export_runs
 from gumshoe.eval.view.library import Library
 from gumshoe.records import ContextPack, Decision
 from support.eval.view_samples import REPAIR, REPORT, SEEK, make_trajectory, write_run
@@ -171,27 +170,23 @@ def test_tabs_and_neighbors_by_keyboard(played: Page) -> None:
 
 
 def test_a_program_that_ended_is_not_stopped_at_a_line(browser: Browser, tmp_path: Path) -> None:
-    """The last word of the debugger counts, in its data as in the text that a dataset keeps."""
+    """The last word of the debugger counts."""
     over = ("pdb", Decision.SEEK, "On.", {"command": "c"}, "program ended with exit code 1", {"state": "exited"})
     run = write_run(tmp_path / "run", [make_trajectory(0, (*SEEK, over, *REPAIR))])
-    export_runs([run], tmp_path / "data", views=("agent",), test_share=0.0)
-    with open_library(tmp_path, cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(run) as library, serving(library) as site:
         with quiet_page(browser) as page:
-            for row in all_rows(library):
-                page.goto(f"{site}/#/episode/{row['key']}?step=3")
-                pane = page.get_by_role("tabpanel")
-                expect(pane.locator(".source")).to_contain_text("stopped at line 2")
-                expect(pane).not_to_contain_text("has ended")
-                if row["kind"] == "dataset":
-                    expect(pane).to_contain_text("The frames were not recorded.")
-                page.keyboard.press("ArrowRight")
-                expect(pane).to_contain_text("The program has ended.")
-                expect(pane).not_to_contain_text("stopped at line")
+            page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=3")
+            pane = page.get_by_role("tabpanel")
+            expect(pane.locator(".source")).to_contain_text("stopped at line 2")
+            expect(pane).not_to_contain_text("has ended")
+            page.keyboard.press("ArrowRight")
+            expect(pane).to_contain_text("The program has ended.")
+            expect(pane).not_to_contain_text("stopped at line")
 
 
 def test_an_empty_report_says_what_it_lacks(browser: Browser, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(0, (*SEEK, *REPORT), pack=ContextPack(), resolved=None)])
-    with open_library(run, cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(run) as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?tab=pack")
             pane = page.get_by_role("tabpanel")
@@ -239,7 +234,7 @@ def test_what_a_step_says_without_having_seen_it_is_marked(browser: Browser, tmp
     steps = list(made.steps)
     steps[1] = steps[1].model_copy(update={"rationale": "compute_vat in shop/vat.py:77 must be wrong"})
     write_run(tmp_path / "run", [made.model_copy(update={"steps": tuple(steps)})])
-    with open_library(tmp_path / "run", cache=tmp_path / "cache") as library, serving(library) as site:
+    with open_library(tmp_path / "run") as library, serving(library) as site:
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=2")
             said = page.get_by_role("article", name="Step 2").locator(".unseen.bad")

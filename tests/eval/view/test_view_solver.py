@@ -22,7 +22,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Li
     folder = tmp_path_factory.mktemp("repaired")
     write_evaluation(folder / "eval", solver=True)
     write_taskset(folder / "tasks", [make_task(number) for number in range(6)])
-    with open_library(folder, cache=folder / "cache") as library, serving(library) as address:
+    with open_library(folder) as library, serving(library) as address:
         yield address, library
 
 
@@ -71,14 +71,14 @@ def test_a_patch_that_is_none_and_one_without_end_break_nothing(tmp_path: Path) 
     for line in lines:
         line["patch"] = HOSTILE if line["task_id"] == "shop/tax-1" else "+" * 2_000_000
     results.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    with open_library(tmp_path, cache=tmp_path / "cache") as library:
+    with open_library(tmp_path) as library:
         rows = [row for row in all_rows(library) if row["source"] == "eval.seeker"]
         found = {row["task"]: library.episode(row["key"]) for row in rows}
     mine = found["shop/tax-1"]["evaluated"]["answers"][0]
     assert (mine["patch"], mine["edited"], mine["elsewhere"]) == (HOSTILE, [False, False], [])
     assert found["shop/tax-2"]["cut"] == 3
     results.write_text("no JSON\n")
-    with open_library(tmp_path, cache=tmp_path / "cache") as library:
+    with open_library(tmp_path) as library:
         assert library.episode(rows[0]["key"])["evaluated"] is None
 
 

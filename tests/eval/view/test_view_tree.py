@@ -28,7 +28,7 @@ def test_a_step_shows_what_else_was_tried_and_how_it_ended(browser: Browser, tmp
     root = make_trajectory(2, TURNS, resolved=False)
     members = [root, branch(root, 1, 1, resolved=True), branch(root, 1, 2, resolved=False)]
     run = write_run(tmp_path / "tree", [*members, make_trajectory(3, TURNS)])
-    with open_library(run, cache=tmp_path / "cache") as library:
+    with open_library(run) as library:
         keys = {row["id"]: row["key"] for row in all_rows(library)}
         (place,) = library.episode(keys[f"{root.id}/1.1"])["tree"]
         found = [(one["value"], one["count"], one["advantage"], one["mine"]) for one in place["tried"]]
@@ -52,7 +52,7 @@ def test_rows_of_trees_can_be_looked_at(tmp_path: Path) -> None:
     root = make_trajectory(2, TURNS, resolved=False)
     run = write_run(tmp_path / "tree", [root, branch(root, 1, 1, resolved=True)])
     export_runs([run], tmp_path / "out", views=["preferences", "steps_scored"], test_share=0)
-    with open_library(tmp_path / "out", cache=tmp_path / "cache") as library:
+    with open_library(tmp_path / "out") as library:
         rows = {row["facts"]["view"]: row["key"] for row in all_rows(library)}
         pair = library.episode(rows["preferences"])
         assert [message["role"] for message in pair["messages"]][-1] == "assistant"

@@ -12,12 +12,10 @@ import httpx2
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from gumshoe.eval.guard import is_loopback
+from gumshoe.eval.view import library as view_library
 from gumshoe.eval.view.gold_patches import GoldPatches
-from gumshoe.eval.view.index import Index
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.server import ViewerServer, make_app
-from gumshoe.eval.view.watch import Watcher
 
 __all__ = ["all_rows", "get", "open_library", "quiet_page", "serving"]
 
@@ -35,18 +33,11 @@ def all_rows(library: Library) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def open_library(*paths: Path, cache: Path, model: Path | None = None) -> Generator[Library]:
-    """A library over folders, its index up to date."""
-    masks = Masks(model) if model is not None else None
-    with Index(paths, cache) as index:
-        watcher = Watcher(paths, index, every_s=0.1)
-        watcher.look()
-        try:
-            yield Library(watcher, index, GoldPatches(), masks)
-        finally:
-            watcher.close()
-            if masks is not None:
-                masks.close()
+def open_library(*paths: Path, model: Path | None = None) -> Generator[Library]:
+    """A library over folders, up to date."""
+    with view_library.open_library(paths, GoldPatches(), model) as library:
+        library.catalog.refresh()
+        yield library
 
 
 @contextmanager
@@ -55,7 +46,7 @@ def serving(library: Library, *, host: str = "127.0.0.1", token: str | None = No
     app = make_app(library, loopback=is_loopback(host) and token is None, token=token)
     listening = ViewerServer(app, host, 0)
     thread = threading.Thread(target=listening.serve, daemon=True)
-    library.watcher.start()
+    library.catalog.start()
     thread.start()
     try:
         yield listening.url.rstrip("/")

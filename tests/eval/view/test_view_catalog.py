@@ -1,11 +1,14 @@
-"""The index: what it holds, how it keeps up, and what it does with what is broken or changed."""
+"""The catalog: what it holds, how it keeps up, and what it does with what is broken or changed."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,15 +16,11 @@ from hypothesis import strategies as st
 from gumshoe.collect.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.view.code import code_of
-from gumshoe.eval.view.episode import LONGEST_TEXT, MOST_CHARACTERS, cap, of_journal
-from gumshoe.eval.view.facts import row_of_dataset, row_of_journal, row_of_trajectory, words_of
+from gumshoe.eval.view.episodes import of_journal, read_line, read_row
 from gumshoe.eval.view.gold_patches import GoldPatches
-from gumshoe.eval.view.index import TABLES, Index, cache_folder
 from gumshoe.eval.view.library import Library, NotThere
-from gumshoe.eval.view.query import search
-from gumshoe.eval.view.reading import as_object, read_line, read_row
+from gumshoe.eval.view.player import LONGEST_TEXT, MOST_CHARACTERS, cap
 from gumshoe.eval.view.sources import find_sources
-from gumshoe.eval.view.watch import Watcher
 from support.eval.evaluation_samples import write_evaluation
 from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
 from support.eval.viewer import all_rows, open_library
@@ -31,115 +30,106 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-SEARCHED = sqlite3.connect(":memory:")
-SEARCHED.executescript(TABLES)
-NAMES = st.sampled_from(
-    ["id", "task", "policy", "steps", "scores", "usage", "messages", "context_pack", "patch", "stop", "provenance"]
-)
 
 
 def ids(library: Library) -> list[str]:
     return [row["task"] for row in sorted(all_rows(library), key=lambda row: row["id"])]
 
 
-@given(st.dictionaries(NAMES, JSON, max_size=6))
-def test_any_json_object_makes_a_row_and_words(data: dict[str, object]) -> None:
-    """Other versions and other programs write other things: a row is made of what is there."""
-    for row in (row_of_trajectory(data), row_of_dataset(data, "v", "s"), row_of_journal([data])):
-        assert isinstance(row.strip, str)
-        json.dumps(dict(row.facts), allow_nan=False)
-    assert isinstance(words_of(data), str)
+@given(st.sampled_from(["view", "pdb", "rewrite", "grep"]), st.dictionaries(st.text(), JSON, max_size=4))
+def test_any_observation_has_a_code_pane(tool: str, data: dict[str, object]) -> None:
+    json.dumps(code_of(tool, data))
 
 
-@given(st.text(), st.text(), st.dictionaries(st.text(), JSON, max_size=4))
-def test_any_observation_has_a_code_pane(tool: str, text: str, data: dict[str, object]) -> None:
-    for name in (tool, "view", "pdb", "rewrite"):
-        json.dumps(code_of(name, text, data))
-
-
-def test_code_is_read_from_text_where_there_is_no_data() -> None:
-    stop = "> a.py:7 in f (breakpoint 1)\n  6 x\n->7 y\n"
-    shown = {"state": "stopped", "path": "a.py", "current": 7, "lines": [[6, "x"], [7, "y"]]}
-    assert code_of("pdb", stop, {}) == shown
-    over = {"state": "exited", "path": "a.py", "lines": [[6, "x"], [7, "y"]]}
-    assert code_of("pdb", f"{stop}program ended with exit code 1\n", {}) == over
-    assert code_of("pdb", f"program ended with exit code 1\n{stop}", {}) == shown
-    assert "current" not in code_of("pdb", stop, {"state": "exited", "stop": {"path": "a.py", "line": 7}})
-    assert code_of("rewrite", "rewrote a.py\n@@ -1 +1 @@", {}) == {"path": "a.py", "diff": "@@ -1 +1 @@"}
-    assert code_of("rewrite", "no such file", {}) == {}
-    assert code_of("view", "no such file", {}) == {}
-    assert code_of("view", "a.py 1-2 of 9 lines\n 1 x\n*2 y", {}) == {
-        "path": "a.py",
-        "lines": [[1, "x"], [2, "y"]],
-        "marks": [2],
-    }
+def test_the_code_pane_shows_what_the_tools_report() -> None:
+    viewed = {"path": "a.py", "start": 1, "end": 2, "lines": ["x", "y"], "breakpoints": [2]}
+    assert code_of("view", viewed) == {"path": "a.py", "lines": [[1, "x"], [2, "y"]], "marks": [2]}
+    assert code_of("rewrite", {"path": "a.py", "diff": "@@ -1 +1 @@"}) == {"path": "a.py", "diff": "@@ -1 +1 @@"}
+    stop = {"path": "a.py", "line": 7, "source": [[6, "x"], [7, "y"]], "reason": "breakpoint"}
+    stopped = code_of("pdb", {"state": "stopped", "stop": stop})
+    assert (stopped["path"], stopped["current"], stopped["lines"]) == ("a.py", 7, [[6, "x"], [7, "y"]])
+    assert "current" not in code_of("pdb", {"state": "exited", "stop": stop})
+    assert code_of("view", {}) == code_of("pdb", {}) == code_of("grep", viewed) == {}
 
 
 def test_what_is_new_is_taken_in_and_a_torn_line_waits(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(0)])
-    with open_library(run, cache=tmp_path / "cache") as library:
+    with open_library(run) as library:
         assert ids(library) == ["shop/tax-0"]
         line = make_trajectory(1).model_dump_json()
         with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
             file.write(line[:100])
             file.flush()
-            library.watcher.look()
+            library.catalog.refresh()
             assert ids(library) == ["shop/tax-0"]
             file.write(f"{line[100:]}\n")
-        library.watcher.look()
+        library.catalog.refresh()
         assert ids(library) == ["shop/tax-0", "shop/tax-1"]
         assert len(library.search("shop/tax-1")["keys"]) == 1
 
 
-def test_an_index_is_found_again_and_a_changed_run_is_read_anew(tmp_path: Path) -> None:
+def test_a_changed_run_is_read_anew(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(number) for number in range(3)])
-    with open_library(run, cache=tmp_path / "cache") as library:
-        assert len(ids(library)) == 3
+    with open_library(run) as library:
         key = sorted(all_rows(library), key=lambda row: row["id"])[2]["key"]
-    with Index([run], tmp_path / "cache") as index:
-        library = Library(Watcher([run], index), index, GoldPatches(), None)
-        assert len(ids(library)) == 3
         write_run(run, [make_trajectory(0)])
         with pytest.raises(DatasetError, match="has changed"):
             library.episode(key)
-        library.watcher.look()
+        library.catalog.refresh()
         assert ids(library) == ["shop/tax-0"]
         other = write_run(tmp_path / "other", [make_trajectory(5), make_trajectory(6)])
         (other / "trajectories.jsonl").replace(run / "trajectories.jsonl")
-        library.watcher.look()
+        library.catalog.refresh()
         assert ids(library) == ["shop/tax-5", "shop/tax-6"]
         (run / "trajectories.jsonl").unlink()
-        with pytest.raises(NotThere):
+        with pytest.raises(DatasetError, match="no longer exists"):
             library.episode(all_rows(library)[0]["key"])
-    (database,) = (tmp_path / "cache").glob("*.sqlite")
-    database.write_bytes(b"no database at all, but long enough to be read as one" * 100)
-    write_run(run, [make_trajectory(7)])
-    with open_library(run, cache=tmp_path / "cache") as library:
-        assert ids(library) == ["shop/tax-7"]
 
 
-def test_a_second_viewer_keeps_an_index_of_its_own(tmp_path: Path) -> None:
+def test_lines_that_are_no_trajectories_are_counted(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(0)])
-    with open_library(run, cache=tmp_path / "cache") as one, open_library(run, cache=tmp_path / "cache") as other:
-        assert ids(one) == ids(other)
-    assert list((tmp_path / "cache").glob("own-*")) == []
+    with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "a", "steps": 7}\n[1]\n{"id": ' + "[" * 5000 + "\n")
+        file.write(f"{make_trajectory(1).model_dump_json()}\n")
+    with open_library(run) as library:
+        assert ids(library) == ["shop/tax-0", "shop/tax-1"]
+        assert library.overview()["sources"][0]["problem"] == "3 broken lines are left out"
+
+
+def test_a_dataset_of_another_program_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": "add"}, {"role": "assistant", "content": "[seek] I look at needle."}]
+    answered = {"prompt": asked[:1], "completion": asked[1:], "resolved": None}
+    rows = [{"messages": asked}, {"messages": [{"role": 7}]}, {"messages": None}]
+    for name, table in (("chats", rows), ("pairs", [answered])):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.Table.from_pylist([_as_text(row) for row in table]), tmp_path / name / "train.parquet")
+    with open_library(tmp_path) as library:
+        found = {row["source"]: row for row in all_rows(library) if row["strip"] == "s"}
+        assert sorted(found) == ["chats", "pairs"]
+        assert library.search("needle")["keys"] == [found["chats"]["key"], found["pairs"]["key"]]
+        assert [step["rationale"] for step in library.episode(found["pairs"]["key"])["steps"]] == ["I look at needle."]
+        assert library.overview()["sources"][0]["problem"] == "a broken line is left out"
+
+
+def _as_text(row: Mapping[str, object]) -> dict[str, str | None]:
+    return {name: None if value is None else json.dumps(value) for name, value in row.items()}
 
 
 def test_a_new_export_replaces_the_rows_of_the_old_one(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(number) for number in (0, 2, 3)])
     views = ("agent", "seeker", "agent_decisions")
     export_runs([run], tmp_path / "data", unresolved=True, test_share=0.4, views=views)
-    with open_library(tmp_path / "data", cache=tmp_path / "cache") as library:
+    with open_library(tmp_path / "data") as library:
         before = all_rows(library)
         decision = next(row for row in before if row["key"].startswith("data~agent_decisions~"))
         assert len(library.episode(decision["key"])["messages"]) > 1
         write_run(run, [make_trajectory(4)])
         export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
-        library.watcher.look()
+        library.catalog.refresh()
         assert {row["task"] for row in all_rows(library)} == {"shop/tax-4"}
         shard = next((tmp_path / "data").glob("agent/*.parquet"))
         shard.write_bytes(b"PAR1 broken")
-        library.watcher.look()
+        library.catalog.refresh()
         assert "cannot be read" in library.overview()["sources"][0]["problem"]
 
 
@@ -149,23 +139,23 @@ def test_an_episode_in_flight(tmp_path: Path) -> None:
     with journal.open("a", encoding="utf-8") as file:
         file.write('{"completion": {"text": 7}}\n{"completion"')
     write_journal(run, "tax-8.diverged-0", SEEK)
-    with open_library(run, cache=tmp_path / "cache") as library:
+    with open_library(run) as library:
         (row,) = all_rows(library)
-        assert (row["task"], row["outcome"], row["steps"], row["strip"]) == ("shop/tax-7", "running", 4, "vss-")
+        assert (row["task"], row["outcome"], row["steps"], row["strip"]) == ("shop/tax-7", "running", 3, "vss")
         found = library.episode(row["key"])
         assert [step["message_index"] for step in found["steps"]] == [0, 2, 4]
         assert len(library.search("which tax")["keys"]) == 1
         with pytest.raises(NotThere):
             library.raw(row["key"])
         journal.unlink()
-        with pytest.raises(NotThere, match="has ended"):
+        with pytest.raises(DatasetError, match="has ended"):
             library.episode(row["key"])
-    assert of_journal([])["steps"] == []
+    assert of_journal([]).steps == ()
 
 
 def test_the_figures_of_an_evaluation_that_cannot_be_read(tmp_path: Path) -> None:
     folder = write_evaluation(tmp_path / "eval", 2)
-    with open_library(folder, cache=tmp_path / "cache") as library:
+    with open_library(folder) as library:
         key = next(row["key"] for row in all_rows(library) if row["source"] == "eval.seeker")
         assert library.episode(key)["evaluated"]["scores"]
         (folder / "results.jsonl").write_text('{"arm": 1}\n')
@@ -208,14 +198,14 @@ def test_long_texts_are_cut_so_that_all_of_them_fit() -> None:
 
 def test_rows_are_sent_once_until_the_index_starts_over(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(number) for number in range(3)])
-    with open_library(run, cache=tmp_path / "cache") as library:
+    with open_library(run) as library:
         first = library.rows("", 0, limit=2)
         assert (first["first"], len(first["rows"]), first["more"]) == (True, 2, True)
         rest = library.rows(first["era"], first["last"], limit=2)
         assert (rest["first"], len(rest["rows"]), rest["more"]) == (False, 1, False)
         assert library.rows(rest["era"], rest["last"])["rows"] == []
         write_run(run, [make_trajectory(7)])
-        library.watcher.look()
+        library.catalog.refresh()
         again = library.rows(rest["era"], rest["last"])
         assert again["first"]
         assert [row["task"] for row in again["rows"]] == ["shop/tax-7"]
@@ -223,8 +213,8 @@ def test_rows_are_sent_once_until_the_index_starts_over(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_text_can_be_searched_for(text: str) -> None:
-    assert search(SEARCHED, text) == []
+def test_any_text_can_be_searched_for(library: Library, text: str) -> None:
+    assert library.search(f"{text} zzzzzz")["keys"] == []
 
 
 def test_folders_without_anything_to_see(tmp_path: Path) -> None:
@@ -241,13 +231,6 @@ def test_folders_without_anything_to_see(tmp_path: Path) -> None:
     assert [source.name for source in find_sources([run, twin])] == [f"{tmp_path.name}/a/run", "c/a/run"]
 
 
-def test_the_cache_is_where_the_system_keeps_such_things(tmp_path: Path) -> None:
-    assert cache_folder().parts[-2:] == ("gumshoe", "view")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="--cache"):
-        Index([tmp_path], tmp_path / "file" / "below")
-
-
 def test_reading_what_is_not_what_it_was(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(0), make_trajectory(2)])
     export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
@@ -260,18 +243,16 @@ def test_reading_what_is_not_what_it_was(tmp_path: Path) -> None:
         read_row(shard, 0)
     with pytest.raises(DatasetError, match="cannot be read"):
         read_line(tmp_path / "none", 0, 10)
-    assert as_object(b"[1]") is None
-    assert as_object(b"{") is None
 
 
-def test_words_of_what_is_gone_are_none(tmp_path: Path) -> None:
+def test_episodes_that_are_gone_have_no_words(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(0)])
-    with open_library(run, cache=tmp_path / "cache") as library:
-        watcher = library.watcher
-        assert watcher.words_at("nobody", "x", 0, 1) == ""
-        assert watcher.words_at("run", "gone.jsonl", 0, 1) == ""
-        assert watcher.words_at("run", "trajectories.jsonl", 10**9, 1) == ""
+    with open_library(run) as library:
+        (entry,) = library.catalog.entries()
+        assert "shop/tax-0" in library.catalog.words(entry)
+        assert library.catalog.words(replace(entry, place=10**9)) == ""
         (run / "trajectories.jsonl").unlink()
+        assert library.catalog.words(entry) == ""
         run.rmdir()
-        watcher.look()
+        library.catalog.refresh()
         assert "there is no folder" in library.overview()["sources"][0]["problem"]

@@ -1,0 +1,374 @@
+"""Every episode of the folders that `gumshoe view` was given, and the words in it; kept up to date.
+
+Rows come first, in small batches, so that a list can be shown at once; the words to search in follow.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gumshoe.errors import DatasetError, GumshoeError
+from gumshoe.eval.view.episodes import (
+    journal_lines,
+    new_lines,
+    of_journal,
+    of_line,
+    of_row,
+    read_line,
+    read_row,
+    shard_rows,
+)
+from gumshoe.eval.view.rows import Row, row_of, row_of_dataset, words_of
+from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside, parquet_files, stamp
+from gumshoe.locks import is_locked
+from gumshoe.records import Trajectory
+
+__all__ = ["Catalog", "Entry", "State"]
+
+log = logging.getLogger(__name__)
+
+BATCH = 200
+"""Rows that are added at a time."""
+WORDS_BATCH = 100
+PAUSE_S = 1.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An episode: where it is stored, and what the list shows of it.
+
+    `place` is the offset of a run's line of `length` bytes, or the number of a dataset's row, whose `length` is 0.
+    """
+
+    key: str
+    source: Source
+    file: str
+    place: int
+    length: int
+    row: Row
+    live: bool = False
+
+
+@dataclass
+class State:
+    """How much of a source has been read, in bytes, and what is wrong with it."""
+
+    reached: int = 0
+    size: int = 0
+    broken: int = 0
+    live: bool = False
+    planned: int | None = None
+    problem: str | None = None
+    identity: object = None
+    """Stays the same while a source only grows."""
+    journals: object = None
+
+
+@dataclass
+class _Contents:
+    """All that is known of the episodes; made anew when something that was read has gone or has changed."""
+
+    entries: list[Entry] = field(default_factory=list)
+    by_key: dict[str, Entry] = field(default_factory=dict)
+    live: dict[str, list[tuple[Entry, str]]] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)
+    words: sqlite3.Connection = field(default_factory=lambda: _words())
+    searchable: int = 0
+    """How many of the entries can be searched."""
+
+
+class Catalog:
+    """The episodes in some folders. `refresh` takes in what is new, `start` does so again and again in a thread.
+
+    Attributes:
+        sources: what there is in the folders.
+        version: changes when anything does.
+        era: changes when entries are not only added; what was noted about earlier ones is then void.
+        ready: whether all words of all episodes can be searched.
+
+    Raises:
+        ConfigError: there is nothing to be seen in the folders.
+    """
+
+    def __init__(self, paths: Sequence[Path], pause_s: float = PAUSE_S) -> None:
+        self._paths = list(paths)
+        self._pause_s = pause_s
+        self._guard = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._contents = _Contents()
+        self.sources = find_sources(self._paths)
+        self.version = self.era = 0
+        self.ready = False
+
+    def start(self) -> None:
+        """Keeps the catalog up to date in a thread."""
+        self._thread = threading.Thread(target=self._run, name="gumshoe-view", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread. Idempotent."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def source(self, slug: str | None) -> Source | None:
+        """The source with that slug."""
+        return next((source for source in self.sources if source.slug == slug), None)
+
+    def state(self, source: Source) -> State:
+        """How much of a source has been read."""
+        return self._contents.states.get(source.slug, State())
+
+    def entries(self, first: int = 0, limit: int | None = None) -> list[Entry]:
+        """The finished episodes in the order in which they were read."""
+        with self._guard:
+            return self._contents.entries[first : None if limit is None else first + limit]
+
+    def live(self) -> list[Entry]:
+        """The episodes in progress."""
+        with self._guard:
+            return [entry for episodes in self._contents.live.values() for entry, _ in episodes]
+
+    def entry(self, key: str) -> Entry | None:
+        """The episode with that key."""
+        return self._contents.by_key.get(key) or next((entry for entry in self.live() if entry.key == key), None)
+
+    def search(self, text: str) -> list[str]:
+        """The keys of the episodes in which every word of `text` begins a word; what is in quotes is a phrase."""
+        found = re.findall(r'"([^"]+)"|(\S+)', text.replace("\0", " "))
+        terms = [term for phrase, word in found if re.search(r"\w", term := phrase or word.replace('"', ""))]
+        if not terms:
+            return []
+        asked = " ".join(f'"{term}"*' for term in terms)
+        with self._guard:
+            live = _words()
+            contents = self._contents
+            running = [pair for pairs in contents.live.values() for pair in pairs]
+            live.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(text for _, text in running))
+            keys = [contents.entries[number].key for number in _matching(contents.words, asked)]
+            return keys + [running[number][0].key for number in _matching(live, asked)]
+
+    def episode(self, entry: Entry) -> Trajectory:
+        """The episode itself, read again. Raises DatasetError."""
+        source = entry.source
+        if entry.live:
+            lines = journal_lines(source.path / "journal" / entry.file, source.root)
+            if not lines:
+                raise DatasetError("this episode has ended: look for it in the list")
+            return of_journal(lines)
+        file = self.file(entry)
+        if source.kind == "dataset":
+            return of_row(read_row(file, entry.place))
+        return of_line(read_line(file, entry.place, entry.length))
+
+    def file(self, entry: Entry) -> Path:
+        """The file that a finished episode is in. Raises DatasetError."""
+        file = entry.source.path / entry.file
+        if not inside(file, entry.source.root):
+            raise DatasetError(f"{entry.file} no longer exists")
+        return file
+
+    def words(self, entry: Entry) -> str:
+        """What can be searched of an episode; nothing if it is gone."""
+        try:
+            return words_of(self.episode(entry))
+        except DatasetError as error:
+            log.info("%s", error)
+            return ""
+
+    def refresh(self) -> None:
+        """Takes in everything that is new."""
+        if not self._find():
+            return
+        while not self._read_sources():
+            self._start_over()
+        while not self._stop.is_set() and self._add_words():
+            pass
+        self.ready = True
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.refresh()
+            self._stop.wait(self._pause_s)
+
+    def _find(self) -> bool:
+        """Searches the folders again: arms of a running evaluation appear while the viewer is open.
+
+        Returns False, and notes why, if there is nothing left of them.
+        """
+        try:
+            found = find_sources(self._paths)
+        except GumshoeError as error:
+            for source in self.sources:
+                self._note_problem(self._state(source), str(error))
+            return False
+        if found != self.sources:
+            gone = {source.slug for source in self.sources} - {source.slug for source in found}
+            self.sources = found
+            self.version += 1
+            if any(entry.source.slug in gone for entry in [*self.entries(), *self.live()]):
+                self._start_over()
+        return True
+
+    def _start_over(self) -> None:
+        with self._guard:
+            self._contents.words.close()
+            self._contents = _Contents()
+            self.version += 1
+            self.era += 1
+            self.ready = False
+
+    def _read_sources(self) -> bool:
+        """Reads what is new in each source. Returns False if something that was read before has changed."""
+        for source in self.sources:
+            state = self._state(source)
+            try:
+                if source.kind == "evaluation":
+                    self._read_evaluation(source, state)
+                    continue
+                unchanged = self._read_run(source, state) if source.kind == "run" else self._read_shards(source, state)
+                if not unchanged:
+                    return False
+            except (GumshoeError, OSError) as error:
+                self._note_problem(state, str(error))
+        return True
+
+    def _state(self, source: Source) -> State:
+        return self._contents.states.setdefault(source.slug, State())
+
+    def _note_problem(self, state: State, problem: str) -> None:
+        if state.problem != problem:
+            state.problem = problem
+            self.version += 1
+
+    def _read_evaluation(self, source: Source, state: State) -> None:
+        """Only notes that an evaluation's figures have changed; its episodes are in its runs."""
+        files = [source.path / name for name in ("summary.json", "results.jsonl")]
+        identity = [stamp(file) for file in files if inside(file, source.root)]
+        if identity != state.identity:
+            state.identity = identity
+            self.version += 1
+
+    def _read_run(self, source: Source, state: State) -> bool:
+        file = source.path / TRAJECTORIES
+        if file.exists():
+            if not inside(file, source.root):
+                raise DatasetError(f"{TRAJECTORIES} is a link that leads out of the folder, so it is not served")
+            with file.open("rb") as opened:
+                identity = (file.stat().st_ino, opened.read(4096).partition(b"\n")[0])
+            state.size = file.stat().st_size
+            if state.reached and (identity != state.identity or state.size < state.reached):
+                return False
+            state.identity = identity
+            self._read_lines(source, state, file)
+        elif state.reached:
+            return False
+        self._read_live(source, state)
+        return True
+
+    def _read_lines(self, source: Source, state: State, file: Path) -> None:
+        batch: list[Entry] = []
+        for offset, data in new_lines(file, state.reached) if state.reached < state.size else ():
+            try:
+                row = row_of(of_line(data))
+                key = f"{source.slug}~{offset}"
+                batch.append(Entry(key, source, TRAJECTORIES, offset, len(data), row))
+            except DatasetError:
+                state.broken += 1
+            state.reached = offset + len(data) + 1
+            if len(batch) >= BATCH:
+                self._add(batch)
+                batch = []
+                if self._stop.is_set():
+                    return
+        self._add(batch)
+
+    def _read_live(self, source: Source, state: State) -> None:
+        """Takes in the episodes in progress, if any has changed, and whether a process works in the folder."""
+        journals = [path for path in (source.path / "journal").glob("*.jsonl") if ".diverged-" not in path.name]
+        state.live = inside(source.path / ".lock", source.root) and is_locked(source.path)
+        seen = [state.live, [stamp(path) for path in sorted(journals)]]
+        if seen == state.journals:
+            return
+        state.journals, state.planned = seen, _planned(source)
+        found: list[tuple[Entry, str]] = []
+        for path in sorted(journals):
+            lines = journal_lines(path, source.root)
+            if lines:
+                episode = of_journal(lines)
+                key = f"{source.slug}~j.{path.stem}"
+                row = replace(row_of(episode), outcome="running", stop="running")
+                found.append((Entry(key, source, path.name, 0, 0, row, live=True), words_of(episode)))
+        with self._guard:
+            self._contents.live[source.slug] = found
+            self.version += 1
+
+    def _read_shards(self, source: Source, state: State) -> bool:
+        shards = [shard for shard in parquet_files(source) if inside(shard[2], source.root)]
+        identity = [(view, split, file, stamp(file)) for view, split, file in shards]
+        if identity == state.identity:
+            return True
+        if state.identity is not None:
+            return False
+        state.identity = identity
+        state.size = sum(file.stat().st_size for _, _, file in shards)
+        for view, split, file in shards:
+            self._add(list(_shard_entries(source, state, view, split, file)))
+            state.reached += file.stat().st_size
+        return True
+
+    def _add(self, entries: Sequence[Entry]) -> None:
+        with self._guard:
+            self._contents.entries += entries
+            self._contents.by_key |= {entry.key: entry for entry in entries}
+            self.version += bool(entries)
+
+    def _add_words(self) -> bool:
+        """Makes the next episodes searchable; returns False if there are none left."""
+        contents = self._contents
+        entries = self.entries(contents.searchable, WORDS_BATCH)
+        texts = [(contents.searchable + number, self.words(entry)) for number, entry in enumerate(entries)]
+        with self._guard:
+            contents.words.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
+            contents.searchable += len(entries)
+            self.version += bool(entries)
+        return bool(entries)
+
+
+def _words() -> sqlite3.Connection:
+    """An empty table of words, in a file of SQLite's own that is gone with the process."""
+    connection = sqlite3.connect("", check_same_thread=False)
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5(text, content='')")
+    return connection
+
+
+def _matching(words: sqlite3.Connection, terms: str) -> list[int]:
+    return [number for (number,) in words.execute("SELECT rowid FROM words WHERE words MATCH ?", (terms,))]
+
+
+def _shard_entries(source: Source, state: State, view: str, split: str, file: Path) -> Iterator[Entry]:
+    name = str(file.relative_to(source.path))
+    for number, data in enumerate(shard_rows(file)):
+        key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
+        try:
+            yield Entry(key, source, name, number, 0, row_of_dataset(data, of_row(data), view, split))
+        except DatasetError:
+            state.broken += 1
+
+
+def _planned(source: Source) -> int | None:
+    """How many episodes the run is to have."""
+    file = source.path / "state.json"
+    try:
+        planned = json.loads(file.read_text(encoding="utf-8")).get("planned") if inside(file, source.root) else None
+    except (OSError, ValueError, AttributeError):
+        return None
+    return planned if isinstance(planned, int) else None
