@@ -17,8 +17,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH_INDEX ?=
 ARGS ?=
-# Several test processes, each with whole files: make test SPREAD='-n 2 --dist loadfile --no-loadscope-reorder'
-SPREAD ?=
+# Test processes: one per core, at least two. In one process: make test SPREAD=
+SPREAD ?= -n auto --dist worksteal
 MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
 # The solver of `make results`: a hub ID, a folder or a .gguf file.
 SOLVER ?= Qwen/Qwen2.5-Coder-0.5B-Instruct

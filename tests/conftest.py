@@ -7,6 +7,7 @@ GUMSHOE_REQUIRE_PODMAN=1 none for want of Podman: such a skip is a failure.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -15,7 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,35 +28,6 @@ REQUIRED = os.environ.get("GUMSHOE_REQUIRE_DOCKER") == "1"
 REQUIRED_PODMAN = os.environ.get("GUMSHOE_REQUIRE_PODMAN") == "1"
 ABOUT_SANDBOXES = re.compile(r"docker|bubblewrap|bwrap|daemon", re.IGNORECASE)
 ABOUT_PODMAN = re.compile(r"podman", re.IGNORECASE)
-
-LONGEST = (
-    "test_serve_check.py",
-    "test_run.py",
-    "test_collect_command.py",
-    "test_swebench_path.py",
-    "test_train_commands.py",
-    "test_verdict.py",
-    "test_verifier_check.py",
-    "test_serve.py",
-    "test_serve_process.py",
-    "test_serve_vllm.py",
-    "test_synth_make.py",
-    "test_provider_junk.py",
-    "test_harvest_package.py",
-    "test_harvest_elsewhere.py",
-    "test_sandbox_hostile.py",
-    "test_debug_env.py",
-    "test_sandbox_conformance.py",
-    "test_sandbox_files.py",
-    "test_train_grpo.py",
-    "test_train_openenv.py",
-    "test_tutorial.py",
-    "test_mcp.py",
-    "test_solver_arms.py",
-    "test_command_solver.py",
-    "test_sandbox_junk.py",
-    "test_cluster.py",
-)
 
 os.environ["GUMSHOE_LLM_CONFIG"] = str(ROOT / "tests" / "llm.yaml")
 
@@ -120,10 +92,10 @@ def _check_bubblewrap() -> str | None:
     return None if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest first: with several processes, none of them is then the last to end."""
-    order = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Workers for `-n auto`: one per core, at least 2, and at most 8, as each may load torch."""
+    return min(max(2, len(os.sched_getaffinity(0))), 8)
 
 
 def pytest_collection_finish() -> None:
@@ -155,6 +127,15 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keeps what the tests cache away from the user's cache and from that of other test processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("gumshoe-cache")
+        patch.setenv("GUMSHOE_CACHE", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps coverage out of programs that a test starts and the floor leaves out: Python runs slower with it."""
@@ -174,3 +155,16 @@ def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture
+def closed_port() -> Iterator[Callable[[], int]]:
+    """Makes ports on loopback that refuse connections and that no other process is given meanwhile."""
+    with contextlib.ExitStack() as stack:
+
+        def reserve() -> int:
+            reserved = stack.enter_context(socket.socket())
+            reserved.bind(("127.0.0.1", 0))
+            return int(reserved.getsockname()[1])
+
+        yield reserve

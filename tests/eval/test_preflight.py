@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -37,13 +36,6 @@ ROW = {
 }
 
 
-def closed_port() -> str:
-    """The address of a server that is not there."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
-
-
 def write_config(folder: Path, source: str, arms: list[dict[str, Any]], **more: Any) -> Path:
     return write_eval_config(folder, **{"tasks": {"source": source}, "arms": arms, "resamples": 100, **more})
 
@@ -53,12 +45,12 @@ def model_arm(url: str) -> dict[str, Any]:
 
 
 def test_all_faults_are_listed_together_and_nothing_is_played(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], closed_port: Callable[[], int]
 ) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
-    url = closed_port()
+    url = f"http://127.0.0.1:{closed_port()}/v1"
     arms = [{"name": "one", "model": "/no/1"}, {"name": "two", "model": "/no/2"}, model_arm(url)]
-    solver_url = closed_port()
+    solver_url = f"http://127.0.0.1:{closed_port()}/v1"
     solver = {"kind": "policy", "policy": {"kind": "openai", "model": "m", "base_url": solver_url}}
     more = {"harness": {}, "metrics": ["none:none"], "solver": solver}
     path = write_config(tmp_path, f"swebench:{tmp_path / 'rows.jsonl'}", arms, **more)
@@ -143,9 +135,9 @@ def test_a_server_that_lists_no_models_is_one_all_the_same() -> None:
         check_endpoint(Endpoint("arm a", f"{url}/models"))
 
 
-def test_passwords_in_an_address_are_not_shown() -> None:
+def test_passwords_in_an_address_are_not_shown(closed_port: Callable[[], int]) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_endpoint(Endpoint("arm a", closed_port().replace("//", "//me:secret@")))
+        check_endpoint(Endpoint("arm a", f"http://me:secret@127.0.0.1:{closed_port()}/v1"))
     assert "secret" not in str(caught.value)
 
 

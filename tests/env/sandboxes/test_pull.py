@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.image_registry import (
     LAYER_BYTES,
-    free_port,
     push_image,
     running_registry,
     unique_name,
@@ -145,14 +144,16 @@ def test_always_takes_what_the_registry_has_now_once_per_process(registry: str, 
 
 
 @pytest.mark.needs("docker")
-def test_what_is_not_there_or_not_given_is_told_in_one_line(registry: str, tmp_path: Path) -> None:
+def test_what_is_not_there_or_not_given_is_told_in_one_line(
+    registry: str, tmp_path: Path, closed_port: Callable[[], int]
+) -> None:
     name = unique_name()
     for _ in range(2):  # The second time without asking.
         with pytest.raises(
             TaskError, match=rf"^image {name} \(as {registry}/{name}\) cannot be pulled: the registry has"
         ):
             provide_image(name, DOCKER, mirrored(registry))
-    nobody = f"127.0.0.1:{free_port()}"
+    nobody = f"127.0.0.1:{closed_port()}"
     with pytest.raises(SandboxError, match=r"the registry cannot be reached \(.*connection refused\)$"):
         provide_image(name, DOCKER, mirrored(nobody))
     with (
@@ -226,10 +227,10 @@ def test_the_budget_spares_what_is_in_use_or_no_longer_ours(
 
 
 @pytest.mark.needs("docker")
-def test_the_size_is_known_before_the_pull(registry: str, images: list[str]) -> None:
+def test_the_size_is_known_before_the_pull(registry: str, images: list[str], closed_port: Callable[[], int]) -> None:
     assert LAYER_BYTES <= compressed_size(f"{registry}/{images[0]}") < 1.1 * LAYER_BYTES
     assert compressed_size(f"{registry}/{unique_name()}") == 0
-    assert compressed_size(f"127.0.0.1:{free_port()}/{images[0]}") == 0
+    assert compressed_size(f"127.0.0.1:{closed_port()}/{images[0]}") == 0
     assert compressed_size("no name") == 0
 
 
@@ -260,7 +261,12 @@ def podman(registry: str, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
 
 @pytest.mark.needs("podman")
 def test_podman_pulls_too(
-    registry: str, images: list[str], podman: str, cache: Path, capfd: pytest.CaptureFixture[str]
+    registry: str,
+    images: list[str],
+    podman: str,
+    cache: Path,
+    capfd: pytest.CaptureFixture[str],
+    closed_port: Callable[[], int],
 ) -> None:
     config = SandboxConfig(kind="podman", mirror=registry)
     provide_image(images[0], PODMAN, config)
@@ -270,7 +276,7 @@ def test_podman_pulls_too(
     with pytest.raises(TaskError, match="the registry has no such image"):
         provide_image(unique_name(), PODMAN, config)
     with pytest.raises(SandboxError, match="the registry cannot be reached"):
-        provide_image(images[1], PODMAN, config.model_copy(update={"mirror": f"127.0.0.1:{free_port()}"}))
+        provide_image(images[1], PODMAN, config.model_copy(update={"mirror": f"127.0.0.1:{closed_port()}"}))
     make_older(cache, 2 * RECENT_S)
     provide_image(images[1], PODMAN, config.model_copy(update={"images_gb": 1.5 * LAYER_BYTES / GB}))
     assert [entry.names[0] for entry in pulled_images(podman)] == [images[1]]

@@ -6,8 +6,8 @@ import contextlib
 import io
 import json
 import random
+import re
 import shutil
-import socket
 import subprocess
 import tarfile
 import time
@@ -20,15 +20,9 @@ import pytest
 
 from gumshoe.env.sandboxes.engine import DOCKER, connect
 
-__all__ = ["LAYER_BYTES", "free_port", "push_image", "running_registry", "unique_name"]
+__all__ = ["LAYER_BYTES", "push_image", "running_registry", "unique_name"]
 
 LAYER_BYTES = 300_000
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
@@ -37,13 +31,11 @@ def running_registry(folder: Path, *, password: bool = False) -> Generator[str]:
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("docker-registry is not installed (apt-get install docker-registry)")
-    port = free_port()
-    host = f"127.0.0.1:{port}"
     config: dict[str, Any] = {
         "version": "0.1",
-        "log": {"level": "warn"},
+        "log": {"level": "info"},
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "http": {"addr": host},
+        "http": {"addr": "127.0.0.1:0"},
     }
     if password:
         config["auth"] = {"htpasswd": {"realm": "test", "path": str(folder / "htpasswd")}}
@@ -52,18 +44,17 @@ def running_registry(folder: Path, *, password: bool = False) -> Generator[str]:
     with (folder / "log").open("w") as log:
         process = subprocess.Popen([program, "serve", str(folder / "config.yml")], stdout=log, stderr=log)
         try:
-            _await(port, process, folder / "log")
-            yield host
+            yield _wait_for_address(process, folder / "log")
         finally:
             process.kill()
             process.wait()
 
 
-def _await(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 30
+def _wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
-            return
+        if found := re.search(r"listening on (127\.0\.0\.1:\d+)", log.read_text()):
+            return found[1]
         time.sleep(0.05)
     raise AssertionError(f"the registry did not start: {log.read_text()}")
 
