@@ -89,7 +89,7 @@ class Control:
             self._spent = self._spent + usage
 
     def step(self, worker: str, doing: str) -> None:
-        """Counts one turn and notes what the worker is doing."""
+        """Counts a turn that begins, and notes what the worker does in it."""
         with self._guard:
             self.steps += 1
             self.doing[worker] = doing

@@ -14,9 +14,12 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from gumshoe.records import Completion, Decision, ToolCall
+from gumshoe.tools.text import cut_line
 
-__all__ = ["ParsedDecision", "format_decision", "parse_decision", "turn_with_call"]
+__all__ = ["ParsedDecision", "describe_turn", "format_decision", "parse_decision", "turn_with_call"]
 
+MOST_CHARACTERS = 60
+"""Of a text that says what a call is about."""
 DECISION_LINE = re.compile(r"^\[(seek|edit|verify|report|submit)(?: (0?\.\d+|0|1|1\.0))?\]\s*")
 
 
@@ -51,3 +54,23 @@ def turn_with_call(
     """A turn that calls one tool; `turn` counts from 0 and names the call."""
     call = ToolCall(id=f"call-{turn}", name=tool, arguments=dict(arguments))
     return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
+
+
+def describe_turn(completion: Completion) -> str:
+    """The calls of a turn with their places, and the stated confidence: `pdb b shop.py:3, confidence 0.6`."""
+    calls = [f"{call.name} {_place(call.arguments)}".rstrip() for call in completion.tool_calls] or ["no call"]
+    confidence = parse_decision(completion.text).confidence
+    text = ", ".join(calls if confidence is None else [*calls, f"confidence {confidence:.1f}"])
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _place(arguments: Mapping[str, JsonValue]) -> str:
+    """What a call is about: `path:line`, in the first of several changes or locations, or its first text."""
+    listed = next((value for value in arguments.values() if isinstance(value, list) and value), [])
+    for part in (arguments, *listed[:1]):
+        if isinstance(part, Mapping) and "path" in part:
+            line = part.get("line", part.get("start"))
+            more = f" and {len(listed) - 1} more" if len(listed) > 1 else ""
+            return f"{part['path']}{'' if line is None else f':{line}'}{more}"
+    text = next((value for value in arguments.values() if isinstance(value, str) and value.strip()), "")
+    return cut_line(text.strip().partition("\n")[0], MOST_CHARACTERS)

@@ -22,6 +22,8 @@ PLAIN_EVERY_S = 10.0
 class ProgressShow:
     """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
 
+    Of a run with one episode, it shows what that does, turn by turn.
+
     Args:
         planned: episodes of the run.
         before: those that were finished before this process.
@@ -51,6 +53,7 @@ class ProgressShow:
         self._live: Live | None = None
         self._last_plain = time.monotonic()
         self._told = False
+        self._shown = ""
         self._bar = Progress(
             TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
         )
@@ -85,7 +88,12 @@ class ProgressShow:
         if self._stopping() and not self._told:
             self._told = True
             self._console.print(self._stopping(), soft_wrap=True)
-        if time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
+        if self._planned == 1:
+            doing = self._doing()[-1:]
+            if doing and doing[0] != self._shown:
+                self._shown = doing[0]
+                self._console.print(Text(self._shown), soft_wrap=True)
+        elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
             self._console.print(f"{self._whole}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
 
@@ -121,9 +129,14 @@ class ProgressShow:
         seconds = round(self._control.elapsed_s / now * (self._planned - self._whole))
         return f", {seconds // 60} min {seconds % 60} s left"
 
+    def _doing(self) -> list[str]:
+        """What each worker is doing."""
+        return [doing for _, doing in sorted(self._control.doing.items())]
+
     def _render(self) -> Group:
         self._bar.update(self._task, completed=self._whole)
-        workers = sorted(self._control.doing.items())
-        lines = [Text(f"  {worker}  {doing}", overflow="ellipsis", no_wrap=True) for worker, doing in workers]
         stopping = [Text(self._stopping())] if self._stopping() else []
-        return Group(self._bar, Text(self.line()), *lines, *stopping)
+        doing = [Text(f"  {line}", overflow="ellipsis", no_wrap=True) for line in self._doing()]
+        if self._planned == 1:
+            return Group(*(doing or [Text("  starting")]), *stopping)
+        return Group(self._bar, Text(self.line()), *doing, *stopping)

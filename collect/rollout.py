@@ -9,6 +9,7 @@ from gumshoe.collect.branching import OpenTree
 from gumshoe.collect.cancellation import run_cancellable
 from gumshoe.collect.config import LimitsConfig
 from gumshoe.collect.control import Control
+from gumshoe.collect.decisions import describe_turn
 from gumshoe.collect.environments import Environment, EnvironmentFactory, EnvironmentSpec, InProcess, StepResult
 from gumshoe.collect.episode import Episode, Request
 from gumshoe.collect.finish import finished_trajectory
@@ -105,11 +106,11 @@ class Rollout:
             episode.end(StopReason.CONTEXT_OVERFLOW)
             return
         self._tree.before(episode, completion)
+        doing = f"{episode.task.id} step {len(episode.steps) + 1}: {describe_turn(completion)}"
+        self._control.step(self._worker, doing)
         step = episode.accept(completion)
         if self._journal:
             self._journal.observe(step.observations)
-        tools = ", ".join(call.name for call in step.tool_calls) or "nothing"
-        self._control.step(self._worker, f"{episode.task.id} step {len(episode.steps)}: {tools}")
 
     def _decide(self, request: Request) -> Completion:
         """The completion that the journal holds, or a new one, which is on disk before it is acted on."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.brief import pack_text
+from gumshoe.collect.brief import headline, pack_text
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.llm import with_llm
@@ -166,7 +166,8 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     verdict = "the tests pass" if resolved else "the tests do not pass"
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
     if trajectory.context_pack is not None and not patch:
-        print(pack_text(trajectory.context_pack, handed_over=False))
+        pack = trajectory.context_pack
+        print_text(f"{headline(pack)}\n\n{pack_text(pack, handed_over=False)}\n")
         print(f"a report after {steps}; nothing was changed", file=sys.stderr)
         return 0
     print(f"{verdict} after {steps}", file=sys.stderr)

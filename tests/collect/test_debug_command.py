@@ -106,10 +106,16 @@ def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: p
     seeker = ["policy.kind=investigator", "sandbox.kind=local", "sandbox.unsafe=true"]
     assert main(["debug", str(repo), *(part for each in seeker for part in ("-p", each))]) == 0
     shown = capsys.readouterr()
-    assert "Places, best first:\n- calc.py:" in shown.out
+    place, evidence = shown.out.splitlines()[:2]
+    assert place == "calc.py:2 in add"
+    assert "test_calc.py::test_add" in evidence or "assert 0 == 4" in evidence
+    assert "Places, best first:\n- calc.py:2" in shown.out
+    assert "step 1: eval" in shown.err
+    assert "episodes/min" not in shown.err
     assert "probe {" not in shown.out
     assert "(reported); nothing was changed" in shown.err
-    assert "the tests" not in shown.err
+    assert "the tests pass" not in shown.err
+    assert "the tests do not pass" not in shown.err
     assert state(repo) == before
 
 

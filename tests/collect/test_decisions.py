@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.decisions import ParsedDecision, format_decision, parse_decision
-from gumshoe.records import Decision
+from gumshoe.collect.decisions import ParsedDecision, describe_turn, format_decision, parse_decision, turn_with_call
+from gumshoe.records import Completion, Decision
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,22 @@ def test_reads_back_what_it_writes(decision: Decision, tenths: int | None, ratio
     confidence = None if tenths is None else tenths / 10
     read = parse_decision(format_decision(decision, confidence, rationale))
     assert (read.decision, read.confidence, read.rationale) == (decision, confidence, rationale.strip() or None)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("eval", {}, "eval"),
+        ("pdb", {"command": "b shop.py:3\nc\nlocals"}, "pdb b shop.py:3"),
+        ("view", {"path": "shop.py", "start": 3, "end": 9}, "view shop.py:3"),
+        ("whatif", {"variants": [{"path": "a.py", "line": 2, "do": "skip"}] * 3}, "whatif a.py:2 and 2 more"),
+        ("report", {"locations": [{"path": "a.py", "start": 2, "end": 2}], "hypothesis": "x"}, "report a.py:2"),
+        ("grep", {"pattern": "\x1b[2J" + "y" * 99}, "grep ?[2J" + "y" * 55 + "…"),
+    ],
+)
+def test_a_turn_in_a_few_words(tool: str, arguments: dict[str, Any], expected: str) -> None:
+    assert describe_turn(turn_with_call(0, "[seek 0.6] I look.", tool, arguments)) == f"{expected}, confidence 0.6"
+
+
+def test_a_turn_without_a_call_in_a_few_words() -> None:
+    assert describe_turn(Completion(text="I give up.")) == "no call"

@@ -224,6 +224,20 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     assert "shop/1 step 3: eval" in screen.getvalue()
 
 
+def test_the_progress_of_a_single_episode_is_what_it_does() -> None:
+    control = Control()
+    plain, screen = io.StringIO(), io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
+    with ProgressShow(1, 0, control, plain) as lines, ProgressShow(1, 0, control, console=console) as live:
+        for doing in ("shop/1 step 1: eval", "shop/1 step 2: pdb b shop.py:3, confidence 0.6"):
+            control.step("worker 1", doing)
+            for show in (lines, lines, live):
+                show.tick()
+    assert plain.getvalue() == "shop/1 step 1: eval\nshop/1 step 2: pdb b shop.py:3, confidence 0.6\n"
+    assert "pdb b shop.py:3, confidence 0.6" in screen.getvalue()
+    assert "episodes/min" not in screen.getvalue()
+
+
 def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import argparse
 
