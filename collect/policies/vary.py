@@ -1,12 +1,19 @@
-"""The heuristic that tries small changes in the suspects, and reports where one helps."""
+"""The heuristic that tries small changes in the suspects, and reports where one helps.
+
+If the agent has `pdb`, it also stops there, and quotes a value that it sees.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from pydantic import JsonValue
+
 from gumshoe.collect.decisions import format_decision, turn_with_call
-from gumshoe.collect.evidence import failures, pack_arguments
+from gumshoe.collect.evidence import failures, pack_arguments, stop_at, telling_values, values_at
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
@@ -30,7 +37,10 @@ of 45 where nothing helps."""
 
 
 class VaryPolicy:
-    """Runs the tests, looks for suspects, varies them, and reports where a change helps, or else the first suspect."""
+    """Runs the tests, looks for suspects, varies them, and reports where a change helps, or else the first suspect.
+
+    With `pdb`, it stops at that place before it reports.
+    """
 
     kind = "vary"
     model = ""
@@ -38,31 +48,40 @@ class VaryPolicy:
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """The next turn; one without a call where nothing is suspected. Raises PolicyError if a tool is missing."""
-        missing = {"eval", "suspects", "vary", "report"} - {tool.name for tool in tools}
+        offered = {tool.name for tool in tools}
+        missing = {"eval", "suspects", "vary", "report"} - offered
         if missing:
             raise PolicyError(f"the policy vary needs the tool {', '.join(sorted(missing))}: list it in agent.tools")
         outputs = tool_outputs(messages)
+        by_tool = {output.tool: output for output in outputs}
         turn = len(outputs)
         if turn == 0:
             return _seek(turn, "I run the tests to see what fails.", "eval")
         if turn == 1:
             return _seek(turn, _failing(outputs), "suspects")
-        listed = next((output for output in outputs if output.tool == "suspects"), None)
+        listed = by_tool.get("suspects")
         suspects = shown_suspects(listed.data) if listed is not None else ()
         if listed is None or not suspects:
             return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
-        varied = next((output for output in outputs if output.tool == "vary"), None)
+        varied = by_tool.get("vary")
         if varied is None:
             why = f"{suspects[0]['function']} is the first suspect: where does a small change help?"
             return _seek(turn, why, "vary")
+        place = varied.data.get("place") or {**suspects[0], "symbol": suspects[0]["function"]}
+        if "pdb" in offered and "pdb" not in by_tool:
+            command = f"b {place['path']}:{place['start']}\nc\nlocals"
+            return _seek(turn, f"What are the values at line {place['start']}?", "pdb", {"command": command})
         best = next(iter(helpful(varied.data.get("variants", ()))), None)
-        pack = _pack(outputs, listed, suspects[0], varied, best)
+        pack = _pack(outputs, listed, place, varied, best)
+        seen = _seen_at(place, by_tool["pdb"]) if "pdb" in by_tool else None
+        if seen is not None:
+            pack = pack.model_copy(update={"findings": (seen,)})
         text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], pack.hypothesis)
         return turn_with_call(turn, text, "report", pack_arguments(pack))
 
 
-def _seek(turn: int, why: str, tool: str) -> Completion:
-    return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool)
+def _seek(turn: int, why: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})) -> Completion:
+    return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool, arguments)
 
 
 def _failing(outputs: Sequence[ToolOutput]) -> str:
@@ -71,17 +90,34 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
     return f"Which functions do the runs of {where} share?"
 
 
+def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
+    """What the debugger showed at the place: a short value, of a name in the line if there is one, or the stop itself.
+
+    None if it did not stop there.
+    """
+    stop = stop_at(stopped, place["path"], range(place["start"], place["end"] + 1))
+    if stop is None:
+        return None
+    code = dict(stopped.data["stop"]["source"]).get(stopped.data["stop"]["line"], "")
+    shown = {name for name, _ in values_at(stopped)}
+    for names in (shown.intersection(re.findall(r"\w+", code)), shown):
+        for name, quote in telling_values(stopped, names):
+            if _is_plain(quote):
+                return Finding(claim=f"value of {name} there", step=stopped.step, quote=quote)
+    return Finding(claim="the tests run through it", step=stopped.step, quote=stop)
+
+
 def _pack(
     outputs: Sequence[ToolOutput],
     listed: ToolOutput,
-    first: Mapping[str, Any],
+    place: Mapping[str, Any],
     varied: ToolOutput,
     best: Mapping[str, Any] | None,
 ) -> ContextPack:
-    place = varied.data.get("place") or {**first, "symbol": first["function"]}
     if best is None:
-        found = Finding(claim="the first suspect", step=listed.step, quote=describe_suspect(first))
-        hypothesis = f"No small change helps; {first['function']} is still the first suspect."
+        suspect = shown_suspects(listed.data)[0]
+        found = Finding(claim="the first suspect", step=listed.step, quote=describe_suspect(suspect))
+        hypothesis = f"No small change helps; {place['symbol']} is still the first suspect."
     else:
         found = Finding(claim=CLAIMS[effect_of(best)], step=varied.step, quote=_quote(best))
         hypothesis = _hypothesis(best, place)

@@ -14,6 +14,7 @@ from gumshoe.records import StopReason, ToolSchema, Trajectory
 from support.collect.seeker_episodes import play_seeker, shop_task, tools_called
 
 TOOLS = ("eval", "suspects", "vary", "report")
+WITH_DEBUGGER = ("eval", "suspects", "vary", "pdb", "report")
 SHOP = """\
 def is_large(count):
     return count >= 10
@@ -39,9 +40,9 @@ def test_large():
 """
 
 
-def play(folder: Path, shop: str) -> Trajectory:
+def play(folder: Path, shop: str, *, tools: tuple[str, ...] = TOOLS) -> Trajectory:
     task = shop_task(folder, shop, TESTS, "test_shop.py::test_ten_is_small fails")
-    return play_seeker(task, VaryConfig(), TOOLS)
+    return play_seeker(task, VaryConfig(), tools)
 
 
 def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -> None:
@@ -56,6 +57,30 @@ def test_it_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -
     assert [finding.check and finding.check.status for finding in pack.findings] == ["confirmed", "confirmed"]
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
     assert unseen(found) == []
+
+
+def test_with_the_debugger_it_stops_there_and_quotes_a_value(tmp_path: Path) -> None:
+    found = play(tmp_path, SHOP, tools=WITH_DEBUGGER)
+    assert tools_called(found) == ["eval", "suspects", "vary", "pdb", "report"]
+    pack = found.context_pack
+    assert pack is not None
+    assert (pack.locations[0].start, pack.locations[0].symbol) == (2, "is_large")
+    (finding,) = pack.findings
+    assert (finding.step, finding.quote) == (3, "count = 2")
+    assert finding.check is not None
+    assert finding.check.status == "confirmed"
+    assert unseen(found) == []
+
+
+def test_a_value_that_is_too_long_to_quote_is_not_quoted(tmp_path: Path) -> None:
+    counts = "    count = (count, 'a value', 'of many words', 'and more of them', 'and still more')\n"
+    long = SHOP.replace("    return count >= 10", f"{counts}    return count[0] >= 10")
+    found = play(tmp_path, long, tools=WITH_DEBUGGER)
+    assert found.context_pack is not None
+    (finding,) = found.context_pack.findings
+    assert finding.quote == "shop.py:3"
+    assert finding.check is not None
+    assert finding.check.status == "confirmed"
 
 
 def test_where_a_change_helps_some_tests_its_function_is_reported(tmp_path: Path) -> None:
