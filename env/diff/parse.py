@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,12 @@ ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 # A line of content is prefixed in a diff, so it cannot look like a file's header.
 FILE_HEADER = re.compile(r"^(?=diff --git )", re.MULTILINE)
-LITERAL = re.compile(r"^GIT binary patch\nliteral (\d+)\n(.*?)(?:^\n|\Z)", re.MULTILINE | re.DOTALL)
+# The blocks of a binary file: the bytes after and before, whole or as a delta, deflated and in base 85.
+BLOCK = re.compile(r"^(literal|delta) (\d{1,18})\n((?:[A-Za-z][!-~]+(?:\n|\Z))*+)", re.MULTILINE)
+LARGEST_PATCH = 64 << 20
+"""Bytes that a patch may take in memory, and bytes that its binary files may have, together."""
+MOST_LINES = 500_000
+"""Lines that a patch may have, those of binary files aside: each takes a few hundred bytes once it is parsed."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +56,16 @@ class FilePatch:
 
 
 def parse_patch(patch: str) -> list[FilePatch]:
-    """The files of a unified diff, plain or in git's format. Raises TaskError when it is not one."""
-    files = [file for part in FILE_HEADER.split(patch) for file in _parse(part)]
+    """The files of a unified diff, plain or in git's format. Raises TaskError when it is not one, or is too large."""
+    files = [file for part in _parts(patch) for file in _parse(part)]
     if patch.strip() and not files:
         raise TaskError("the patch is not a unified diff: it names no file")
     return files
 
 
 def drop_files(patch: str, paths: Collection[str]) -> str:
-    """A patch in git's format without the files `paths`. Raises TaskError when it is not a unified diff."""
-    kept = (part for part in FILE_HEADER.split(patch) if not any(file.paths & set(paths) for file in _parse(part)))
+    """A patch in git's format without the files `paths`. Raises TaskError as `parse_patch` does."""
+    kept = (part for part in _parts(patch) if not any(file.paths & set(paths) for file in _parse(part)))
     return "".join(kept)
 
 
@@ -68,7 +74,7 @@ def gold_lines(patch: str) -> dict[str, set[int]]:
 
     A removed or replaced line counts itself; inserted lines count the line before them (line 1 at the top of a file).
     A renamed file is listed under its old name, possibly without lines. Files that the patch adds are left out: nobody
-    can point at them. Raises TaskError when `patch` is not a unified diff.
+    can point at them. Raises TaskError as `parse_patch` does.
     """
     gold: dict[str, set[int]] = {}
     for file in parse_patch(patch):
@@ -82,14 +88,29 @@ def split_lines(text: str) -> list[str]:
     return StringIO(text, newline="\n").readlines()
 
 
+def _parts(patch: str) -> list[str]:
+    """A git patch file by file. Raises TaskError where parsing it would take too much memory."""
+    size = sys.getsizeof(patch)
+    if size > LARGEST_PATCH:
+        raise TaskError(f"the patch is too large: {size >> 20} MiB, of at most {LARGEST_PATCH >> 20}")
+    blocks = list(BLOCK.finditer(patch))
+    if sum(int(block[2]) for block in blocks) > LARGEST_PATCH:
+        raise TaskError(f"the patch is too large: its binary files have more than {LARGEST_PATCH >> 20} MiB")
+    lines = patch.count("\n") - sum(block[3].count("\n") for block in blocks)
+    if lines > MOST_LINES:
+        raise TaskError(f"the patch is too large: {lines:,} lines, of at most {MOST_LINES:,}")
+    return FILE_HEADER.split(patch)
+
+
 def _parse(part: str) -> Iterator[FilePatch]:
     try:
-        files = PatchSet(part)
+        files = PatchSet(BLOCK.sub("", part))
     except UnidiffParseError as error:
         raise TaskError(f"the patch is not a unified diff: {' '.join(str(error).split())}") from None
+    # In git's format, a part is one file.
+    content = _content(part) if len(files) == 1 and files[0].is_binary_file else None
     for file in files:
         source, target = _names(file)
-        content = _content(part) if file.is_binary_file else None
         yield FilePatch(source, target, list(file), file.is_binary_file, content)
 
 
@@ -121,15 +142,17 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _content(part: str) -> bytes | None:
     """The new content of a binary file. Raises TaskError where it is damaged."""
-    literal = LITERAL.search(part)
-    if literal is None:
+    block = BLOCK.search(part)
+    if block is None or block[1] != "literal":
         return None
+    size, decompressor = int(block[2]), zlib.decompressobj()
     try:
-        data = zlib.decompress(b"".join(_piece(line) for line in literal[2].split("\n") if line))
+        packed = b"".join(_piece(line) for line in block[3].splitlines())
+        data = decompressor.decompress(packed, size + 1)
     except (ValueError, zlib.error) as error:
         raise TaskError(f"the patch contains a damaged binary file: {error}") from None
-    if len(data) != int(literal[1]):
-        raise TaskError("the patch contains a truncated binary file")
+    if len(data) != size or not decompressor.eof:
+        raise TaskError(f"the patch contains a damaged binary file: its content is not {size} bytes long")
     return data
 
 

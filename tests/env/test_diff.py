@@ -169,7 +169,7 @@ def test_an_added_file_has_no_gold_lines() -> None:
         ({"x": ""}, "diff --git a/x b/x\nindex 1..2\nBinary files a/x and b/x differ\n", "binary file x without"),
         ({"x": ""}, f"{BINARY}literal 0\n\n", "a damaged binary file"),
         ({"x": ""}, f"{BINARY}literal 9\nE|\n\n", "a damaged binary file"),
-        ({"x": ""}, f"{BINARY}literal 9\nHcmV?d00001\n\n", "truncated binary file"),
+        ({"x": ""}, f"{BINARY}literal 9\nHcmV?d00001\n\n", "its content is not 9 bytes long"),
     ],
 )
 def test_a_patch_that_does_not_fit_is_refused(files: dict[str, str], patch: str, message: str) -> None:
