@@ -31,7 +31,7 @@ from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
 from gumshoe.env.sandboxes.child import ChildProcess
 from gumshoe.env.sandboxes.keyring import with_own_session_keyring
 from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
-from gumshoe.env.sandboxes.python_mounts import python_mounts
+from gumshoe.env.sandboxes.python_mounts import carried_packages, python_mounts
 from gumshoe.env.sandboxes.seccomp import filter_program
 from gumshoe.errors import SandboxError
 
@@ -123,24 +123,25 @@ class BubblewrapBackend(ChildProcess):
         ):
             yield from ("--perms", "1777", "--size", str(megabytes << 20), "--tmpfs", folder)
         # Last, since a virtual environment may be below /tmp, which is a fresh one in the sandbox.
-        mounts = list(python_mounts(SYSTEM_FOLDERS, self._config.packages))
-        if self._environment is not None:
-            home = str(self._environment.python_home)
-            if not f"{home}/".startswith(tuple(f"{name}/" for name in SYSTEM_FOLDERS)):
-                mounts.insert(0, ("bind", home))
+        homes = () if self._environment is None else (str(self._environment.python_home),)
+        mounts = list(python_mounts(SYSTEM_FOLDERS, self._config.packages, homes))
         for folder in _parents(path for _, path in mounts):
             yield from ("--perms", "0755", "--dir", folder)
-        hidden: list[str] = []
         for kind, path in mounts:
-            if kind == "hide":
-                hidden.append(path)
-                yield from ("--perms", "0755", "--tmpfs", path)
-            else:
+            if kind == "bind":
                 yield from ("--ro-bind", path, path)
-        for path in hidden:
-            yield from ("--remount-ro", path)
+            elif os.path.isfile(path):  # noqa: PTH113
+                yield from ("--ro-bind", "/dev/null", path)
+            else:
+                yield from ("--perms", "0755", "--tmpfs", path)
+        for kind, path in mounts:
+            if kind == "hide" and os.path.isdir(path):  # noqa: PTH112
+                yield from ("--remount-ro", path)
         if self._environment is not None:
-            yield from ("--ro-bind", str(self._environment.root), INSIDE)
+            root = self._environment.root
+            yield from ("--ro-bind", str(root), INSIDE)
+            for path in carried_packages(root):
+                yield from ("--tmpfs", f"{INSIDE}{path.removeprefix(str(root))}")
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 

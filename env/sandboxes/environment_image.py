@@ -13,6 +13,7 @@ from docker.errors import ContainerError, ImageNotFound
 from docker.types import Ulimit
 
 from gumshoe.env.environments import INSIDE, InstalledEnvironment, find_environment
+from gumshoe.env.sandboxes.python_mounts import carried_packages
 from gumshoe.errors import TaskError
 
 __all__ = ["REPOSITORY", "environment_image"]
@@ -69,11 +70,12 @@ def _archive(environment: InstalledEnvironment, python: str, version: str) -> io
     buffer = io.BytesIO()
     prefix = INSIDE.lstrip("/")
     relinked = {*RELINKED, f"bin/python{version}"}
+    carried = {str(Path(path).relative_to(environment.root)) for path in carried_packages(environment.root)}
 
     def entry(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
         info.uid = info.gid = 0
         info.uname = info.gname = ""
-        return None if info.name.removeprefix(f"{prefix}/") in relinked else info
+        return None if info.name.removeprefix(f"{prefix}/") in {*relinked, *carried} else info
 
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         archive.add(environment.root, arcname=prefix, filter=entry)

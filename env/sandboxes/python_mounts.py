@@ -10,29 +10,37 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["distribution_paths", "python_mounts"]
+__all__ = ["carried_packages", "distribution_paths", "python_mounts"]
 
 REQUIREMENT = re.compile(r"[\w.-]+")
+CARRIED = (
+    *(f"lib/python3*/{path}" for path in ("ensurepip/_bundled", "site-packages/pip/_vendor")),
+    *(f"lib/python3*/test/{path}" for path in ("wheeldata", "*.whl")),
+    "share/python-wheels",
+)
 
 
-def python_mounts(system_folders: Iterable[str], packages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """(kind, path) in the order of mounting: `bind` a path read-only, or put an empty folder at it (`hide`).
+def python_mounts(
+    system_folders: Iterable[str], packages: tuple[str, ...], homes: Sequence[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """(kind, path) in the order of mounting: `bind` a path read-only, or `hide` it.
 
     Args:
         system_folders: folders that are mounted already.
         packages: names of distributions, which bring what they require.
+        homes: of other Pythons that are needed, each with its standard library only.
 
     Raises:
-        ConfigError: one of them is not installed here.
+        ConfigError: one of the packages is not installed here.
     """
     mounted = tuple(f"{folder}/" for folder in system_folders)
-    for prefix in _prefixes():
+    for prefix in dict.fromkeys((*homes, *_prefixes())):
         if f"{prefix}/".startswith(mounted):
             continue
         if prefix == sys.prefix != sys.base_prefix:
@@ -40,14 +48,23 @@ def python_mounts(system_folders: Iterable[str], packages: tuple[str, ...]) -> I
         else:
             yield "bind", prefix
         mounted = (*mounted, f"{prefix}/")
-    for folder in _site_folders():
-        if f"{folder}/".startswith(mounted):
-            yield "hide", folder
-    for folder in _own_folders():
-        if f"{folder}/".startswith(mounted) and not f"{folder}/".startswith(tuple(f"{s}/" for s in _site_folders())):
-            yield "hide", folder
+    others = (str(path) for home in homes for path in Path(home).glob("lib/python3*/site-packages"))
+    hidden = list(dict.fromkeys((*_site_folders(), *others)))
+    in_site_folders = tuple(f"{folder}/" for folder in hidden)
+    carried = {path for home in ("/usr", "/usr/local", *homes, *_prefixes()) for path in carried_packages(Path(home))}
+    hidden += [path for path in (*_own_folders(), *sorted(carried)) if not path.startswith(in_site_folders)]
+    for path in hidden:
+        if f"{path}/".startswith(mounted):
+            yield "hide", path
     for path in distribution_paths(packages):
         yield "bind", path
+
+
+def carried_packages(home: Path) -> list[str]:
+    """The folders and wheels below a Python's home with the sources of packages that it brings along for installing
+    others. To a task on one of these packages they are nearly the answer.
+    """
+    return sorted(str(path) for pattern in CARRIED for path in home.glob(pattern))
 
 
 def _prefixes() -> list[str]:

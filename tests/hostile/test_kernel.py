@@ -15,7 +15,7 @@ import pytest
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.keyring import KEYCTL, with_own_session_keyring
-from gumshoe.env.sandboxes.python_mounts import python_mounts
+from gumshoe.env.sandboxes.python_mounts import carried_packages, python_mounts
 from gumshoe.env.sandboxes.seccomp import filter_program
 from gumshoe.records import Task
 
@@ -138,3 +138,25 @@ def test_the_filter_is_made_for_every_processor_that_it_knows(machine: str) -> N
     assert len(program) % 8 == 0
     assert len(program) // 8 < 4096
     assert filter_program("z80") is None
+
+
+FIND_CARRIED = """
+set -- /usr/share /usr/local /usr/lib/python3* $(python3 -c 'import sys; print(sys.base_prefix)')
+find "$@" '(' -name '*-none-any.whl' -o -path '*/pip/_vendor/*' ')' -not -path '*/test_importlib/*' -type f -print 2>&1
+"""
+
+
+def test_python_brings_no_sources_of_packages_along(cell: WardenSandbox) -> None:
+    found = cell.run(["sh", "-c", FIND_CARRIED]).output.splitlines()
+    assert [line for line in found if not line.startswith("find: ")] == []
+
+
+def test_all_packages_that_a_python_carries_are_found(tmp_path: Path) -> None:
+    folders = ["ensurepip/_bundled", "site-packages/pip/_vendor", "test/wheeldata"]
+    carried = [*(f"lib/python3.9/{name}" for name in folders), "share/python-wheels"]
+    for folder in carried:
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("setuptools-1-py3-none-any.whl", "support.py"):
+        (tmp_path / "lib" / "python3.9" / "test" / name).touch()
+    carried.append("lib/python3.9/test/setuptools-1-py3-none-any.whl")
+    assert carried_packages(tmp_path) == sorted(f"{tmp_path}/{name}" for name in carried)
