@@ -6,7 +6,8 @@ and no other file of the host, nothing of its environment except pip's settings,
 has limits on its time, on the address space and the number of its processes, and on what it may write.
 
 What it does not do: keep them off the network. Installing needs it, so code of a package and of all that it depends on
-can reach whatever this machine can reach while an environment is built, and read the credentials in pip's settings.
+can reach whatever this machine can reach while an environment is built, services on its loopback address included, and
+read the credentials in pip's settings.
 Tests, bugs and agents run elsewhere, without any network.
 """
 
