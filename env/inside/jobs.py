@@ -10,6 +10,8 @@ import time
 from gumshoe.env.inside import launcher
 from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_readable
 
+START_S = 10.0
+
 STATUS = re.compile(rb"(supervisor|pid|exit) (\d{1,9})\Z")
 NAMES = {b"supervisor": "supervisor", b"pid": "pid", b"exit": "exit_code"}
 PROGRAM = """\
@@ -28,6 +30,7 @@ class Launcher:
     def __init__(self, program):
         self.pid = -1
         self.connection, theirs = socket.socketpair()
+        self.connection.settimeout(START_S)
         data = program.encode("ascii")
         argv = [sys.executable, "-I", "-S", "-c", PROGRAM, str(len(data))]
         self.pid = os.fork()
@@ -42,6 +45,10 @@ class Launcher:
         if self.pid > 0 and os.waitpid(self.pid, os.WNOHANG)[0]:
             self.pid = -1
         return self.pid > 0
+
+    def wake(self):
+        """Continues it, in case a program has stopped it."""
+        send_signal(self.pid, signal.SIGCONT)
 
     def close(self):
         """Ends it. Idempotent."""
@@ -70,13 +77,14 @@ class Job:
     """A running program.
 
     `status` becomes readable when there is news, `pid` is the program's process, `supervisor` the process that looks
-    after it, `exit_code` is None until it has ended, `orphaned` says that something killed the supervisor, so that what
-    the program left behind is still there.
+    after it, `started` says whether the supervisor runs, `exit_code` is None until the program has ended, `orphaned`
+    says that something killed the supervisor, so that what the program left behind is still there.
     """
 
     def __init__(self, started_by, launch, stdin, stdout, control=None):
         self.pid = None
         self.supervisor = None
+        self.started = False
         self.exit_code = None
         self.over = False
         self.orphaned = False
@@ -95,6 +103,19 @@ class Job:
         finally:
             os.close(status_end)
             os.close(liveness_end)
+
+    def wait_for_start(self, timeout, host):
+        """Whether the program is started within these seconds. Raises as `host.check_cancelled`."""
+        deadline = time.monotonic() + timeout
+        while not self.started and not self.over and self.refused is None:
+            ready = wait_readable([self.status, host.source], deadline)
+            if host.source in ready:
+                host.check_cancelled()
+            if self.status in ready:
+                self.read_status()
+            elif not ready:
+                break
+        return self.started
 
     def read_status(self):
         """Takes in what the supervisor reported. After that, `over` says whether the program and all it started are
@@ -117,6 +138,13 @@ class Job:
         known = STATUS.match(line)
         if known:
             setattr(self, NAMES[known.group(1)], int(known.group(2)))
+            self.started = True
+
+    def wake(self):
+        """Continues the supervisor and the program, in case another program has stopped them."""
+        for pid in (self.supervisor, self.pid):
+            if pid is not None and not self.over:
+                send_signal(pid, signal.SIGCONT)
 
     def release(self):
         """Closes the liveness pipe: the supervisor kills everything and ends."""
@@ -129,6 +157,7 @@ class Job:
         self.release()
         if self.status < 0:
             return
+        self.wake()
         deadline = time.monotonic() + GRACE_S
         while not self.over and wait_readable([self.status], deadline):
             self.read_status()

@@ -12,7 +12,7 @@ from gumshoe.env.inside.disk import INTERVAL_S
 
 CHUNK = 1 << 16
 CLOSED = -1
-GRACE_S = 10.0
+GRACE_S = 5.0
 KILLED = 128 + signal.SIGKILL
 
 

@@ -1,7 +1,9 @@
 """What the warden starts programs with, the launcher and the test server; and killing what they leave behind."""
 
-import time
+import errno
+import socket
 
+from gumshoe.env.inside.jobs import START_S as LAUNCH_S
 from gumshoe.env.inside.jobs import Job, Launcher
 from gumshoe.env.inside.processes import kill_descendants
 from gumshoe.env.inside.test_server import START_S, ForkedJob, Nursery, TestServer
@@ -31,6 +33,7 @@ class Programs:
     def start_launcher(self):
         """Starts the launcher if none runs. While it starts, it could be traced, so no program may be alive then."""
         if self.launcher is not None and self.launcher.alive:
+            self.launcher.wake()
             return
         if self.launcher is not None:
             self.launcher.close()
@@ -49,12 +52,7 @@ class Programs:
         if forked is None:
             return self._launch(launch, *descriptors)
         job = ForkedJob(self._server_for(forked["server"]), dict(launch, program=forked["program"]), *descriptors)
-        try:
-            job.wait_for_start(time.monotonic() + START_S, self.host)
-        except BaseException:
-            job.close()
-            raise
-        if job.refused is None:
+        if self._is_started(job, START_S):
             return job
         job.close()
         fresh = self._launch(launch, *descriptors)
@@ -62,13 +60,26 @@ class Programs:
         return fresh
 
     def _launch(self, launch, *descriptors):
-        """Has the launcher start a program; a launcher that was killed just now may still have looked alive."""
-        try:
-            return Job(self.launcher, launch, *descriptors)
-        except (BrokenPipeError, ConnectionResetError):
+        """Has the launcher start a program; a new one does if a program has killed it or keeps it stopped."""
+        for _ in range(2):
+            try:
+                job = Job(self.launcher, launch, *descriptors)
+                if self._is_started(job, LAUNCH_S):
+                    return job
+            except (BrokenPipeError, ConnectionResetError, socket.timeout):
+                job = None
             self.launcher.close()
+            if job is not None:
+                job.close()
             self.start_launcher()
-            return Job(self.launcher, launch, *descriptors)
+        raise OSError(errno.ETIMEDOUT, "the launcher does not answer")
+
+    def _is_started(self, job, timeout):
+        try:
+            return job.wait_for_start(timeout, self.host)
+        except BaseException:
+            job.close()
+            raise
 
     def start_server(self, forked):
         """Starts the test server before it is needed, in the background; `forked` as `start` takes it.
@@ -121,11 +132,8 @@ class Programs:
 
     def clean_up_after(self, job):
         """Kills what a program's supervisor leaves behind if it was killed itself or cannot become a subreaper."""
-        if not isinstance(job, ForkedJob):  # The test server's own supervisor kills what those leave.
-            if not was_started(job):
-                self.launcher.close()  # It was stopped or killed before it could start the program.
-            if job.orphaned:
-                self.kill_strays()
+        if job.orphaned and not isinstance(job, ForkedJob):  # The test server's supervisor kills what those leave.
+            self.kill_strays()
         if not self.adopts_orphans:
             self.kill_strays()
 
@@ -139,11 +147,6 @@ class Programs:
         """Ends the launcher."""
         if self.launcher is not None:
             self.launcher.close()
-
-
-def was_started(job):
-    """Whether the program's supervisor was started."""
-    return isinstance(job, ForkedJob) or job.supervisor is not None
 
 
 def origin(job):

@@ -5,7 +5,7 @@ import os
 import time
 
 from gumshoe.env.inside.buffers import BoundedBuffer
-from gumshoe.env.inside.processes import CHUNK, CLOSED, GRACE_S, set_nonblocking, wait_readable
+from gumshoe.env.inside.processes import CHUNK, CLOSED, set_nonblocking, wait_readable
 
 
 class ProgramRun:
@@ -57,8 +57,7 @@ class ProgramRun:
         }
 
     def _wait(self, timeout, host, watch):
-        deadline = None if timeout is None else self.started + timeout
-        timed_out = False
+        deadline = None if timeout is None else time.monotonic() + timeout
         while not self.job.over:
             readers = [descriptor for descriptor in (self.job.status, self._out, host.source) if descriptor >= 0]
             ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [], watch)
@@ -71,12 +70,8 @@ class ProgramRun:
             if self.job.status in ready:
                 self.job.read_status()
             elif deadline is not None and time.monotonic() >= deadline:
-                if timed_out:
-                    break
-                timed_out = True
-                deadline = time.monotonic() + GRACE_S
-                self.job.release()
-        return timed_out
+                return True
+        return False
 
     def _record(self, once=False):
         """Takes in what the program has printed: one piece, or all there is."""

@@ -9,25 +9,37 @@ from gumshoe.env.inside.files import delete
 
 IPC_TABLES = ("/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg")
 QUEUES = "/dev/mqueue"
+STATUS = ("Umask:", "Uid:", "Gid:", "Cpus_allowed:", "Mems_allowed:")
+# Priority, niceness, real-time priority and policy in /proc/PID/stat, counted from the state.
+SCHEDULING = (15, 16, 37, 38)
 
 
 def inspect(folders, since, root="/", spare=()):
     """The state of a sandbox as plain data: equal for two moments between which nothing was left behind.
 
-    It covers processes, mounts, System V and POSIX message objects, names, kinds and modes of all that is in the
-    folders, and what has changed elsewhere on the root's own file system since a moment (whatever was written, made,
-    removed or given other permissions there carries a later time of change, which programs cannot set). What is
-    mounted read-only cannot change and is not looked into; processes in `spare` are left out.
+    It covers processes with their limits and scheduling, mounts, System V and POSIX message objects, names, kinds and
+    modes of all that is in the folders, and what has changed elsewhere on the root's own file system since a moment
+    (whatever was written, made, removed or given other permissions there carries a later time of change, which programs
+    cannot set). What is mounted read-only cannot change and is not looked into; processes in `spare` are left out.
     """
     mounted = mounts()
     return {
         "mounts": sorted(mounted.items()),
         "elsewhere": sorted(_changed_since(since, root)),
-        "processes": sorted(set(system.processes()).difference(spare)),
+        "processes": {pid: _facts(pid) for pid in sorted(set(system.processes()).difference(spare))},
+        "oom_score_adj": _read("/proc/self/oom_score_adj"),
         "ipc": [_read(path) for path in IPC_TABLES],
         "queues": sorted(os.listdir(QUEUES)) if os.path.isdir(QUEUES) else [],
         "folders": {folder: _listing(folder, mounted) for folder in folders},
     }
+
+
+def _facts(pid):
+    """Identity, scheduling and limits of a process: nothing that changes while it does its work."""
+    status = [line for line in _read("/proc/{}/status".format(pid)).splitlines() if line.startswith(STATUS)]
+    scheduling = _read("/proc/{}/stat".format(pid)).rpartition(")")[2].split()
+    lasting = [scheduling[field] for field in SCHEDULING if field < len(scheduling)]
+    return [status, lasting, _read("/proc/{}/limits".format(pid))]
 
 
 def empty(folder, mounted=None):

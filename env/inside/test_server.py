@@ -15,7 +15,7 @@ from gumshoe.env.inside import launcher, system
 from gumshoe.env.inside.jobs import Job
 from gumshoe.env.inside.processes import wait_readable
 
-START_S = 60.0
+START_S = 20.0
 REST_S = 5.0
 AHEAD = "GUMSHOE_AHEAD"
 LENGTH = struct.Struct("!I")
@@ -112,26 +112,19 @@ class ForkedJob(Job):
     """
 
     def __init__(self, server, launch, stdin, stdout, control=None):
-        self.started = False
         self.server = server
+        server.job.wake()
         try:
             super().__init__(server, launch, stdin, stdout, control)
         except OSError:
             self.refused = "the test server has ended"
 
-    def wait_for_start(self, deadline, host):
-        """Waits until it is started or refused. Raises as `host.check_cancelled`."""
-        while not self.started and self.refused is None:
-            ready = wait_readable([self.status, self.server.job.status, host.source], deadline)
-            if host.source in ready:
-                host.check_cancelled()
-            if self.status in ready:
-                self.read_status()
-            if not self.started and self.refused is None and (self.over or not self.server.alive):
-                self.refused = "the test server has ended"
-            elif not ready:
-                self.refused = "the test server does not answer"
-                self.server.close()
+    def wait_for_start(self, timeout, host):
+        """Whether it is started rather than refused. Raises as `host.check_cancelled`."""
+        if not super().wait_for_start(timeout, host) and self.refused is None:
+            self.refused = "the test server has ended" if self.over else "the test server does not answer"
+            self.server.close()
+        return self.started
 
     def take(self, line):
         """Takes in one line of the status pipe."""

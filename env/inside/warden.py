@@ -15,7 +15,7 @@ import time
 from gumshoe.env.inside import system
 from gumshoe.env.inside.disk import DiskWatch
 from gumshoe.env.inside.files import Files, Ignore, hold_exactly
-from gumshoe.env.inside.programs import Programs, origin, was_started
+from gumshoe.env.inside.programs import Programs, origin
 from gumshoe.env.inside.running import ProgramRun
 from gumshoe.env.inside.searching import grep
 from gumshoe.env.inside.sessions import SIGNALS, Session
@@ -87,16 +87,9 @@ class Warden:
     def run(self, argv, input=None, cwd=None, env=None, timeout_s=None, forked=None):
         """Runs a program to its end; `forked` says how the test server does it, as `_starter` takes it."""
         data = None if input is None else base64.b64decode(input)
-        reply, started = self._run(self._starter(argv, cwd, env, forked), data, timeout_s)
-        if not started and not reply["timed_out"]:
-            reply, _ = self._run(self._starter(argv, cwd, env, forked), data, timeout_s)
-        return reply
-
-    def _run(self, start, data, timeout_s):
-        """The reply, and whether the program was started: the one before may have killed the launcher."""
-        run = ProgramRun(start, data, self.cap)
+        run = ProgramRun(self._starter(argv, cwd, env, forked), data, self.cap)
         try:
-            return dict(run.finish(timeout_s, self.host, self.watch), **origin(run.job)), was_started(run.job)
+            return dict(run.finish(timeout_s, self.host, self.watch), **origin(run.job))
         finally:
             self.programs.clean_up_after(run.job)
 

@@ -30,12 +30,13 @@ CLEAN_S = 10.0
 class WarmLink:
     """A link to a blank sandbox, and what it looked like at its start.
 
-    With `supervised`, the verifier's supervisor is started in it for the next use; else the test server, where it has
-    been asked for before: `server` says how.
+    Once it has failed, which `failed` says, it is not used again. With `supervised`, the verifier's supervisor is
+    started in it for the next use; else the test server, where it has been asked for before: `server` says how.
     """
 
     def __init__(self, link: Link, supervised: bool, server: Mapping[str, Any] | None = None) -> None:
         self.link = link
+        self.failed = False
         link.server = server
         self._supervised = supervised
         self._scratch = list(link.scratch)
@@ -67,7 +68,10 @@ class WarmLink:
         return True
 
     def _state(self) -> Mapping[str, Any]:
-        return self.link.ask("inspect", RPC_GRACE_S, folders=[*self._scratch, DEVICES])
+        try:
+            return self.link.ask("inspect", RPC_GRACE_S, folders=[*self._scratch, DEVICES])
+        except OSError as error:
+            raise SandboxError(f"the state of the sandbox cannot be read: {error.strerror}") from None
 
 
 class Lease(BorrowedLink):
@@ -80,6 +84,14 @@ class Lease(BorrowedLink):
     def __init__(self, warm: WarmLink, give_back: Callable[[WarmLink], None]) -> None:
         super().__init__(warm.link, lambda: give_back(warm))
         self.warm = warm
+
+    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
+        """As `Link.ask`."""
+        try:
+            return super().ask(op, timeout, **arguments)
+        except SandboxError:
+            self.warm.failed = True
+            raise
 
 
 class SandboxPool:
@@ -211,7 +223,7 @@ class SandboxPool:
     def _clean(self, warm: WarmLink) -> None:
         as_before = False
         try:
-            as_before = not self._closed and warm.reset()
+            as_before = not self._closed and not warm.failed and warm.reset()
         except (SandboxError, OSError):
             pass  # A sandbox that cannot even be cleared is the very one to throw away.
         finally:

@@ -1,9 +1,9 @@
 """The filter of system calls: one policy, as a program for the kernel and as a profile for container engines.
 
 What today's kernels offer is allowed, except what is refused below: other namespaces, mounts, keyrings, tracing
-and reading other processes, io_uring, BPF, kernel modules, clocks, and sockets that lead past the network namespace.
-What a later kernel adds is refused as well. A refused call fails with EPERM; unknown ones, and `clone3`, whose flags
-a filter cannot see, with ENOSYS, so that the C library falls back on older calls.
+and reading other processes, changing their limits and scheduling, io_uring, BPF, kernel modules, clocks, and sockets
+that lead past the network namespace. What a later kernel adds is refused as well. A refused call fails with EPERM;
+unknown ones, and `clone3`, whose flags a filter cannot see, with ENOSYS, so that the C library falls back on others.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ REFUSED = frozenset(
 )
 NAMESPACES = 0x7E020000 | 0x80
 LOW = 0xFFFFFFFF
+PRIO_PROCESS, PRIO_PGRP, IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP = 0, 1, 1, 2
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 1, 2, 10, 16, 0
 
 
@@ -69,6 +70,11 @@ CONDITIONS: Mapping[str, Sequence[Sequence[Test]]] = {
     "socket": [[Test(0, family)] for family in (AF_UNIX, AF_INET, AF_INET6)]
     + [[Test(0, AF_NETLINK), Test(2, NETLINK_ROUTE)]],
     "socketpair": [[Test(0, AF_UNIX)]],
+    # Limits and scheduling of the caller only, which 0 names: a filter cannot tell its process id from another's.
+    **{f"sched_{name}": [[Test(0, 0)]] for name in ("setaffinity", "setattr", "setparam", "setscheduler")},
+    "prlimit64": [[Test(0, 0)]],
+    "setpriority": [[Test(0, kind), Test(1, 0)] for kind in (PRIO_PROCESS, PRIO_PGRP)],
+    "ioprio_set": [[Test(0, kind), Test(1, 0)] for kind in (IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP)],
     "personality": [[Test(0, kind)] for kind in (0, 0x8, 0x20000, 0x20008, LOW)],
 }
 """Calls that are allowed only when all tests of one of the alternatives hold."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -219,3 +220,26 @@ def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
         session.send("it\n")
         reply = session.wait_message(30)
         assert (reply.output, reply.message) == ("got it\n", {"a": 1})
+
+
+def test_a_process_with_other_limits_or_another_niceness_is_not_as_it_was(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+
+        def facts() -> Any:
+            found: Any = state.inspect([], time.time() + 1e6, str(tmp_path))
+            return found["processes"][child.pid]
+
+        seen = [facts()]
+        assert facts() == seen[0]
+        changes: list[Callable[[], object]] = [
+            lambda: os.setpriority(os.PRIO_PROCESS, child.pid, 3),
+            lambda: os.sched_setscheduler(child.pid, os.SCHED_BATCH, os.sched_param(0)),
+            lambda: resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (64, 64)),
+        ]
+        if len(os.sched_getaffinity(0)) > 1:
+            changes.append(lambda: os.sched_setaffinity(child.pid, {min(os.sched_getaffinity(0))}))
+        for change in changes:
+            change()
+            assert facts() not in seen
+            seen.append(facts())
+        child.kill()

@@ -221,3 +221,15 @@ def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None
         "23 22 0:22 / /tmp/a\\040b\\134 rw,nosuid shared:1 - tmpfs tmpfs rw,size=1k\n"
     )
     assert mounts(str(table)) == {"/": "ro", "/tmp/a b\\": "rw"}
+
+
+def test_a_sandbox_that_failed_once_is_not_used_again(start: Start) -> None:
+    with SandboxPool(start, 1) as pool:
+        first = pool.lease()
+        with pytest.raises(SandboxError):
+            first.ask("no_such_operation")
+        first.close()
+        pool.fill()
+        second = pool.lease()
+        assert second.warm is not first.warm
+        second.close()

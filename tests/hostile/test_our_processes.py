@@ -1,0 +1,110 @@
+"""What programs in a sandbox cannot do to the processes that start, limit and serve them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+import pytest
+
+from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.records import Task
+from support.sandboxes.sandbox_backends import ISOLATED
+
+PYTEST = ("python3", "-m", "pytest", "-q")
+OTHERS = """
+import ctypes, os, resource, signal, time
+others = {int(name) for name in os.listdir("/proc") if name.isdigit()} - {os.getpid()}
+libc = ctypes.CDLL(None, use_errno=True)
+"""
+
+# Prints what succeeded: name and process.
+CHANGE = """
+import platform
+IOPRIO_SET = {"x86_64": 251, "aarch64": 30}[platform.machine()]
+def ioprio(which, who):
+    if libc.syscall(IOPRIO_SET, which, who, 3 << 13):
+        raise OSError
+changes = {
+    "prlimit": lambda pid: resource.prlimit(pid, resource.RLIMIT_NOFILE, (8, 8)),
+    "affinity": lambda pid: os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))}),
+    "scheduler": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+    "parameters": lambda pid: os.sched_setparam(pid, os.sched_param(0)),
+    "nice": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19),
+    "ionice": lambda pid: ioprio(1, pid),
+}
+for name, change in changes.items():
+    for pid in sorted(others):
+        try: change(pid)
+        except OSError: continue
+        print(name, pid)
+changes = {"nice of a user": lambda: os.setpriority(os.PRIO_USER, 0, 19), "ionice of a user": lambda: ioprio(3, 0)}
+for name, change in changes.items():
+    try: change()
+    except OSError: continue
+    print(name)
+"""
+
+ITSELF = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+os.nice(1)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], os.sched_getscheduler(0) == os.SCHED_BATCH)
+"""
+
+STOP = "for pid in others:\n    try: os.kill(pid, signal.SIGSTOP)\n    except OSError: pass\n"
+STOP_AGAIN = "import subprocess\nsubprocess.Popen(['sh', '-c', 'while :; do kill -STOP -1; done'])\n"
+
+
+@pytest.fixture(params=ISOLATED)
+def pooled(request: pytest.FixtureRequest) -> Generator[SandboxConfig]:
+    """A config with one warm sandbox."""
+    yield SandboxConfig(kind=request.param, pool=1, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    close_pools()
+
+
+def test_limits_and_scheduling_of_other_processes_cannot_be_changed(cell: WardenSandbox) -> None:
+    cell.prepare_support()
+    cell.run(PYTEST, warm=True)
+    done = cell.run(["python3", "-c", OTHERS + CHANGE])
+    assert (done.output, done.exit_code) == ("", 0)
+
+
+def test_a_program_may_change_its_own(cell: WardenSandbox) -> None:
+    assert cell.run(["python3", "-c", ITSELF]).output == "64 True\n"
+
+
+@pytest.mark.parametrize("attack", [STOP, STOP_AGAIN], ids=["once", "forever"])
+def test_a_time_limit_holds_though_everything_was_stopped(cell: WardenSandbox, attack: str) -> None:
+    cell.prepare_support()
+    cell.run(PYTEST, warm=True)
+    for _ in range(2):
+        began = time.monotonic()
+        assert cell.run(["python3", "-c", OTHERS + attack + "time.sleep(600)"], timeout=2).timed_out
+        assert time.monotonic() - began < 12
+    began = time.monotonic()
+    assert cell.run(["echo", "next"], timeout=20).output == "next\n"
+    assert cell.run(PYTEST, timeout=60, warm=True).exit_code == 0
+    assert time.monotonic() - began < 30
+
+
+def test_a_session_ends_though_everything_was_stopped(cell: WardenSandbox) -> None:
+    session = cell.open_session(["python3", "-c", OTHERS + STOP_AGAIN + "time.sleep(600)"])
+    began = time.monotonic()
+    assert session.wait_message(2).timed_out
+    session.close()
+    assert time.monotonic() - began < 12
+
+
+def test_a_stopped_launcher_does_not_stop_the_next_episode(pooled: SandboxConfig, small_task: Task) -> None:
+    for _ in range(3):
+        with open_sandbox(small_task, pooled, trusted=False) as sandbox:
+            sandbox.prepare_support()
+            began = time.monotonic()
+            assert sandbox.run(PYTEST, warm=True, timeout=60).exit_code == 0
+            assert time.monotonic() - began < 30
+            sandbox.run(["python3", "-c", OTHERS + STOP + "os._exit(0)"], timeout=2)
