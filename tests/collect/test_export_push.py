@@ -35,7 +35,7 @@ def test_push_shows_what_would_go_and_sends_nothing(tmp_path: Path, config: Make
     shown = push(str(tmp_path / "out"), "--repo", "me/traces")
     assert shown.returncode == 0, shown.stderr
     assert "agent/train-" in shown.stdout
-    assert "3 files" in shown.stdout
+    assert "2 files" in shown.stdout
     assert "notes.txt" not in shown.stdout
     for words in ([str(tmp_path), "--repo", "me/traces"], [str(tmp_path / "out"), "--repo", "traces"]):
         wrong = push(*words)
