@@ -15,7 +15,6 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.web_address import WebAddress
 
 __all__ = [
-    "AnswerFormat",
     "AnswersConfig",
     "ArmConfig",
     "CommandConfig",
@@ -76,17 +75,13 @@ class SamplingConfig(Config):
     timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for one response")
 
 
-AnswerFormat = Literal["locagent", "swerank", "agentless", "codescout", "fastcontext", "pack", "places"]
-
-
 class AnswersConfig(Config):
     """What another explorer has answered: JSON lines, each with `task_id` or `instance_id`."""
 
     path: str = Field(description="the file")
-    format: AnswerFormat = Field(
-        description="locagent: found_files, found_modules, found_entities; swerank: docs; agentless: found_files, "
-        "found_edit_locs; codescout: arguments of localization_finish in `answer`; fastcontext: text with "
-        "<final_answer> in `answer`; pack: a ContextPack in `answer`; places: `locations` such as path:start-end"
+    format: Literal["places", "codescout", "fastcontext"] = Field(
+        description="places: `locations` such as path:start-end; codescout: arguments of localization_finish in "
+        "`answer`; fastcontext: text with <final_answer> in `answer`"
     )
 
 

@@ -149,17 +149,16 @@ class AnswerPacks:
 
     def _read(self) -> dict[str, Any]:
         """What each line gives, by task id."""
-        columns = FORMATS[self._config.format].columns
+        column = FORMATS[self._config.format].column
         given: dict[str, Any] = {}
         for number, row in read_jsonl(self._path):
             name = row.get("task_id") or row.get("instance_id")
-            missing = next((column for column in columns if column not in row), None)
-            if not name or missing is not None:
+            if not name or column not in row:
                 raise DatasetError(
-                    f"{self._path} line {number} is not an answer: it needs task_id and {missing or columns[0]} "
+                    f"{self._path} line {number} is not an answer: it needs task_id and {column} "
                     f"(format {self._config.format})"
                 )
-            given[str(name)] = row["answer"] if columns == ("answer",) else row
+            given[str(name)] = row["answer"] if column == "answer" else row
         return given
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gumshoe.eval.records import ALL, CalibrationBin, Measured, Result
 from gumshoe.eval.results import stats
-from gumshoe.eval.scorers import budget, localization, ranking
+from gumshoe.eval.results.metrics import BY_NAME
 from gumshoe.eval.scorers.calibration import reliability
 
 __all__ = [
     "OUTCOMES",
     "SPENT_TIME",
-    "SUMMARY_METRICS",
     "as_measured",
     "by_task",
     "calibration_of",
@@ -23,25 +22,6 @@ __all__ = [
     "measures",
     "per_resolved",
 ]
-
-LIST_LENGTHS = ("files_named", "modules_named", "functions_named", "lines_named")
-SUMMARY_METRICS = (
-    *("valid_calls", "reported"),
-    *("file_precision", "file_recall", "file_f1"),
-    *("function_precision", "function_recall", "function_f1"),
-    *("line_precision", "line_recall", "line_f1"),
-    *(f"{level}_acc@{k}" for level, k in ranking.ACC),
-    *(f"edited_{level}_{measure}" for level in ("module", "function") for measure in localization.MEASURES),
-    *(f"{measure}@{lines}" for measure in budget.MEASURES for lines in budget.BUDGETS),
-    *LIST_LENGTHS,
-    *("reciprocal_rank", "first_rank", "solved", "official", "adherence", "grounding", "quoted", "replayed", "brier"),
-    *("debugged", "first_debugger", "repeats", "looped", "early_report", "late_report"),
-    *("steps", "tokens", "cost", "solver_steps", "solver_tokens", "solver_cost"),
-)
-"""What is averaged. Seconds are kept with each result and in timing.json: they do not depend on the policy alone."""
-
-AMOUNTS = (*LIST_LENGTHS, "first_rank", "first_debugger", "brier", "steps", "tokens", "cost")
-"""Metrics that are not shares, even if every value happens to be 0 or 1; nor is what a solver spends a share."""
 
 OUTCOMES = ("solved", "official")
 """Whether the bug is repaired in the end: according to our grader, and to the official harness."""
@@ -61,10 +41,13 @@ def in_group(results: Iterable[Result], group: str) -> list[Result]:
 
 
 def measure(results: Sequence[Result], metric: str, *, seed: int, resamples: int) -> Measured:
-    """The mean of a metric over the tasks where it could be measured, each task weighing the same."""
+    """The mean of a metric over the tasks where it could be measured, each task weighing the same.
+
+    Seconds are not averaged: they do not depend on the policy alone, and stay with each result and in timing.json.
+    """
     values = list(by_task(results, metric).values())
-    amount = metric in AMOUNTS or metric.startswith("solver_") or metric not in SUMMARY_METRICS
-    estimate = stats.bootstrap_mean if amount else stats.mean_estimate
+    is_share = metric in BY_NAME and BY_NAME[metric].share
+    estimate = stats.mean_estimate if is_share else stats.bootstrap_mean
     return as_measured(estimate(values, seed=seed, resamples=resamples))
 
 
@@ -75,7 +58,7 @@ def measures(
     return {
         group: {
             metric: measure(in_group(results, group), metric, seed=seed, resamples=resamples)
-            for metric in (*SUMMARY_METRICS, *own)
+            for metric in (*BY_NAME, *own)
         }
         | pass_at_k(in_group(results, group), seed=seed, resamples=resamples)
         for group in groups_of(results)

@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gumshoe.eval.records import ALL, ArmSummary, Measured, Summary
-from gumshoe.eval.scorers import budget, localization, ranking
+from gumshoe.eval.scorers.ranking import ACC
 
 __all__ = [
-    "ACC",
-    "ALL_METRICS",
-    "BUDGET",
-    "CONDUCT",
-    "F1",
+    "BY_NAME",
     "GROUP_NAMES",
     "METRICS",
-    "OFFICIAL",
-    "SOLVED",
     "UNKNOWN",
     "UNMEASURED",
     "Cell",
@@ -51,88 +45,40 @@ class Metric:
 
 
 METRICS = (
+    Metric("solved", "Solved", "bugs that are fixed in the end"),
+    Metric("official", "Official", "bugs that are fixed according to the official harness"),
+    Metric("adherence", "Adherence", "patches that change a line that was reported to the solver"),
     Metric("valid_calls", "Valid calls", "turns whose tool calls could be carried out"),
     Metric("reported", "Reported", "episodes that made a report before their limit"),
     Metric("file_recall", "File recall", "files that the fix touches, named in the report"),
     Metric("function_recall", "Function recall", "functions that the fix touches, named in the report"),
     Metric("line_recall", "Line recall", "lines that the fix touches, named in the report"),
-    Metric("line_precision", "Line precision", "lines named in the report that the fix touches"),
-    Metric("reciprocal_rank", "Reciprocal rank", "1 / rank of the first location that holds a line of the fix"),
-    Metric("grounding", "Grounded", "findings that a new run confirms and that tell failing tests from passing ones"),
-    Metric("quoted", "Quoted", "findings whose quote is in the output of the step that they cite"),
-    Metric("replayed", "Seen again", "findings whose quote is there again when the steps are run again"),
-    Metric("debugged", "Debugged", "episodes that used the debugger"),
-    Metric("steps", "Steps", "turns of an episode", share=False),
-    Metric("tokens", "Tokens", "tokens of an episode, prompt and completion", share=False),
-)
-CONDUCT = (
+    Metric("line_precision", "Line precision", "lines named in the report that the fix touches: context efficiency"),
     Metric("file_f1", "File F1", "harmonic mean of precision and recall, in files"),
     Metric("function_f1", "Function F1", "the same in functions"),
     Metric("line_f1", "Line F1", "the same in lines"),
-    Metric("first_rank", "First rank", "rank of the first right location, where there is one", share=False),
-    Metric("first_debugger", "First debugger", "turn of the first use of the debugger", share=False),
-    Metric("repeats", "Repeats", "calls that repeat an earlier one"),
-    Metric("looped", "Loops", "episodes with the same call three times in a row"),
-    Metric("early_report", "Early", "reports made before their first location was on screen, or anything was run"),
-    Metric("late_report", "Late", "episodes that went on for more than five turns with the cause on screen"),
+    Metric("reciprocal_rank", "Reciprocal rank", "1 / rank of the first location that holds a line of the fix"),
+    *(
+        Metric(
+            f"{level}_acc@{k}", f"{level.capitalize()}@{k}", f"all {level}s that the fix edits are among the first {k}"
+        )
+        for level, k in ACC
+    ),
+    Metric("grounding", "Grounded", "findings that a new run confirms and that tell failing tests from passing ones"),
+    Metric("quoted", "Quoted", "findings whose quote is in the output of the step that they cite"),
+    Metric("replayed", "Seen again", "findings whose quote is there again when the steps are run again"),
     Metric("brier", "Brier", "squared error of the stated confidence: 0 is best, 0.25 is a coin", share=False),
-)
-SOLVED = Metric("solved", "Solved", "bugs that are fixed in the end")
-OFFICIAL = Metric("official", "Official", "bugs that are fixed according to the official harness")
-ADHERENCE = Metric("adherence", "Adherence", "patches that change a line that was reported to the solver")
-SOLVER_SPENT = (
+    Metric("debugged", "Debugged", "episodes that used the debugger"),
+    Metric("repeats", "Repeats", "calls that repeat an earlier one"),
+    Metric("steps", "Steps", "turns of an episode", share=False),
+    Metric("tokens", "Tokens", "tokens of an episode, prompt and completion", share=False),
     Metric("cost", "Cost", "dollars of an episode", share=False),
     Metric("solver_steps", "Solver steps", "turns of the solver, or changes that it tried", share=False),
     Metric("solver_tokens", "Solver tokens", "tokens of the solver on a task", share=False),
     Metric("solver_cost", "Solver cost", "dollars of the solver on a task", share=False),
 )
-PRECISION = (
-    Metric("file_precision", "File precision", "files named in the report that the fix touches"),
-    Metric("function_precision", "Function precision", "functions named in the report that the fix touches"),
-)
-NAMED = tuple(
-    Metric(f"{what}_named", f"{what.capitalize()} named", f"{what} that a report names", share=False)
-    for what in ("files", "modules", "functions", "lines")
-)
-ACC = (
-    *(
-        Metric(
-            f"{level}_acc@{k}", f"{level.capitalize()}@{k}", f"all {level}s that the fix edits are among the first {k}"
-        )
-        for level, k in ranking.ACC
-    ),
-    *NAMED[:3],
-)
-"""How LocAgent and SweRank are compared."""
-EDITED = tuple(
-    Metric(
-        f"edited_{level}_{measure}",
-        f"Edited {level} {'F1' if measure == 'f1' else measure}",
-        f"{measure.replace('f1', 'F1')} of the {level}s named, as a set, against those that the fix edits",
-    )
-    for level in ("module", "function")
-    for measure in localization.MEASURES
-)
-F1 = (
-    *(metric for metric in (*CONDUCT, *EDITED) if metric.name in ("file_f1", "edited_module_f1", "edited_function_f1")),
-    *NAMED[:3],
-)
-"""How CodeScout and FastContext are compared."""
-BUDGET = (
-    *(
-        Metric(f"{measure}@{lines}", f"{title}@{lines}", help_text)
-        for measure, title, help_text in (
-            ("ndcg", "nDCG", "order of the locations within so many lines, against their best order"),
-            ("recall", "Recall", "lines that the fix touches, among the first so many lines named"),
-            ("efficiency", "Efficiency", "of the first so many lines named, those that the fix touches"),
-        )
-        for lines in budget.BUDGETS
-    ),
-    NAMED[3],
-)
-"""How SWE-Explore compares: within a budget of lines."""
-ALL_METRICS = (SOLVED, OFFICIAL, ADHERENCE, *METRICS, *PRECISION, *CONDUCT, *ACC, *EDITED, *BUDGET, *SOLVER_SPENT)
-"""Everything that a summary averages, except pass@k."""
+"""Everything that a summary averages, except pass@k and metrics of the config's own."""
+BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 @dataclass(frozen=True)
@@ -145,12 +91,11 @@ class Cell:
 
 def own_metrics(summary: Summary) -> list[Metric]:
     """Metrics that the config added, as numbers under their own names."""
-    known = {metric.name for metric in ALL_METRICS}
     names = {name: None for arm in summary.arms for name in arm.groups.get(ALL, {})}
     return [
         Metric(name, name.replace("_", " ").capitalize(), "", share=False)
         for name in names
-        if name not in known and not name.startswith("pass@")
+        if name not in BY_NAME and not name.startswith("pass@")
     ]
 
 

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, Summary
 from gumshoe.eval.results.metrics import (
-    ACC,
-    ADHERENCE,
-    BUDGET,
-    F1,
-    METRICS,
-    OFFICIAL,
-    SOLVED,
+    BY_NAME,
     UNKNOWN,
     UNMEASURED,
     Cell,
@@ -25,7 +19,7 @@ from gumshoe.eval.results.metrics import (
     write_cell,
 )
 
-__all__ = ["Table", "TableRow", "peer_tables", "repair_tables", "seeker_tables", "seekers"]
+__all__ = ["Table", "TableRow", "repair_tables", "seeker_tables"]
 
 UPLIFT = Metric("uplift", "Uplift", "percentage points that the arm adds to the solver alone, task by task")
 TEST = Metric("p", "p", "exact McNemar test of that difference", share=False)
@@ -55,33 +49,17 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-def seekers(summary: Summary) -> list[ArmSummary]:
-    """The arms that played episodes of their own."""
-    return [arm for arm in summary.arms if arm.seeks]
-
-
-def seeker_tables(summary: Summary, metrics: Sequence[Metric] = METRICS) -> list[Table]:
-    """What each arm found, a table for each split. Metrics that no arm was measured on are left out."""
-    arms = seekers(summary)
-    groups = shown_groups(summary)
-    known = tuple(
-        metric
-        for metric in metrics
-        if metric.name != "replayed" or any(measured(arm, ALL, metric.name).count for arm in arms)
-    )
-    return [_table(summary, group, known, arms) for group in groups]
-
-
-def peer_tables(summary: Summary) -> list[Table]:
-    """What each arm named, on all tasks, in the measures by which other explorers are compared.
-
-    A table is left out where no arm was measured on it.
-    """
-    arms = seekers(summary)
+def seeker_tables(summary: Summary, metrics: Sequence[Metric]) -> list[Table]:
+    """What each arm that played episodes of its own found, a table for each split."""
+    arms = [arm for arm in summary.arms if arm.seeks]
     return [
-        _table(summary, ALL, metrics, arms)
-        for metrics in (ACC, F1, BUDGET)
-        if any(measured(arm, ALL, metrics[0].name).count for arm in arms)
+        Table(
+            named(group),
+            summary.tasks.get(group, 0),
+            tuple(metrics),
+            tuple(TableRow(arm.title, tuple(cell_of(arm, group, metric) for metric in metrics)) for arm in arms),
+        )
+        for group in shown_groups(summary)
     ]
 
 
@@ -92,15 +70,18 @@ def repair_tables(summary: Summary) -> list[Table]:
         return []
     passes = sorted({name for arm in arms for name in arm.groups[ALL] if name.startswith("pass@")}, key=_k)
     optional = [
-        OFFICIAL,
-        ADHERENCE,
+        BY_NAME["official"],
+        BY_NAME["adherence"],
         *(Metric(name, name, f"at least one of {_k(name)} samples is right") for name in passes[-1:]),
     ]
     return [_repair_table(summary, group, arms, optional) for group in shown_groups(summary)]
 
 
 def _repair_table(summary: Summary, group: str, arms: Sequence[ArmSummary], optional: Sequence[Metric]) -> Table:
-    shown = [SOLVED, *(metric for metric in optional if any(measured(arm, ALL, metric.name).count for arm in arms))]
+    shown = [
+        BY_NAME["solved"],
+        *(metric for metric in optional if any(measured(arm, ALL, metric.name).count for arm in arms)),
+    ]
     spent = {arm.name: arm.per_resolved.get(group, {}) for arm in arms}
     paid = [metric for metric in SPENDINGS if any(metric.name in of_arm for of_arm in spent.values())]
     uplift = {
@@ -131,11 +112,6 @@ def _uplift_cells(found: Comparison | None) -> tuple[Cell, Cell]:
         Cell(f"{found.difference.value * 100:+.0f}", f"{low * 100:+.0f} to {high * 100:+.0f}"),
         Cell(p, f"{found.better} better, {found.worse} worse"),
     )
-
-
-def _table(summary: Summary, group: str, metrics: Sequence[Metric], arms: Sequence[ArmSummary]) -> Table:
-    rows = tuple(TableRow(arm.title, tuple(cell_of(arm, group, metric) for metric in metrics)) for arm in arms)
-    return Table(named(group), summary.tasks.get(group, 0), tuple(metrics), rows)
 
 
 def _k(name: str) -> int:

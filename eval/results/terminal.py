@@ -8,15 +8,16 @@ from rich.table import Table as TerminalTable
 from rich.text import Text
 
 from gumshoe.eval.records import Summary
-from gumshoe.eval.results.metrics import METRICS, own_metrics
-from gumshoe.eval.results.tables import Table, peer_tables, repair_tables, seeker_tables
+from gumshoe.eval.results.metrics import BY_NAME, own_metrics
+from gumshoe.eval.results.tables import Table, repair_tables, seeker_tables
 from gumshoe.tools.text import plural
 
 __all__ = ["print_table"]
 
 SHOWN = (
     "valid_calls",
-    "file_recall",
+    "file_acc@1",
+    "function_acc@1",
     "function_recall",
     "line_recall",
     "line_precision",
@@ -28,15 +29,13 @@ SHOWN = (
 
 
 def print_table(summary: Summary, console: Console) -> None:
-    """Prints what was found and what was fixed, a table for each group of tasks; and what was named, on all tasks.
+    """Prints what was found and what was fixed, a table for each group of tasks.
 
     The tables show means, each with its 95% interval below it.
     """
-    shown = [metric for metric in METRICS if metric.name in SHOWN]
+    shown = [BY_NAME[name] for name in SHOWN]
     for table in seeker_tables(summary, [*shown, *own_metrics(summary)]):
         _print(table, "", console)
-    for table in peer_tables(summary):
-        _print(table, "where, ", console)
     for table in repair_tables(summary):
         _print(table, "fixed, ", console)
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumshoe.eval.scorers import budget, conduct, localization, ranking
-from gumshoe.eval.scorers.budget import LineBudget, LinesNamed
+from gumshoe.eval.scorers import conduct, ranking
 from gumshoe.eval.scorers.calibration import Brier, Confidence, Top1Hit
-from gumshoe.eval.scorers.conduct import Conduct, Timing
+from gumshoe.eval.scorers.conduct import Conduct
 from gumshoe.eval.scorers.grounding import Grounding, Quoted
-from gumshoe.eval.scorers.localization import FirstRank, Localization, ReciprocalRank
-from gumshoe.eval.scorers.ranking import Acc, Edited, ListLength, Ranked, Rankings
+from gumshoe.eval.scorers.localization import Level, Localization, Measure, ReciprocalRank
+from gumshoe.eval.scorers.ranking import Acc, Ranked, Rankings
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.protocols import Scorer
 
 __all__ = ["make_scorers"]
+
+LOCALIZATION: tuple[tuple[Level, Measure], ...] = (
+    *(("file", "recall"), ("file", "f1"), ("function", "recall"), ("function", "f1")),
+    *(("line", "precision"), ("line", "recall"), ("line", "f1")),
+)
 
 
 def make_scorers(sources: Sources, given: Mapping[str, Ranked] | None = None) -> list[Scorer]:
@@ -23,20 +27,13 @@ def make_scorers(sources: Sources, given: Mapping[str, Ranked] | None = None) ->
     rankings = Rankings(sources, given)
     return [
         ValidCalls(),
-        *(Localization(level, measure, sources) for level in localization.LEVELS for measure in localization.MEASURES),
+        *(Localization(level, measure, sources) for level, measure in LOCALIZATION),
         *(Acc(level, k, rankings) for level, k in ranking.ACC),
-        *(Edited(level, measure, rankings) for level in ("module", "function") for measure in localization.MEASURES),
-        *(ListLength(level, rankings) for level in ranking.LEVELS),
-        *(LineBudget(measure, lines) for measure in budget.MEASURES for lines in budget.BUDGETS),
-        LinesNamed(),
         ReciprocalRank(),
-        FirstRank(),
         Grounding(),
         Quoted(),
         Confidence(),
         Top1Hit(),
         Brier(),
         *(Conduct(name) for name in conduct.MEASURES),
-        Timing("early_report"),
-        Timing("late_report"),
     ]

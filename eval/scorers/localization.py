@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence, Set
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 from gumshoe.collect.overlap import Gold, Overlap, clean_path, lines_overlap
 from gumshoe.env.diff import gold_lines
@@ -14,9 +14,6 @@ from gumshoe.records import Location, Oracle, Score, Trajectory
 from gumshoe.tools.spans import MODULE, Span, enclosing
 
 __all__ = [
-    "LEVELS",
-    "MEASURES",
-    "FirstRank",
     "Gold",
     "Level",
     "Localization",
@@ -33,8 +30,6 @@ __all__ = [
 
 Level = Literal["file", "function", "line"]
 Measure = Literal["precision", "recall", "f1"]
-LEVELS: tuple[Level, ...] = get_args(Level)
-MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 class Localization:
@@ -93,17 +88,6 @@ class ReciprocalRank:
             value=0.0 if rank is None else 1 / rank,
             explanation="no location holds a gold line" if rank is None else f"location {rank} is right",
         )
-
-
-class FirstRank:
-    """The rank, from 1, of the first location that holds a gold line; None where none does."""
-
-    name = "first_rank"
-
-    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
-        rank = first_right_rank(locations_of(trajectory), gold_of(oracle))
-        return Score(name=self.name, value=rank)
 
 
 def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:

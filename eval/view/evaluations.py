@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
-from gumshoe.eval.results.metrics import ALL_METRICS
+from gumshoe.eval.results.metrics import METRICS
 from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_records
 
@@ -40,7 +40,7 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
         "name": source.name,
         "summary": read_summary(source),
         "timing": _read_timing(source),
-        "metrics": {one.name: {"title": one.title, "help": one.help, "share": one.share} for one in ALL_METRICS},
+        "metrics": {one.name: {"title": one.title, "help": one.help, "share": one.share} for one in METRICS},
         "tasks": list(dict.fromkeys(one.task_id for one in results)),
         "results": [
             {

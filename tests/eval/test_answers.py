@@ -17,7 +17,7 @@ from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.arms.packs import AnswerPacks
-from gumshoe.eval.config import AnswerFormat, AnswersConfig, ArmConfig, EvalConfig
+from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.fetch import check_sources
 from gumshoe.eval.scorers.ranking import Ranked
@@ -41,7 +41,7 @@ def task(tmp_path: Path) -> Task:
 NO_PULL = SandboxConfig(pull="never")
 
 
-def read(tmp_path: Path, task: Task, kind: AnswerFormat, *rows: dict[str, Any] | str) -> Packs:
+def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> Packs:
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     answers = AnswersConfig(path=str(path), format=kind)
@@ -67,68 +67,6 @@ def scores(packs: Packs, task: Task) -> dict[str, float | None]:
     return {scorer.name: scorer.score(episode, make_oracle(TASK, PATCH)).value for scorer in scorers}
 
 
-def test_locagent_ranks_each_level_apart(tmp_path: Path, task: Task) -> None:
-    row = {
-        "instance_id": TASK,
-        "found_files": ["other.py", "cart.py", "third.py"],
-        "found_modules": ["cart.py:Cart", "other.py:helper", "cart.py:last"],
-        "found_entities": ["cart.py:Cart.size", "other.py:helper", "cart.py:Cart.total"],
-        "raw_output_loc": ["cart.py\nclass: Cart\nfunction: total"],
-        **MORE,
-    }
-    packs = read(tmp_path, task, "locagent", row)
-    cart = [("cart.py", 14, 16), ("other.py", 1, 1), ("cart.py", 7, 12)]
-    assert places(packs) == [*cart, ("cart.py", 19, 20), ("third.py", 1, 1)]
-    found = scores(packs, task)
-    assert [found[f"file_acc@{k}"] for k in (1, 3)] == [0, 1]
-    assert (found["module_acc@5"], found["function_acc@5"]) == (1, 1)
-    assert [found[f"{what}_named"] for what in ("files", "modules", "functions")] == [3, 3, 3]
-    assert found["edited_function_precision"] == pytest.approx(1 / 3)
-
-
-def test_swerank_ranks_functions(tmp_path: Path, task: Task) -> None:
-    docs = ["cart.py/last", "cart.py/Cart/total", "lib/util.py/helper"]
-    packs = read(tmp_path, task, "swerank", {"instance_id": TASK, "docs": docs, "repo": "shop/cart", **MORE})
-    assert places(packs) == [("cart.py", 19, 20), ("cart.py", 7, 12), ("lib/util.py", 1, 1)]
-    assert packs.ranked[TASK] == Ranked(
-        ("cart.py", "lib/util.py"),
-        ("cart.py:last", "cart.py:Cart", "lib/util.py:helper"),
-        ("cart.py:last", "cart.py:Cart.total", "lib/util.py:helper"),
-    )
-    assert (scores(packs, task)["file_acc@1"], scores(packs, task)["function_acc@5"]) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("located", "expected"),
-    [
-        (
-            {"found_edit_locs": {"cart.py": ["line: 8\nfunction: Cart.size\nline: 11"], "other.py": [""]}},
-            [("cart.py", 8, 8), ("cart.py", 14, 16), ("cart.py", 11, 11), ("other.py", 1, 1)],
-        ),
-        (
-            {"found_edit_locs": [{"cart.py": ["line: 8"]}, {"cart.py": ["line: 8\nline: 9"]}]},
-            [("cart.py", 8, 8), ("cart.py", 9, 9), ("other.py", 1, 1)],
-        ),
-        (
-            {"found_related_locs": {"cart.py": ["class: Cart\nfunction: size\nvariable: LIMIT\nline: x"]}},
-            [("cart.py", 6, 16), ("cart.py", 14, 16), ("other.py", 1, 1)],
-        ),
-        (
-            {"found_related_locs": [["function: last\nfunction: gone"], []], "found_edit_locs": []},
-            [("cart.py", 19, 20), ("cart.py", 1, 1), ("other.py", 1, 1)],
-        ),
-        ({}, [("cart.py", 1, 1), ("other.py", 1, 1)]),
-    ],
-)
-def test_agentless_names_places_in_the_order_of_its_files(
-    tmp_path: Path, task: Task, located: dict[str, Any], expected: list[tuple[str, int, int]]
-) -> None:
-    row = {"instance_id": TASK, "found_files": ["cart.py", "other.py"], "file_traj": {}, **located}
-    packs = read(tmp_path, task, "agentless", row)
-    assert places(packs) == expected
-    assert scores(packs, task)["file_acc@1"] == 1
-
-
 @pytest.mark.parametrize("wrap", [lambda items: {"locations": items}, json.dumps, lambda items: items])
 def test_codescout_names_classes_and_functions(tmp_path: Path, task: Task, wrap: Any) -> None:
     items = [
@@ -143,8 +81,7 @@ def test_codescout_names_classes_and_functions(tmp_path: Path, task: Task, wrap:
     assert places(packs) == [("cart.py", 7, 12), ("cart.py", 1, 1), ("cart.py", 6, 16), ("other.py", 1, 1)]
     found = scores(packs, task)
     assert found["file_f1"] == pytest.approx(2 / 3)
-    assert found["edited_module_f1"] == pytest.approx(2 / 3)
-    assert found["edited_function_f1"] == pytest.approx(2 / 3)
+    assert packs.ranked[TASK] == Ranked(("cart.py", "other.py"), ("cart.py:Cart.total", "cart.py:unknown"))
 
 
 def test_fastcontext_cites_lines(tmp_path: Path, task: Task) -> None:
@@ -153,19 +90,23 @@ def test_fastcontext_cites_lines(tmp_path: Path, task: Task) -> None:
     packs = read(tmp_path, task, "fastcontext", row)
     assert places(packs) == [("cart.py", 8, 11), ("b.py", 4, 4)]
     found = scores(packs, task)
-    assert (found["recall@100"], found["efficiency@100"], found["function_acc@5"]) == (1, 2 / 5, 1)
+    assert (found["line_recall"], found["line_precision"], found["function_acc@5"]) == (1, 2 / 5, 1)
     assert places(read(tmp_path, task, "fastcontext", {"task_id": TASK, "answer": "a.py:1-2"})) == []
 
 
 def test_plain_places(tmp_path: Path, task: Task) -> None:
     listed = ["other.py", "cart.py:8", "cart.py:8-11", "cart.py:Cart.size", {"path": "a.py", "start": 2, "end": 3}]
-    packs = read(tmp_path, task, "places", {"task_id": TASK, "locations": listed})
+    row = {"task_id": TASK, "locations": listed, "hypothesis": "The tax is wrong.", **MORE}
+    packs = read(tmp_path, task, "places", row)
     cart = [("cart.py", 8, 8), ("cart.py", 8, 11), ("cart.py", 14, 16)]
     assert places(packs) == [("other.py", 1, 1), *cart, ("a.py", 2, 3)]
+    pack = packs.packs[TASK, 0]
+    assert pack is not None
+    assert pack.hypothesis == "The tax is wrong."
 
 
 def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
-    packs = read(tmp_path, task, "swerank", {"instance_id": OTHER, "docs": []})
+    packs = read(tmp_path, task, "places", {"instance_id": OTHER, "locations": []})
     assert packs.episodes[TASK, 0].context_pack is None
     assert scores(packs, task)["file_acc@1"] == 0
 
@@ -173,40 +114,23 @@ def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
 @pytest.mark.parametrize(
     ("kind", "row", "said"),
     [
-        ("locagent", {"instance_id": TASK, "found_files": []}, "line 1 is not an answer: it needs task_id and found_m"),
-        ("swerank", {"docs": []}, r"line 1 is not an answer: it needs task_id and docs \(format swerank\)"),
-        ("swerank", {"instance_id": TASK, "docs": ["cart.py"]}, "'cart.py' in docs is not path/file.py/function"),
-        ("agentless", {"instance_id": TASK, "found_files": "cart.py"}, "found_files is not a list of texts"),
-        (
-            "locagent",
-            {"instance_id": TASK, "found_files": [["a.py"]], "found_modules": [[]], "found_entities": [[]]},
-            "found_files holds several samples: merge them first",
-        ),
-        (
-            "agentless",
-            {"instance_id": TASK, "found_files": ["a.py"], "found_edit_locs": [3]},
-            f"answers.jsonl: the answer to {TASK} cannot be read: 3 is neither a text nor a list of texts",
-        ),
-        (
-            "agentless",
-            {"instance_id": TASK, "found_files": ["a.py"], "found_edit_locs": 3},
-            f"the answer to {TASK} cannot be read: 3 is not a list of what was found in each file",
-        ),
+        ("places", {"locations": []}, r"line 1 is not an answer: it needs task_id and locations \(format places\)"),
+        ("codescout", {"instance_id": TASK}, "line 1 is not an answer: it needs task_id and answer"),
         ("codescout", {"task_id": TASK, "answer": "{"}, f"the answer to {TASK} is not JSON"),
-        ("pack", {"task_id": TASK, "answer": 3}, f"the pack of {TASK} is invalid"),
+        ("places", {"task_id": TASK, "locations": [3]}, f"the pack of {TASK} is invalid"),
         ("places", {"task_id": TASK, "locations": "cart.py"}, "locations is not a list"),
         ("places", {"task_id": TASK, "locations": ["a.py:9-"]}, "'a.py:9-' is not path, path:line, path:start-end or"),
         ("places", {"task_id": TASK, "locations": ["a.py:9-2"]}, "end 2 is before start 9"),
         ("places", "[]", "line 1"),
         (
-            "swerank",
-            {"instance_id": "another", "docs": []},
+            "places",
+            {"instance_id": "another", "locations": []},
             f"answers none of the tasks, such as {TASK}; it has another, for example",
         ),
     ],
 )
 def test_bad_answers_are_one_clear_line(
-    tmp_path: Path, task: Task, kind: AnswerFormat, row: dict[str, Any] | str, said: str
+    tmp_path: Path, task: Task, kind: Any, row: dict[str, Any] | str, said: str
 ) -> None:
     with pytest.raises(DatasetError, match=said) as caught:
         read(tmp_path, task, kind, row)
@@ -239,13 +163,13 @@ def imaged(tmp_path: Path, task: Task) -> Task:
     return task.model_copy(update={"workspace": WorkspaceSpec(image="gumshoe.invalid/none"), "tags": tags})
 
 
-DOCS = {"instance_id": TASK, "docs": ["cart.py/Cart/total", "gone.py/f"]}
+LOCATED = {"instance_id": TASK, "locations": ["cart.py:Cart.total", "gone.py:f"]}
 
 
 def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "answers.jsonl").write_text(json.dumps(DOCS) + "\n")
-    arm = ArmConfig(name="theirs", answers=AnswersConfig(path=str(tmp_path / "answers.jsonl"), format="swerank"))
+    (tmp_path / "answers.jsonl").write_text(json.dumps(LOCATED) + "\n")
+    arm = ArmConfig(name="theirs", answers=AnswersConfig(path=str(tmp_path / "answers.jsonl"), format="places"))
     config = EvalConfig(
         out=str(tmp_path / "out"),
         tasks=TasksConfig(source="made"),
@@ -257,8 +181,7 @@ def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task
     packs = {"theirs": arms[0].packs.collect(run, Hooks())}
     assert places(packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
     (result,) = make_results(arms, packs, {}, run)["theirs"]
-    assert (result.scores["function_acc@5"], result.scores["edited_function_precision"]) == (1, 1 / 2)
-    assert result.scores["function_recall"] == 1
+    assert (result.scores["function_acc@5"], result.scores["function_recall"]) == (1, 1)
 
 
 @pytest.mark.parametrize("tags", [{}, {"base_commit": "0" * 40}, {"project": "../shop/cart"}])
@@ -271,6 +194,6 @@ def test_a_task_with_neither_repository_nor_image_is_refused(
     with pytest.raises(TaskError, match=rf"{TASK}: its files cannot be read: .*; no repository in the folder"):
         check_sources([other], NO_PULL, repositories)
     with pytest.raises(TaskError, match="the config names no folder of `repositories`"):
-        read(tmp_path, imaged, "swerank", DOCS)
+        read(tmp_path, imaged, "places", LOCATED)
     with pytest.raises(TaskError, match=r"no repository in .* has the commit"):
         repositories.read(other, ["cart.py"])

@@ -15,9 +15,8 @@ from gumshoe.eval.records import Result
 from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
 from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
-from gumshoe.eval.scorers.conduct import LATE_STEPS, Conduct, Timing, tool_counts
+from gumshoe.eval.scorers.conduct import Conduct, tool_counts
 from gumshoe.eval.scorers.grounding import Quoted
-from gumshoe.eval.scorers.localization import FirstRank
 from gumshoe.records import Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_trajectory
 
@@ -31,67 +30,22 @@ def conduct(trajectory: Trajectory, name: str) -> float | None:
     return Conduct(name).score(trajectory, make_oracle()).value
 
 
-def timing(trajectory: Trajectory, name: str) -> float | None:
-    return Timing(name).score(trajectory, make_oracle()).value
-
-
 # --- conduct ------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_use_of_the_debugger_by_hand() -> None:
+def test_the_use_of_the_debugger_by_hand() -> None:
     steps = [make_step(0), make_step(1, tool="pdb"), make_step(2, tool="pdb")]
-    assert conduct(make_trajectory(steps), "first_debugger") == 2.0
-    assert conduct(make_trajectory(steps[:1]), "first_debugger") is None
+    assert conduct(make_trajectory(steps), "debugged") == 1.0
+    assert conduct(make_trajectory(steps[:1]), "debugged") == 0.0
     assert tool_counts(make_trajectory(steps)) == {"view": 1, "pdb": 2}
 
 
-def test_the_same_call_three_times_in_a_row_is_a_loop() -> None:
-    same = [make_step(index) for index in range(3)]
-    between = [make_step(0), make_step(1), make_step(2, arguments={"path": "b.py"}), make_step(3)]
-    assert conduct(make_trajectory(same), "looped") == 1.0
-    assert conduct(make_trajectory(same[:2]), "looped") == 0.0
-    assert conduct(make_trajectory(between), "looped") == 0.0
-    assert conduct(make_trajectory(), "looped") == 0.0
-
-
 @given(paths=st.lists(st.sampled_from("abc"), max_size=10))
-def test_repeats_do_not_mind_the_order_and_loops_are_repeats(paths: list[str]) -> None:
+def test_repeats_do_not_mind_the_order(paths: list[str]) -> None:
     steps = [make_step(index, arguments={"path": path}) for index, path in enumerate(paths)]
     repeats = conduct(make_trajectory(steps), "repeats")
     assert repeats == (None if not paths else pytest.approx(1 - len(set(paths)) / len(paths)))
     assert conduct(make_trajectory(steps[::-1]), "repeats") == repeats
-    longest = max((len(list(run)) for _, run in itertools.groupby(paths)), default=0)
-    assert conduct(make_trajectory(steps), "looped") == float(longest >= 3)
-
-
-def test_a_report_is_early_before_its_place_was_seen_or_anything_was_run() -> None:
-    pack = make_pack(("./cart.py", 8, 8))
-    ran, seen = make_step(0, "1 failed", tool="eval"), make_step(1, VIEW)
-    report = make_step(2, "reported", tool="report")
-    assert timing(make_trajectory([ran, seen, report], pack), "early_report") == 0.0
-    assert timing(make_trajectory([ran, report], pack), "early_report") == 1.0
-    assert timing(make_trajectory([seen, report], pack), "early_report") == 1.0
-    assert timing(make_trajectory([ran, seen]), "early_report") is None
-    assert timing(make_trajectory([ran, report], make_pack()), "early_report") == 0.0
-    assert timing(make_trajectory([report], make_pack()), "early_report") == 1.0
-
-
-def test_a_report_is_late_when_the_cause_was_long_on_screen() -> None:
-    pack = make_pack(("cart.py", 8, 8))
-    seen = make_step(0, VIEW, data=SHOWN)
-    soon = [make_step(index) for index in range(1, LATE_STEPS + 1)]
-    assert timing(make_trajectory([seen, *soon], pack), "late_report") == 0.0
-    assert timing(make_trajectory([seen, *soon, make_step(LATE_STEPS + 1)], pack), "late_report") == 1.0
-    assert timing(make_trajectory([seen, *soon]), "late_report") == 1.0
-    assert timing(make_trajectory([make_step(0, "cart.py")], pack), "late_report") is None
-    with pytest.raises(ValueError, match="no timing 'often'"):
-        Timing("often")
-
-
-def test_the_first_rank_by_hand() -> None:
-    pack = make_pack(("other.py", 1, 9), ("cart.py", 1, 2), ("cart.py", 11, 11), ("cart.py", 8, 8))
-    assert FirstRank().score(make_trajectory(pack=pack), make_oracle()).value == 3
-    assert FirstRank().score(make_trajectory(pack=make_pack(("cart.py", 1, 2))), make_oracle()).value is None
 
 
 @given(findings=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["x = 1", "y  =\n2", "z"])), max_size=6))

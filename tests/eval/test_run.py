@@ -186,11 +186,12 @@ def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Pa
     rows = {
         "fastcontext": [("shop/1", "<final_answer>\nshop.py:3\n</final_answer>"), ("shop/2", "I do not know.")],
         "codescout": [("shop/1", json.dumps({"locations": [place]})), ("shop/2", {"locations": [place]})],
-        "pack": [("shop/1", {"locations": [{"path": "shop.py", "start": 3, "end": 3}]})],
+        "places": [("shop/1", [{"path": "shop.py", "start": 3, "end": 3}])],
     }
     arms = [{"name": name, "answers": {"path": str(tmp_path / name), "format": name}} for name in rows]
     for name, of_arm in rows.items():
-        lines = (json.dumps({"instance_id": task, "answer": answer}) for task, answer in of_arm)
+        column = "locations" if name == "places" else "answer"
+        lines = (json.dumps({"instance_id": task, column: answer}) for task, answer in of_arm)
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     config = write_config(tmp_path, tasks, arms, tasks={"source": str(tasks), "ids": ["shop/1", "shop/2"]})
     assert main(["eval", str(config)]) == 0

@@ -46,17 +46,15 @@ def test_localization_by_hand() -> None:
     assert found["line_precision"] == pytest.approx(1 / 5)
     assert found["line_recall"] == pytest.approx(1 / 2)
     assert found["line_f1"] == pytest.approx(2 / 7)
-    assert (found["file_precision"], found["file_recall"]) == (1 / 2, 1.0)
+    assert (found["file_recall"], found["file_f1"]) == (1.0, pytest.approx(2 / 3))
     assert found["reciprocal_rank"] == 1 / 2
-    assert (found["function_recall"], found["function_precision"]) == (1 / 2, 1 / 2)
+    assert (found["function_recall"], found["function_f1"]) == (1 / 2, 1 / 2)
 
 
 def test_all_lines_of_the_fix_and_nothing_else_is_perfect() -> None:
     found = scores(make_trajectory(pack=make_pack(("cart.py", 8, 8), ("cart.py", 11, 11))))
-    perfect = [
-        f"{level}_{measure}" for level in ("file", "function", "line") for measure in ("precision", "recall", "f1")
-    ]
-    assert [found[name] for name in (*perfect, "reciprocal_rank")] == [1.0] * 10
+    perfect = [f"{level}_{measure}" for level in ("file", "function", "line") for measure in ("recall", "f1")]
+    assert [found[name] for name in (*perfect, "line_precision", "reciprocal_rank")] == [1.0] * 8
 
 
 def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None:
@@ -64,7 +62,7 @@ def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None
     assert [
         found[name] for name in ("line_recall", "file_recall", "function_recall", "line_f1", "reciprocal_rank")
     ] == [0.0] * 5
-    assert [found[name] for name in ("line_precision", "file_precision", "grounding", "brier")] == [None] * 4
+    assert [found[name] for name in ("line_precision", "grounding", "brier")] == [None] * 3
     assert found["reported"] == 0.0
 
 
