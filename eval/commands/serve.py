@@ -25,9 +25,9 @@ examples:
   gumshoe serve MODEL --check                                check the server, then stop it
   gumshoe serve MODEL --check --url http://host:8000/v1      check a server that is already running
 
---check tests over HTTP: native and text calls, required and named tool choice, streaming, stop at length, token
-counts, and whether conversations reach the model as they were trained, token by token. Exit code 1: an item
-is wrong. Items that need a tool call are not judged if the model makes none; --ask sets a prompt that makes it do so.
+--check tests over HTTP: native calls, streaming, and whether conversations reach the model as they were trained, token
+by token. Exit code 1: an item is wrong. Native calls are not judged if the model makes none; --ask sets a prompt that
+makes it do so.
 
 Keys for -p: gumshoe config eval serve
 """
@@ -87,7 +87,7 @@ def _config(arguments: argparse.Namespace) -> ServeConfig:
 def _check(arguments: argparse.Namespace, base_url: str, model: str) -> int:
     """Prints one line per item; returns 1 if any is wrong."""
     from gumshoe.eval.serve.check import check_server
-    from gumshoe.eval.serve.check.samples import ASK
+    from gumshoe.eval.serve.check_rows import ASK
 
     counts: Counter[str] = Counter()
     for verdict in check_server(base_url, model, arguments.model, ask=arguments.ask or ASK):

@@ -30,12 +30,9 @@ def test_vllm_serves_a_model_as_it_was_trained(micro_model: Path, tmp_path: Path
     assert "vllm.entrypoints.openai.api_server" in done.stdout, done.stderr
     columns = [re.split(r"\s{2,}", line, maxsplit=2) for line in done.stdout.splitlines()[4:-1]]
     items = {item: status for status, item, *_ in columns}
-    for item in ("native calls", "text calls", "streaming", "stop at length", "token counts", "sampled tokens"):
+    for item in ("native calls", "streaming"):
         assert items[item] == "ok", done.stdout
     renderings = [item for item in items if " as trained, syntax " in item]
-    assert len(renderings) == 6
+    assert len(renderings) == 4
     assert {items[item] for item in renderings} == {"ok"}, done.stdout
-    assert done.stdout.count("token by token") == 6
-    # A model of two layers writes no sensible arguments; that it calls at all is what the choice is about.
-    for item in ("required tool choice", "named tool choice"):
-        assert items[item] in {"ok", "wrong", "not judged"}, done.stdout
+    assert done.stdout.count("token by token") == 4

@@ -1,0 +1,216 @@
+"""Checks a server over HTTP: native calls, streaming, and whether conversations are rendered as they were trained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import openai
+from openai.types.chat import ChatCompletion
+
+from gumshoe.collect.chat import as_native_chat, as_template_chat
+from gumshoe.errors import ServeError
+from gumshoe.eval.serve.check_rows import ASK, CONVERSATIONS, TOOLS, TrainedRow, Unrendered, render_rows
+from gumshoe.records import Message, ToolSchema
+from gumshoe.tools.text_calls import TAG
+
+__all__ = ["CheckItem", "check_server"]
+
+Status = Literal["ok", "not supported", "wrong", "not judged"]
+"""`not supported`: the server refuses or ignores it, as its answer shows. `wrong`: it answers, but not with what was
+asked for. `not judged`: the model gave no occasion, or what it takes to judge is not installed.
+"""
+REFUSALS = frozenset({400, 404, 405, 415, 422, 501})
+MAX_TOKENS = 128
+TIMEOUT_S = 300.0
+SYNTAXES: dict[str, Callable[[Sequence[Message]], list[dict[str, Any]]]] = {
+    "template": as_template_chat,
+    "native": as_native_chat,
+}
+"""How the history is sent, by the names that a policy's `syntax` has."""
+
+
+@dataclass(frozen=True)
+class CheckItem:
+    """One item, its status, and what was seen."""
+
+    item: str
+    status: Status
+    seen: str
+
+
+def check_server(
+    base_url: str, model: str, folder: Path, *, ask: str = ASK, tools: Sequence[ToolSchema] = TOOLS
+) -> Iterator[CheckItem]:
+    """Asks a running server and yields one verdict per item.
+
+    What depends on the model's ability (to call a tool at all) is `not judged` if the model lacks it.
+
+    Args:
+        base_url: the server's, with the API version.
+        model: the model's name there.
+        folder: the model folder, which the training path renders with.
+        ask: what makes this model call a tool.
+        tools: the tools it is offered.
+
+    Raises:
+        ServeError: nobody answers.
+    """
+    asked = [{"role": "user", "content": ask}]
+    with openai.OpenAI(base_url=base_url, api_key="none", timeout=TIMEOUT_S, max_retries=0) as client:
+        server = Server(client, model, tools)
+        yield _judged("native calls", lambda: judge_native_call(server, asked))
+        yield _judged("streaming", lambda: judge_streaming(server, asked))
+        yield from _renderings(server, folder)
+
+
+class Server:
+    """One model on one server, asked at temperature 0 with the same tools each time."""
+
+    def __init__(self, client: openai.OpenAI, model: str, tools: Sequence[ToolSchema]) -> None:
+        self.tools = tools
+        self._create: Callable[..., Any] = client.chat.completions.create
+        self._fields = {"model": model, "temperature": 0, "tools": [tool.as_openai() for tool in tools]}
+        self._names_tokens = True
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> ChatCompletion:
+        """One answer. Raises openai.APIError, and ValueError if it has another form."""
+        answer = self._create(messages=messages, **self._fields, **fields)
+        if not isinstance(answer, ChatCompletion) or not answer.choices:
+            raise ValueError("the answer is no chat completion")
+        return answer
+
+    def stream(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterator[Any]:
+        """The pieces of a streamed answer. Raises as `chat`."""
+        yield from self._create(messages=messages, stream=True, **self._fields, **fields)
+
+    def prompt(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[int, ...] | None]:
+        """How many tokens the server gives the model to read, and which, if it says. Raises as `chat`."""
+        if self._names_tokens:
+            try:
+                return _prompt_of(self.chat(messages, max_tokens=1, extra_body={"return_token_ids": True}))
+            except openai.APIStatusError as error:
+                if error.status_code not in REFUSALS:
+                    raise
+                self._names_tokens = False
+        return _prompt_of(self.chat(messages, max_tokens=1))
+
+
+def _prompt_of(answer: ChatCompletion) -> tuple[int, tuple[int, ...] | None]:
+    if answer.usage is None:
+        raise ValueError("the answer has no token counts")
+    ids = (answer.model_extra or {}).get("prompt_token_ids")
+    return answer.usage.prompt_tokens, tuple(ids) if isinstance(ids, list) else None
+
+
+Verdict = tuple[Status, str]
+
+
+def _judged(item: str, judge: Callable[[], Verdict]) -> CheckItem:
+    """The verdict on one item; what the server refuses or garbles is one, too. Raises ServeError if nobody answers."""
+    try:
+        status, seen = judge()
+    except openai.APIStatusError as error:
+        status = "not supported" if error.status_code in REFUSALS else "wrong"
+        seen = f"HTTP {error.status_code}: {error.response.text}"
+    except openai.APIConnectionError as error:
+        raise ServeError(f"no server responds at {error.request.url}: {error.__cause__ or error}") from None
+    except (openai.APIError, ValueError) as error:
+        status, seen = "wrong", str(error)
+    return CheckItem(item, status, " ".join(seen.split())[:300])
+
+
+def judge_native_call(server: Server, asked: Sequence[Mapping[str, Any]]) -> Verdict:
+    """A call that the model writes comes back in `tool_calls`, readable, and `finish_reason` says so."""
+    choice = server.chat(asked, tool_choice="auto", max_tokens=MAX_TOKENS).choices[0]
+    text, calls = choice.message.content or "", _calls_of(choice.message)
+    if not calls and TAG in text:
+        return "not supported", "calls stay in the text: ask it with syntax: template"
+    if not calls:
+        return "not judged", f"the model called no tool: {text[:60]!r}"
+    for name, arguments in calls:
+        if name not in {tool.name for tool in server.tools}:
+            return "wrong", f"a call of {name!r}, which was not offered"
+        try:
+            is_object = isinstance(json.loads(arguments or "{}"), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            return "wrong", f"arguments that are no JSON object: {arguments[:60]!r}"
+    if choice.finish_reason != "tool_calls":
+        return "wrong", f"finish_reason is {choice.finish_reason!r}"
+    return "ok", ", ".join(f"{name} {arguments}" for name, arguments in calls)
+
+
+def judge_streaming(server: Server, asked: Sequence[Mapping[str, Any]]) -> Verdict:
+    """The pieces of a stream, put together, equal the answer that comes in one piece."""
+    whole = server.chat(asked, max_tokens=MAX_TOKENS).choices[0]
+    text, finish, pieces = "", None, 0
+    calls: dict[int, tuple[str, str]] = {}
+    for pieces, chunk in enumerate(server.stream(asked, max_tokens=MAX_TOKENS), start=1):  # noqa: B007 - counted
+        for choice in chunk.choices[:1]:
+            text += choice.delta.content or ""
+            finish = choice.finish_reason or finish
+            for part in choice.delta.tool_calls or ():
+                name, arguments = calls.get(part.index, ("", ""))
+                calls[part.index] = (name + (part.function.name or ""), arguments + (part.function.arguments or ""))
+    problems = {
+        "the text differs from the answer in one piece": text.strip() != (whole.message.content or "").strip(),
+        "the calls differ from those in one piece": [calls[i] for i in sorted(calls)] != _calls_of(whole.message),
+        f"finish_reason is {finish!r}, in one piece {whole.finish_reason!r}": finish != whole.finish_reason,
+    }
+    wrong = "; ".join(problem for problem, is_so in problems.items() if is_so)
+    return ("wrong", wrong) if wrong else ("ok", f"{pieces} pieces")
+
+
+def _calls_of(message: Any) -> list[tuple[str, str]]:
+    return [(call.function.name, call.function.arguments) for call in message.tool_calls or ()]
+
+
+def _renderings(server: Server, folder: Path) -> Iterator[CheckItem]:
+    items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in CONVERSATIONS]
+    try:
+        rows = dict(zip(CONVERSATIONS, render_rows(folder, list(CONVERSATIONS.values()), server.tools), strict=True))
+    except Unrendered as error:
+        yield from (CheckItem(item, "not judged", str(error)) for item, _, _ in items)
+        return
+    for item, syntax, name in items:
+        yield same_rendering(server, item, syntax, CONVERSATIONS[name], rows[name])
+
+
+def same_rendering(
+    server: Server, item: str, syntax: str, messages: Sequence[Message], trained: TrainedRow
+) -> CheckItem:
+    """At each point where the model is asked, the server's prompt equals what precedes it in the training row.
+
+    A server that renders a native history differently does not support that syntax; calls sent as their original text
+    must be rendered correctly by any server.
+    """
+
+    def judge() -> Verdict:
+        turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
+        if len(trained.starts) != len(turns):
+            return "wrong", f"{len(turns)} turns, of which {len(trained.starts)} train"
+        exact = True
+        for turn, index in enumerate(turns):
+            count, ids = server.prompt(SYNTAXES[syntax](messages[:index]))
+            expected = trained.ids[: trained.starts[turn]]
+            if count != len(expected) or (ids is not None and ids != expected):
+                status: Status = "wrong" if syntax == "template" else "not supported"
+                return status, f"turn {turn}: served {count} tokens, trained {len(expected)}{_alike(ids, expected)}"
+            exact = exact and ids is not None
+        how = "token by token" if exact else "by their number, as the server does not name its tokens"
+        return "ok", f"{len(turns)} prompts compared {how}"
+
+    return _judged(item, judge)
+
+
+def _alike(ids: tuple[int, ...] | None, expected: tuple[int, ...]) -> str:
+    if ids is None:
+        return ""
+    pairs = enumerate(zip(ids, expected, strict=False))
+    same = next((place for place, pair in pairs if pair[0] != pair[1]), min(len(ids), len(expected)))
+    return f", alike up to token {same}"
