@@ -10,17 +10,14 @@ from typing import Any
 import anthropic
 
 from gumshoe.collect.llm import find_key
-from gumshoe.collect.policies.answers import read_json, validated
+from gumshoe.collect.policies.answers import reading
 from gumshoe.collect.policies.anthropic_chat import (
     Blocks,
-    MessageAnswer,
     as_blocks,
     as_tool,
     read_message,
     thoughts_of,
 )
-from gumshoe.collect.policies.anthropic_stream import read_message_stream
-from gumshoe.collect.policies.deadline import BoundedTransport
 from gumshoe.collect.policies.provider import Provider
 from gumshoe.collect.policies.retry import Transient
 from gumshoe.collect.policy_config import AnthropicConfig
@@ -35,7 +32,7 @@ OVERFLOW_STATUS = frozenset({400, 413})
 class AnthropicPolicy:
     """One episode's conversation with a model.
 
-    The SDK's own retries are off: ours also cover broken bodies and streams. The system prompt, the tools and the
+    The SDK's own retries are off: ours also cover answers that do not fit the API. The system prompt, the tools and the
     conversation so far are marked for the provider's cache.
 
     Args:
@@ -66,14 +63,12 @@ class AnthropicPolicy:
             api_key=key,
             timeout=config.timeout_s,
             max_retries=0,
-            http_client=anthropic.DefaultHttpxClient(transport=BoundedTransport()),
         )
         self._provider = Provider(
             self.model,
             str(self._client.base_url),
             key=key,
             retry=config.retry,
-            timeout_s=config.timeout_s,
             seed=seed,
             pause=pause,
         )
@@ -126,15 +121,18 @@ class AnthropicPolicy:
         further = {name: value for name, value in optional.items() if value is not None} | config.extra_body
         return {**request, "extra_body": further} if further else request
 
-    def _ask(self, request: dict[str, Any]) -> MessageAnswer:
+    def _ask(self, request: dict[str, Any]) -> anthropic.types.Message:
         """One try. Raises Transient, ContextOverflow or PolicyError."""
-        create = self._client.messages.with_streaming_response.create
         try:
-            if not self._config.stream:
-                with create(**request) as response:
-                    return validated(MessageAnswer, read_json(response.read()))
-            with create(**request, stream=True) as response:
-                return read_message_stream(response.iter_lines())
+            with reading():
+                if not self._config.stream:
+                    answer = self._client.messages.create(**request)
+                else:
+                    with self._client.messages.stream(**request) as stream:
+                        answer = stream.get_final_message()
+                if answer.stop_reason is None:
+                    raise Transient("the answer ended before it was complete")
+                return answer
         except anthropic.APIStatusError as error:
             raise self._provider.refused(error, overflow=OVERFLOW_STATUS) from None
         except anthropic.APIError as error:

@@ -6,15 +6,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import ConfigDict, JsonValue
+from anthropic.types import Message as Answer
 
-from gumshoe.collect.policies.answers import Count, Sent
+from gumshoe.collect.policies.answers import priced, reading
 from gumshoe.collect.policy_config import Prices
-from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
+from gumshoe.records import Completion, Message, ToolSchema, Usage
 from gumshoe.surrogates import clean
 from gumshoe.tools.text_calls import parse_native, split_text_calls
 
-__all__ = ["MessageAnswer", "as_blocks", "as_tool", "read_message", "thoughts_of"]
+__all__ = ["as_blocks", "as_tool", "read_message", "thoughts_of"]
 
 Blocks = list[dict[str, Any]]
 FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
@@ -23,35 +23,6 @@ FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "refusal": "content_filter",
 }
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-class _Block(Sent):
-    """One block of an answer; what it must have depends on its type. Others, such as redacted thinking, are kept."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str
-    text: str = ""
-    thinking: str = ""
-    id: str = ""
-    name: str = ""
-    input: JsonValue = None
-
-
-class _Usage(Sent):
-    input_tokens: Count
-    output_tokens: Count
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-
-
-class MessageAnswer(Sent):
-    """An answer of the Messages API, as far as it is used."""
-
-    model: str | None = None
-    content: list[_Block]
-    stop_reason: str
-    usage: _Usage
 
 
 def as_blocks(messages: Sequence[Message], thoughts: Mapping[int, Blocks]) -> tuple[str, list[dict[str, Any]]]:
@@ -89,7 +60,7 @@ def as_tool(schema: ToolSchema) -> dict[str, Any]:
 
 
 def read_message(
-    answer: MessageAnswer,
+    answer: Answer,
     *,
     model: str,
     duration_s: float,
@@ -97,28 +68,35 @@ def read_message(
     call_prefix: str,
     offered: Collection[str] = (),
 ) -> Completion:
-    """The completion that an answer holds; calls left in the text are read from there, as for `split_text_calls`."""
-    text = clean("".join(block.text for block in answer.content if block.type == "text"))
-    thought = "\n".join(block.thinking for block in answer.content if block.type == "thinking")
-    calls = tuple(_call(block) for block in answer.content if block.type == "tool_use")
-    if not calls:
-        text, calls = split_text_calls(text, prefix=call_prefix, offered=offered)
-    reason = FINISH.get(answer.stop_reason, "stop")
-    return Completion(
-        text=text.strip(),
-        reasoning=clean(thought) or None,
-        tool_calls=calls,
-        finish_reason="tool_calls" if calls and reason == "stop" else reason,
-        usage=_usage(answer, duration_s, prices),
-        model=clean(answer.model or model),
-    )
+    """The completion that an answer holds; calls left in the text are read from there, as for `split_text_calls`.
+
+    Raises Transient if the answer does not fit the API.
+    """
+    with reading():
+        text = clean("".join(block.text for block in answer.content if block.type == "text"))
+        thought = "\n".join(block.thinking for block in answer.content if block.type == "thinking")
+        calls = tuple(
+            parse_native(clean(block.id), clean(block.name), block.input)
+            for block in answer.content
+            if block.type == "tool_use"
+        )
+        if not calls:
+            text, calls = split_text_calls(text, prefix=call_prefix, offered=offered)
+        reason = FINISH.get(answer.stop_reason or "", "stop")
+        return Completion(
+            text=text.strip(),
+            reasoning=clean(thought) or None,
+            tool_calls=calls,
+            finish_reason="tool_calls" if calls and reason == "stop" else reason,
+            usage=_usage(answer, duration_s, prices),
+            model=clean(answer.model or model),
+        )
 
 
-def thoughts_of(answer: MessageAnswer) -> Blocks:
+def thoughts_of(answer: Answer) -> Blocks:
     """The blocks of thinking, as they must be sent back."""
-    return [
-        block.model_dump(exclude_unset=True, exclude_none=True) for block in answer.content if "thinking" in block.type
-    ]
+    with reading():
+        return [block.to_dict() for block in answer.content if "thinking" in block.type]
 
 
 def _blocks(message: Message) -> Blocks:
@@ -134,15 +112,11 @@ def _blocks(message: Message) -> Blocks:
     return text + calls
 
 
-def _call(block: _Block) -> ToolCall:
-    return parse_native(clean(block.id), clean(block.name), block.input)
-
-
 def _ident(call_id: str) -> str:
     return _FORBIDDEN.sub("_", call_id)
 
 
-def _usage(answer: MessageAnswer, duration_s: float, prices: Prices | None) -> Usage:
+def _usage(answer: Answer, duration_s: float, prices: Prices | None) -> Usage:
     """Tokens and cost: what the API calls input excludes what was read from its cache or written to it."""
     cached = answer.usage.cache_read_input_tokens or 0
     written = answer.usage.cache_creation_input_tokens or 0
@@ -152,4 +126,4 @@ def _usage(answer: MessageAnswer, duration_s: float, prices: Prices | None) -> U
         cached_tokens=cached,
         duration_s=duration_s,
     )
-    return usage if prices is None else usage.model_copy(update={"cost_usd": prices.cost(usage)})
+    return priced(usage, prices)

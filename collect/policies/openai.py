@@ -8,13 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import httpx2
 import openai
 
 from gumshoe.collect.chat import as_native_chat, as_template_chat, as_text_chat
 from gumshoe.collect.llm import find_key
-from gumshoe.collect.policies.answers import ChatAnswer, read_answer, read_stream, read_whole
-from gumshoe.collect.policies.deadline import BoundedTransport
+from gumshoe.collect.policies.answers import ChatAnswer, read_answer, read_stream, read_whole, reading
 from gumshoe.collect.policies.provider import Provider
 from gumshoe.collect.policies.retry import Transient
 from gumshoe.collect.policy_config import OpenAIConfig
@@ -31,8 +29,8 @@ ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 class OpenAIPolicy:
     """One episode's conversation with a model.
 
-    The SDK builds and sends requests. Its own retries are off, and answers are read here: a server may send anything.
-    Everything that a provider says is shown without the key.
+    The SDK's own retries are off: ours also cover answers that do not fit the API. Everything that a provider says is
+    shown without the key.
 
     Args:
         config: server, model and sampling.
@@ -63,7 +61,6 @@ class OpenAIPolicy:
             str(self._client.base_url),
             key=key,
             retry=config.retry,
-            timeout_s=config.timeout_s,
             seed=seed,
             pause=pause,
         )
@@ -122,13 +119,13 @@ class OpenAIPolicy:
 
     def _ask(self, request: dict[str, Any]) -> ChatAnswer:
         """One try. Raises Transient, ContextOverflow or PolicyError."""
-        create = self._client.chat.completions.with_streaming_response.create
+        create = self._client.chat.completions.create
         try:
-            if not self._config.stream:
-                with create(**request) as response:
-                    return read_whole(response.read())
-            with create(**request, stream=True, stream_options={"include_usage": True}) as response:
-                return read_stream(response.iter_lines())
+            with reading():
+                if not self._config.stream:
+                    return read_whole(create(**request))
+                with create(**request, stream=True, stream_options={"include_usage": True}) as chunks:
+                    return read_stream(chunks)
         except openai.APIStatusError as error:
             raise self._provider.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
         except openai.APIError as error:
@@ -138,9 +135,7 @@ class OpenAIPolicy:
 def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.OpenAI:
     """The SDK's client for one endpoint. Raises ConfigError if Azure is asked for and something is missing."""
     if config.azure_api_version is None:
-        return openai.OpenAI(
-            base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0, http_client=_http_client()
-        )
+        return openai.OpenAI(base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0)
     if endpoint is None:
         raise ConfigError("policy.azure_api_version needs policy.base_url: https://NAME.openai.azure.com")
     return openai.AzureOpenAI(
@@ -150,12 +145,7 @@ def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.
         azure_ad_token_provider=_entra_tokens() if config.azure_entra else None,
         timeout=config.timeout_s,
         max_retries=0,
-        http_client=_http_client(),
     )
-
-
-def _http_client() -> httpx2.Client:
-    return openai.DefaultHttpxClient(transport=BoundedTransport())
 
 
 def _entra_tokens() -> Callable[[], str]:

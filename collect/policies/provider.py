@@ -1,4 +1,4 @@
-"""What every model provider's policy needs: retries, one deadline per request, and a key that is never shown."""
+"""What every model provider's policy needs: retries, and a key that is never shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Protocol, TypeVar
 import httpx2
 from pydantic import ValidationError
 
-from gumshoe.collect.policies.deadline import request_limits
 from gumshoe.collect.policies.redact import redact, redact_answer
 from gumshoe.collect.policies.retry import Transient, is_overflow, is_transient, parse_retry_after, with_retries
 from gumshoe.collect.policy_config import RetryConfig
@@ -39,7 +38,6 @@ class Provider:
         url: the server, for messages.
         key: never shown.
         retry: retries of failed requests.
-        timeout_s: seconds one request may take, from connecting to the last byte.
         seed: chooses the jitter.
         pause: waits the given number of seconds between tries.
     """
@@ -51,7 +49,6 @@ class Provider:
         *,
         key: str,
         retry: RetryConfig,
-        timeout_s: float,
         seed: int,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -59,14 +56,13 @@ class Provider:
         self._url = url
         self._key = key
         self._retry = retry
-        self._timeout_s = timeout_s
         self._rng = random.Random(seed)
         self._pause = pause
 
     def request(self, attempt: Callable[[], T]) -> T:
         """What `attempt` returns, tried again while it raises Transient. Raises PolicyError."""
         return with_retries(
-            lambda: self._bounded(attempt),
+            lambda: self._one_line(attempt),
             self._retry,
             what=f"a completion of {self._name} at {self._url}",
             rng=self._rng,
@@ -87,10 +83,9 @@ class Provider:
         """What a provider said, on one line, shortened, without the key."""
         return redact(" ".join(text[:READ].split()), self._key)[:SHOWN]
 
-    def _bounded(self, attempt: Callable[[], T]) -> T:
+    def _one_line(self, attempt: Callable[[], T]) -> T:
         try:
-            with request_limits(self._timeout_s):
-                return attempt()
+            return attempt()
         except Transient as error:
             raise Transient(self.shown(str(error)), error.retry_after) from None
         except httpx2.HTTPError as error:

@@ -19,7 +19,7 @@ from gumshoe.errors import PolicyError
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema
 from support.collect.anthropic_answers import call, events, message, text, thinking
-from support.provider_server import Answer, Handler, Provider, completion, drip, provider, raw
+from support.provider_server import Answer, Handler, Provider, completion, provider, raw
 
 TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
 MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]
@@ -231,19 +231,6 @@ def refused(*answers: Answer, **given: Any) -> str:
         finally:
             policy.close()
     return str(raised.value)
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "in-pieces"])
-def test_a_dripping_body_does_not_outlive_the_deadline(stream: bool) -> None:
-    assert "time limit" in refused(drip(b": wait\n" if stream else b" ", every_s=0.05), stream=stream, timeout_s=0.6)
-
-
-def test_dripping_headers_do_not_outlive_the_deadline() -> None:
-    assert "time" in refused(drip(b"x-more: y\r\n", every_s=0.05, headers=True), timeout_s=0.6)
-
-
-def test_an_endless_body_is_cut_off() -> None:
-    assert "larger than" in refused(drip(b" " * (1 << 20), every_s=0.0), timeout_s=60)
 
 
 @pytest.mark.parametrize(
