@@ -198,21 +198,3 @@ def stream(*deltas: dict[str, Any], finish: str | None = "tool_calls", done: boo
         handler.reply(200, (text + ("data: [DONE]\n\n" if done else "")).encode(), "text/event-stream")
 
     return answer
-
-
-def drip(piece: bytes, *, every_s: float, headers: bool = False) -> Answer:
-    """An answer that never ends: the same piece again and again, as its body or among its headers."""
-
-    def answer(handler: Handler, body: dict[str, Any]) -> None:
-        del body
-        handler.close_connection = True
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n" + (b"" if headers else b"\r\n"))
-        for _ in range(1000):
-            try:
-                handler.wfile.write(piece)
-                handler.wfile.flush()
-            except OSError:
-                return
-            time.sleep(every_s)
-
-    return answer
