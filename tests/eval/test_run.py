@@ -201,9 +201,9 @@ def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Pa
     assert [found[name]["reported"]["value"] for name in rows] == [1.0, 1.0, 0.5]
     for broken, said in (
         ("{}", "is not an answer"),
-        ('{"task_id": "shop/1", "answer": 3}', "the pack of shop/1 is invalid"),
+        ('{"task_id": "shop/1", "locations": [3]}', "the pack of shop/1 is invalid"),
     ):
-        (tmp_path / "pack").write_text(broken + "\n")
+        (tmp_path / "places").write_text(broken + "\n")
         with pytest.raises(DatasetError, match=said):
             evaluate(validate(EvalConfig, yaml.safe_load(config.read_text()), origin="test"), Control())
 
