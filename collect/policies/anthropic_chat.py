@@ -96,7 +96,7 @@ def read_message(
 def thoughts_of(answer: Answer) -> Blocks:
     """The blocks of thinking, as they must be sent back."""
     with reading():
-        return [block.to_dict() for block in answer.content if "thinking" in block.type]
+        return [block.to_dict(warnings=False) for block in answer.content if "thinking" in block.type]
 
 
 def _blocks(message: Message) -> Blocks:

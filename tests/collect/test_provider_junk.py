@@ -199,6 +199,7 @@ def _event_stream(lines: list[Any]) -> bytes:
 
 
 @pytest.mark.usefixtures("no_collections")
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # in the SDK
 @settings(
     max_examples=500,
     deadline=None,
