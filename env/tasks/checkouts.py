@@ -217,7 +217,7 @@ def _entry(
     **more: Any,
 ) -> tuple[Task, Oracle]:
     """One bug; `tests` are its test files."""
-    facts = {
+    facts: dict[str, Any] = {
         "problem_statement": f"Tests of {project} fail. Find the cause and repair it.\n",
         "readonly": tuple(f"/{file}" for file in tests),
         "limits": LIMITS,
