@@ -57,19 +57,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
     from gumshoe.eval.results.comparisons import compare
-    from gumshoe.eval.results.measures import SUMMARY_METRICS, groups_of
+    from gumshoe.eval.results.measures import groups_of
+    from gumshoe.eval.results.metrics import BY_NAME
 
     pairs = _pair_arms(_read(before), _read(after))
     if not pairs:
         raise ConfigError(f"{before} and {after} have no arm in common: name one of each, as FOLDER:ARM")
-    unknown = next((metric for metric in metrics or () if metric not in SUMMARY_METRICS), None)
+    unknown = next((metric for metric in metrics or () if metric not in BY_NAME), None)
     if unknown is not None:
-        raise ConfigError(f"no metric {unknown!r}: there are {', '.join(SUMMARY_METRICS)}")
+        raise ConfigError(f"no metric {unknown!r}: there are {', '.join(BY_NAME)}")
     found = (
         compare(theirs, ours, group, metric, seed=seed, resamples=2000)
         for ours, theirs in pairs
         for group in groups_of(theirs)
-        for metric in metrics or SUMMARY_METRICS
+        for metric in metrics or BY_NAME
     )
     comparisons = [one for one in found if one is not None]
     if not comparisons:
