@@ -23,6 +23,7 @@ from gumshoe.collect.spec import EpisodeSpec
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
+from gumshoe.env.sandboxes.open import require_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
 from gumshoe.eval.scorers.localization import lines_overlap
@@ -58,12 +59,14 @@ class ChatRequest:
 
 
 class LiveArena:
-    """The tasks of a config, and episodes on them."""
+    """The tasks of a config, and episodes on them. Raises SandboxError if there is no sandbox for one of the tasks."""
 
     def __init__(self, config: LiveConfig) -> None:
         self.config = config
         self.agent = make_agent(config.agent)
         self._pairs = _load(config)
+        # What a model writes is never trusted.
+        require_sandbox((task for task, _ in self._pairs.values()), config.sandbox, trusted=False)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -85,7 +88,6 @@ class LiveArena:
     def episode(self, task: str) -> LiveEpisode:
         """An episode of a task; its sandbox starts with the first request. Raises ConfigError for an unknown task."""
         found, oracle = self._pair(task)
-        # What a model writes is never trusted.
         episode = Episode(
             EpisodeSpec(found, oracle),
             self.agent,

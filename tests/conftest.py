@@ -12,10 +12,8 @@ import functools
 import gc
 import os
 import re
-import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -84,12 +82,10 @@ def _check_docker() -> str | None:
 
 
 def _check_bubblewrap() -> str | None:
-    program = shutil.which("bwrap")
-    if program is None:
-        return "bubblewrap is not installed"
-    argv = [program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
-    tried = subprocess.run([*argv, "true"], capture_output=True, text=True, timeout=30, check=False)
-    return None if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
+    from gumshoe.env.sandboxes.bwrap import bubblewrap_unavailable_reason
+
+    reason = bubblewrap_unavailable_reason()
+    return None if reason is None else f"bubblewrap: {reason}"
 
 
 @pytest.hookimpl(optionalhook=True)

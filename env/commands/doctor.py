@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.bwrap import find_bwrap
 from gumshoe.env.sandboxes.open import ORDER, choose, open_sandbox, unavailable_reason
 from gumshoe.env.sandboxes.seccomp import filter_unavailable_reason
 from gumshoe.env.tasks import load_tasks
@@ -47,6 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     reasons = {kind: unavailable_reason(kind, None, config) for kind in ORDER}
     console.print(_table(reasons))
     console.print(f"python {platform.python_version()}, git {'found' if shutil.which('git') else 'not found'}")
+    if reasons["bubblewrap"] is None:
+        bwrap = find_bwrap()
+        console.print(f"bubblewrap: {bwrap.path}, version {bwrap.version}", highlight=False)
     for kind in ("docker", "podman"):
         if reasons[kind] is None:
             console.print(f"{kind}: image {config.image} {_digest(kind, config.image)}", highlight=False)
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(reasons: dict[str, str | None]) -> Table:
-    table = Table("sandbox", "works", "isolation", "why not")
+    table = Table("sandbox", "works", "isolation", "what to do")
     for kind, reason in reasons.items():
         table.add_row(kind, "yes" if reason is None else "no", ISOLATION[kind], reason or "")
     return table
@@ -103,6 +107,9 @@ def try_pytest(config: SandboxConfig) -> tuple[bool, str]:
     task, _ = load_tasks("casebook")[0]
     try:
         kind = choose(None, config, trusted=False).kind
+    except (ConfigError, SandboxError):
+        return False, "pytest: not tried, for want of a sandbox"
+    try:
         with open_sandbox(task, config.model_copy(update={"kind": kind}), trusted=True) as sandbox:
             result = sandbox.run(["python", "-m", "pytest", "--version"], timeout=PROBE_TIMEOUT_S)
     except (ConfigError, SandboxError) as error:

@@ -28,12 +28,8 @@ from pathlib import Path
 
 from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.pip_settings import PipSettings
-from gumshoe.env.sandboxes.bubblewrap import (
-    FIRST_FREE_USER,
-    SYSTEM_FILES,
-    SYSTEM_FOLDERS,
-    bubblewrap_unavailable_reason,
-)
+from gumshoe.env.sandboxes.bubblewrap import FIRST_FREE_USER, SYSTEM_FILES, SYSTEM_FOLDERS
+from gumshoe.env.sandboxes.bwrap import USER_OF_GUESTS, find_bwrap
 from gumshoe.errors import SandboxError
 
 __all__ = ["BuildResult", "BuildSandbox"]
@@ -43,7 +39,6 @@ NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/g
 OUTPUT_BYTES = 256 << 10
 LOOK_EVERY_S = 2.0
 PROCESSES = 512
-USER_OF_GUESTS = 1000
 
 
 @dataclass(frozen=True)
@@ -81,9 +76,10 @@ class BuildSandbox:
     """
 
     def __init__(self, folders: Mapping[str, Path], python: Path, config: BuildConfig) -> None:
-        reason = bubblewrap_unavailable_reason()
-        if reason is not None:
-            raise SandboxError(f"environments are built in bubblewrap: {reason}")
+        try:
+            self._program = find_bwrap().path
+        except SandboxError as error:
+            raise SandboxError(f"environments are built in {error}") from None
         self._folders = dict(folders)
         self._python = python
         self._config = config
@@ -178,7 +174,7 @@ class BuildSandbox:
         return [str(self._python), "-I", "-S", f"{PROGRAMS}/drop_privileges.py", json.dumps(wanted), *argv]
 
     def _bwrap(self, programs: Path, sealed: Sequence[str]) -> Iterator[str]:
-        yield from ("bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+        yield from (self._program, "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
         yield from ("--hostname", "gumshoe", "--new-session", "--die-with-parent", "--cap-drop", "ALL")
         if sealed:
             yield "--unshare-net"

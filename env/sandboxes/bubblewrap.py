@@ -13,11 +13,8 @@ the number of processes for the sandbox.
 
 from __future__ import annotations
 
-import functools
 import os
 import secrets
-import shutil
-import subprocess
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,14 +25,14 @@ from pexpect.spawnbase import SpawnBase
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
+from gumshoe.env.sandboxes.bwrap import USER_OF_GUESTS, find_bwrap, namespace_options
 from gumshoe.env.sandboxes.child import ChildProcess
 from gumshoe.env.sandboxes.keyring import with_own_session_keyring
 from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
 from gumshoe.env.sandboxes.python_mounts import carried_packages, python_mounts
 from gumshoe.env.sandboxes.seccomp import filter_program
-from gumshoe.errors import SandboxError
 
-__all__ = ["BubblewrapBackend", "bubblewrap_unavailable_reason"]
+__all__ = ["BubblewrapBackend"]
 
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -49,13 +46,12 @@ SYSTEM_FILES = (
     "/etc/ssl/certs",
 )
 SHARED_MEMORY_MB = 64
-USER_OF_GUESTS = 1000
 # User ids above this are given to nobody, not even by the ranges of /etc/subuid that distributions hand out.
 FIRST_FREE_USER = 1 << 30
 
 
 class BubblewrapBackend(ChildProcess):
-    """Runs programs in namespaces of their own, made by Debian's `bwrap`."""
+    """Runs programs in namespaces of their own, made by `bwrap`."""
 
     name = "bubblewrap"
     isolated = True
@@ -83,14 +79,11 @@ class BubblewrapBackend(ChildProcess):
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
         """Starts a program as process 1 of a new sandbox."""
-        program = shutil.which("bwrap")
-        if program is None:
-            raise SandboxError("bubblewrap is not installed: apt-get install bubblewrap")
         with ExitStack() as open_files:
             accounts = {
                 path: open_files.enter_context(_in_memory(text.encode())) for path, text in self._accounts.items()
             }
-            options = [program, *_namespaces(self.layout.user is not None), *self._mounts(accounts)]
+            options = [find_bwrap().path, *namespace_options(self.layout.user is not None), *self._mounts(accounts)]
             inherited = list(accounts.values())
             filter_of_calls = filter_program()
             if filter_of_calls is not None:
@@ -145,20 +138,6 @@ class BubblewrapBackend(ChildProcess):
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
-def _namespaces(as_root: bool) -> Iterator[str]:
-    """Everything unshared. Root needs no user namespace and gets none: its programs become another user instead.
-
-    `--die-with-parent` is left out on purpose: to the kernel the parent is the thread that started the sandbox, and
-    sandboxes outlive threads. The warden ends when its terminal does, which holds for threads and for killed hosts.
-    """
-    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
-    yield from ("--hostname", "gumshoe", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
-    if as_root:
-        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-    else:
-        yield from ("--unshare-user", "--uid", str(USER_OF_GUESTS), "--gid", str(USER_OF_GUESTS))
-
-
 def _parents(paths: Iterable[str]) -> list[str]:
     """The folders above these, outermost first: bwrap would make them for root alone."""
     parents = {str(parent) for path in paths for parent in Path(path).parents}
@@ -185,19 +164,3 @@ def _in_memory(data: bytes) -> Generator[int]:
         yield file
     finally:
         os.close(file)
-
-
-@functools.cache
-def bubblewrap_unavailable_reason() -> str | None:
-    """Why bubblewrap does not work on this machine; None where it does."""
-    program = shutil.which("bwrap")
-    if program is None:
-        return "bubblewrap is not installed: apt-get install bubblewrap"
-    argv = [program, *_namespaces(os.geteuid() == 0), "--ro-bind", "/", "/", "--proc", "/proc", "true"]
-    try:
-        tried = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not start: {error}"
-    if tried.returncode == 0:
-        return None
-    return f"bubblewrap cannot make namespaces here: {tried.stderr.strip() or tried.returncode}"

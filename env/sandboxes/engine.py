@@ -89,8 +89,18 @@ def connect(engine: Engine = DOCKER) -> docker.DockerClient:
     try:
         return _client(engine, where, _api_version(engine, where))
     except DockerException as error:
-        hint = "; start it with `podman system service`" if engine is PODMAN else ""
-        raise SandboxError(f"no {engine.title} answers at {where} ({describe_error(error)}){hint}") from None
+        raise SandboxError(
+            f"no {engine.title} answers at {where} ({describe_error(error)}); {_remedy(engine, error)}"
+        ) from None
+
+
+def _remedy(engine: Engine, error: Exception) -> str:
+    """What to do about an engine that does not answer."""
+    if engine is PODMAN:
+        return "start it with `podman system service --time 0`"
+    if "Permission denied" in str(error):
+        return "join its group with `sudo usermod -aG docker $USER` and log in again"
+    return "start it with `sudo systemctl start docker`"
 
 
 def _client(engine: Engine, where: str, version: str | None) -> docker.DockerClient:

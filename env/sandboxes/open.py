@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gumshoe.env.config import SandboxConfig
@@ -22,7 +23,16 @@ from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 
-__all__ = ["MOST_POOLS", "Choice", "choose", "close_pools", "is_poolable", "open_sandbox", "unavailable_reason"]
+__all__ = [
+    "MOST_POOLS",
+    "Choice",
+    "choose",
+    "close_pools",
+    "is_poolable",
+    "open_sandbox",
+    "require_sandbox",
+    "unavailable_reason",
+]
 
 log = logging.getLogger(__name__)
 
@@ -196,17 +206,25 @@ def choose(task: Task | None, config: SandboxConfig, *, trusted: bool) -> Choice
     else:
         reason = unavailable_reason(config.kind, task, config)
         if reason is not None:
-            raise SandboxError(f"sandbox {config.kind}: {reason}")
+            raise SandboxError(f"sandbox {config.kind}: {reason} (`gumshoe doctor` shows which others work)")
         choice = Choice(config.kind, f"sandbox {config.kind}, as configured")
     if choice.kind == "local" and not config.unsafe and not (trusted and (task is None or is_built_in(task))):
+        if config.kind == "auto":
+            raise ConfigError(_nothing_works(task, config))
         raise ConfigError(
             "the local sandbox does not isolate, so it accepts only trusted scripts on built-in tasks: use "
-            "sandbox.kind=docker, podman or bubblewrap, or set sandbox.unsafe=true (--unsafe) if you accept that "
-            f"({choice.sentence})"
+            "sandbox.kind=docker, podman or bubblewrap, or set sandbox.unsafe=true (--unsafe) if you accept that"
         )
     if choice.kind == "bubblewrap":
         distribution_paths(config.packages)
     return choice
+
+
+def require_sandbox(tasks: Iterable[Task], config: SandboxConfig, *, trusted: bool) -> None:
+    """Raises ConfigError or SandboxError if there is no sandbox for one of the tasks; a missing image is no reason."""
+    for task in tasks:
+        with contextlib.suppress(TaskError):
+            choose(task, config, trusted=trusted)
 
 
 def _provide_image(kind: str, task: Task, config: SandboxConfig) -> None:
@@ -243,14 +261,21 @@ def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> s
 
 
 def _first_that_works(task: Task | None, config: SandboxConfig) -> Choice:
-    passed_over: list[str] = []
     for kind in ORDER:
-        reason = unavailable_reason(kind, task, config)
-        if reason is None:
-            because = f" ({'; '.join(passed_over)})" if passed_over else ""
-            return Choice(kind, f"sandbox {kind}, picked automatically{because}")
-        passed_over.append(f"{kind}: {reason}")
-    raise SandboxError("; ".join(passed_over))
+        if unavailable_reason(kind, task, config) is None:
+            return Choice(kind, f"sandbox {kind}, picked automatically")
+    raise SandboxError(_nothing_works(task, config))
+
+
+def _nothing_works(task: Task | None, config: SandboxConfig) -> str:
+    """What to do where no backend that isolates takes the task."""
+    reason = unavailable_reason("bubblewrap", task, config)
+    if task is not None and task.workspace.path is None:
+        return f"{reason}, and neither works here (`gumshoe doctor` says why)"
+    return (
+        f"no sandbox works here. bubblewrap: {reason}. Docker or Podman would do as well (`gumshoe doctor` says what "
+        "they need); sandbox.unsafe=true accepts programs that are not isolated"
+    )
 
 
 def _local(task: Task, config: SandboxConfig) -> Backend:
@@ -267,7 +292,7 @@ def _bubblewrap(task: Task, config: SandboxConfig) -> Backend:
 
 
 def _bubblewrap_reason(task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.bubblewrap import bubblewrap_unavailable_reason
+    from gumshoe.env.sandboxes.bwrap import bubblewrap_unavailable_reason
 
     del task, config
     return bubblewrap_unavailable_reason()

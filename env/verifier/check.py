@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.compiling import compile_tests
-from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
 from gumshoe.env.verifier.judge import NamedOutcomes, Verdict
 from gumshoe.env.verifier.original import verified_task
 from gumshoe.env.verifier.repaired import RepairedRuns
@@ -42,8 +42,9 @@ def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, wor
     """Checks several tasks at a time and yields the results in order. A task that is broken does not stop the rest.
 
     Tasks whose gold patches leave the same repository share its run (see `RepairedRuns`). Raises ConfigError as
-    `check_task`.
+    `check_task`, and SandboxError if there is no sandbox for one of them.
     """
+    require_sandbox((task for task, _ in tasks), config, trusted=True)
     compile_tests((task for task, _ in tasks), config)
     threads = ThreadPoolExecutor(workers)
     repaired = RepairedRuns(config)

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves until the client leaves, or until Ctrl-C. Raises GumshoeError."""
-    from gumshoe.env.sandboxes.open import close_pools
+    from gumshoe.env.sandboxes.open import close_pools, require_sandbox
     from gumshoe.eval.mcp.server import make_server
     from gumshoe.eval.mcp.tool_session import Repository
 
@@ -60,7 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_policy(config.policy)
     if not arguments.path.is_dir():
         raise TaskError(f"no folder {arguments.path}: give the folder of a repository")
-    server = make_server(Repository(arguments.path.resolve(), repository_options(arguments)), config)
+    repository = Repository(arguments.path.resolve(), repository_options(arguments))
+    require_sandbox([repository.task()], config.sandbox, trusted=False)
+    server = make_server(repository, config)
     try:
         if arguments.http:
             _serve_http(server, config, arguments)

