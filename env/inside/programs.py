@@ -6,7 +6,7 @@ import socket
 from gumshoe.env.inside.jobs import START_S as LAUNCH_S
 from gumshoe.env.inside.jobs import Job, Launcher
 from gumshoe.env.inside.processes import kill_descendants
-from gumshoe.env.inside.test_server import START_S, ForkedJob, Nursery, TestServer
+from gumshoe.env.inside.test_server import START_S, ForkedJob, TestServer
 
 
 class Programs:
@@ -27,8 +27,7 @@ class Programs:
         self.launcher = None
         self._server = None
         self._served = None
-        self._nursery = None
-        self._raised = None
+        self._stays = False
 
     def start_launcher(self):
         """Starts the launcher if none runs. While it starts, it could be traced, so no program may be alive then."""
@@ -39,7 +38,7 @@ class Programs:
             self.launcher.close()
             for session in self.sessions.values():
                 session.job.close()
-            self.close_servers()
+            self.close_server()
         kill_descendants()
         self.launcher = Launcher(self.source)
 
@@ -51,7 +50,7 @@ class Programs:
         """
         if forked is None:
             return self._launch(launch, *descriptors)
-        job = ForkedJob(self._server_for(forked["server"]), dict(launch, program=forked["program"]), *descriptors)
+        job = ForkedJob(self._server_for(forked), dict(launch, program=forked["program"]), *descriptors)
         if self._is_started(job, START_S):
             return job
         job.close()
@@ -82,53 +81,42 @@ class Programs:
             raise
 
     def start_server(self, forked):
-        """Starts the test server before it is needed, in the background; `forked` as `start` takes it.
+        """Starts the test server in the background; `forked` as `start` takes it. It stays for later episodes.
 
-        Nothing of an agent's may run yet: a nursery, which stays for later ones, starts it. Raises OSError where it
-        cannot be started.
+        Nothing of an agent's may run yet. Raises OSError where it cannot be started.
         """
-        self.close_server()
-        if self._nursery is None or self._raised != forked or not self._nursery.alive:
-            self.close_servers()
-            self._nursery = Nursery(self.launcher, forked["server"], self.source, forked["program"])
-            self._raised = forked
-        self._server, self._served = TestServer(self._nursery, forked["server"]), forked["server"]
+        self._server_for(forked)
+        self._stays = True
 
-    def _server_for(self, order):
-        """The test server that such an order starts; one of another kind is ended."""
+    def _server_for(self, forked):
+        """The test server for such programs; one of another kind is ended."""
+        order = forked["server"]
         if self._server is None or self._served != order or not self._server.alive:
             self.close_server()
-            self._server, self._served = TestServer(self.launcher, order, self.source), order
+            self._server, self._served = TestServer(self.launcher, order, self.source, forked["program"]), order
         return self._server
 
     def close_server(self):
         """Kills the test server and all that it has started. Idempotent."""
-        server, self._server = self._server, None
+        server, self._server, self._stays = self._server, None, False
         if server is not None:
             server.close()
 
-    def close_servers(self):
-        """The same, with the nursery. Idempotent."""
-        self.close_server()
-        nursery, self._nursery = self._nursery, None
-        if nursery is not None:
-            nursery.close()
-
     def rest(self):
-        """Kills the test server, and the nursery if it is not as it was before it started that one."""
-        self.close_server()
-        if self._nursery is not None and not self._nursery.rests():
-            self.close_servers()
+        """Kills the test server unless it was started before any program of an agent's and is as it was then."""
+        if not self._stays or not self._server.is_idle():
+            self.close_server()
 
     @property
     def resting(self):
-        """The ids of the nursery's processes."""
-        return set() if self._nursery is None else self._nursery.processes
+        """The ids of the processes of a test server that stays."""
+        return self._server.processes if self._stays else set()
 
     def ours(self):
-        """(supervisor, program, True) of the nursery and of the test server, if they are running."""
-        servers = [server for server in (self._nursery, self._server) if server is not None and server.alive]
-        return [(server.job.supervisor, server.job.pid, True) for server in servers]
+        """(supervisor, program, True) of the test server, if it is running."""
+        if self._server is None or not self._server.alive:
+            return []
+        return [(self._server.job.supervisor, self._server.job.pid, True)]
 
     def clean_up_after(self, job):
         """Kills what a program's supervisor leaves behind if it was killed itself or cannot become a subreaper."""

@@ -17,7 +17,7 @@ from gumshoe.env.inside.processes import wait_readable
 
 START_S = 20.0
 REST_S = 5.0
-AHEAD = "GUMSHOE_AHEAD"
+PROGRAM = "GUMSHOE_PROGRAM"
 LENGTH = struct.Struct("!I")
 REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
 
@@ -26,16 +26,18 @@ class TestServer:
     """A running test server.
 
     Args:
-        started_by: what starts it: the launcher, or a nursery.
+        launcher: what starts it.
         launch: the order for it, as the launcher takes it.
-        source: the modules of the launcher, in ASCII; None where what starts it has them.
+        source: the modules of the launcher, in ASCII.
+        program: what it should get ready for, as in `ForkedJob`'s `launch`.
     """
 
-    def __init__(self, started_by, launch, source=None):
+    def __init__(self, launcher, launch, source, program):
         self.connection, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_RDWR)
+        launch = dict(launch, env=dict(launch["env"], **{PROGRAM: json.dumps(program)}))
         try:
-            self.job = Job(started_by, launch, null, null, theirs.fileno())
+            self.job = Job(launcher, launch, null, null, theirs.fileno())
         except BaseException:
             self.connection.close()
             raise
@@ -43,9 +45,8 @@ class TestServer:
             os.close(null)
             theirs.close()
         self.connection.settimeout(START_S)
-        if source is not None:
-            data = source.encode("ascii")
-            self.connection.sendall(LENGTH.pack(len(data)) + data)
+        data = source.encode("ascii")
+        self.connection.sendall(LENGTH.pack(len(data)) + data)
 
     @property
     def alive(self):
@@ -54,31 +55,12 @@ class TestServer:
             self.job.read_status()
         return not self.job.over
 
-    def close(self):
-        """Kills it, and all that it has started. Idempotent."""
-        self.connection.close()
-        self.job.close()
-
-
-class Nursery(TestServer):
-    """A test server that has loaded the test runner and forks test servers, one for each use of a warm sandbox.
-
-    It is started while the sandbox is blank, and like the launcher it cannot be traced.
-
-    Args:
-        program: what the first server should get ready for, as in `ForkedJob`'s `launch`.
-    """
-
-    def __init__(self, launcher, launch, source, program):
-        ahead = {AHEAD: json.dumps(program)}
-        super().__init__(launcher, dict(launch, env=dict(launch["env"], **ahead)), source)
-
     @property
     def processes(self):
         """Its supervisor and itself, if they exist."""
         return {self.job.supervisor, self.job.pid} - {None} if self.alive else set()
 
-    def rests(self):
+    def is_idle(self):
         """Whether it answers and nothing is left of what it has started."""
         deadline = time.monotonic() + REST_S
         if not self._answers(deadline) or len(self.processes) < 2:
@@ -93,16 +75,20 @@ class Nursery(TestServer):
         reader, writer = os.pipe()
         try:
             launcher.send(self.connection, {"ping": True}, [writer])
-        except OSError:
-            return False
-        else:
             os.close(writer)
             writer = None
             return bool(wait_readable([reader], deadline) and os.read(reader, 1))
+        except OSError:
+            return False
         finally:
             for each in (reader, writer):
                 if each is not None:
                     os.close(each)
+
+    def close(self):
+        """Kills it, and all that it has started. Idempotent."""
+        self.connection.close()
+        self.job.close()
 
 
 class ForkedJob(Job):

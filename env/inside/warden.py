@@ -213,7 +213,7 @@ class Warden:
     def stop_all(self):
         """Kills every session and everything else below this process."""
         self._close_sessions()
-        self.programs.close_servers()
+        self.programs.close_server()
         self.programs.kill_strays()
 
     def start_server(self, forked):
@@ -226,7 +226,7 @@ class Warden:
         return inspect(folders, self.started, spare=self.programs.resting)
 
     def clear(self, folders):
-        """Kills every program and empties the folders. A nursery that is as it was stays for the next test server."""
+        """Kills every program and empties the folders. A test server that is as it was at its start stays."""
         self._close_sessions()
         self.programs.rest()
         self.programs.kill_strays()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ def test_outcomes_of_the_casebook_are_equal_warm_and_cold(case: str) -> None:
         assert _facts(cold) == _facts(first) == _facts(second)
 
 
-def test_a_fork_sees_what_was_changed_and_the_server_what_was_imported(open_workspace: Open) -> None:
+def test_a_fork_sees_what_was_changed_and_nothing_that_another_imported(open_workspace: Open) -> None:
     early = "import sys\nearly = 'colorsys' in vars(sys)['modules']\nimport colorsys, part\n"
     workspace = open_workspace(test_it=f"{early}def test_it(): assert (part.N, early) == (1, False)\n", part="N = 1\n")
     first = workspace.run_tests(warm=True)
@@ -69,7 +68,13 @@ def test_a_fork_sees_what_was_changed_and_the_server_what_was_imported(open_work
     second = workspace.run_tests(warm=True)
     assert first.passed
     assert [run.result.warm for run in (first, second)] == [True, True]
-    assert "(2, True) == (1, False)" in second.outcomes[0].message
+    assert "(2, False) == (1, False)" in second.outcomes[0].message
+
+
+def test_what_looks_like_a_module_and_is_a_pipe_does_not_hold_it_up(open_workspace: Open) -> None:
+    workspace = open_workspace(test_it="def test_it(): pass\n")
+    assert workspace.sandbox.run(["mkfifo", "pipe.py"]).exit_code == 0
+    assert workspace.run_tests(warm=True).result.warm
 
 
 @pytest.mark.parametrize(
@@ -89,13 +94,6 @@ def test_it_falls_back_and_says_why(open_workspace: Open, name: str, source: str
     assert (why or "None") in str(run.result.cold)
 
 
-def test_a_project_that_measures_imports_finds_none_that_it_would_not_find(open_workspace: Open) -> None:
-    workspace = open_workspace(
-        test_it="import sys\ndef test_it():\n    assert 'colorsys' not in sys.modules\n    import colorsys\n"
-    )
-    assert all(run.passed and run.result.warm for run in [workspace.run_tests(warm=True) for _ in range(2)])
-
-
 def test_other_runners_and_scripts(open_workspace: Open) -> None:
     source = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self): assert 0\n"
     workspace = open_workspace("python", "-W", "error", "-m", "unittest", "-v", test_it=source)
@@ -106,19 +104,6 @@ def test_other_runners_and_scripts(open_workspace: Open) -> None:
         ["python", "-W", "error", "-c", "import sys; sys.exit(len(sys.argv))", "a"], warm=True
     )
     assert (script.exit_code, script.cold) == (2, "another test runner is loaded")
-
-
-def test_pytest_takes_what_was_prepared(open_workspace: Open) -> None:
-    workspace = open_workspace(
-        test_it="""\
-from _pytest.config import get_config
-
-def test_it():
-    kept = [cell.cell_contents for cell in get_config.__closure__ if type(cell.cell_contents) is list]
-    assert kept and [] in kept
-"""
-    )
-    assert [workspace.run_tests(warm=True).outcomes[0].outcome for _ in range(2)] == ["passed", "passed"]
 
 
 @pytest.mark.parametrize(
@@ -179,44 +164,6 @@ def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
         assert "post-mortem" in call("pdb", command="c").text
     finally:
         env.close()
-
-
-def test_a_test_module_is_compiled_once_and_again_when_it_changes(open_workspace: Open) -> None:
-    source = (
-        "from _pytest.assertion import rewrite\n\ndef test_kept():\n    n = 1\n"
-        "    assert 'Rewritten' in rewrite._rewrite_test.__qualname__\n\ndef test_n():\n    assert n == 1\n\nn = 2\n"
-    )
-    workspace = open_workspace(test_it=source)
-    cold, first = workspace.run_tests(), workspace.run_tests(warm=True)
-    deadline = time.monotonic() + 20
-    while (kept := workspace.run_tests(warm=True)).outcomes[0].outcome != "passed":
-        assert time.monotonic() < deadline
-    assert [each.outcome for each in cold.outcomes] == [each.outcome for each in first.outcomes] == ["failed"] * 2
-    assert [each.outcome for each in kept.outcomes] == ["passed", "failed"]
-    assert _facts(cold)[2][1] == _facts(kept)[2][1]
-    workspace.write_text("test_it.py", source.replace("n = 2", "n = 1"))
-    changed = workspace.run_tests(warm=True)
-    assert [each.outcome for each in changed.outcomes] == ["passed", "passed"]
-    assert changed.result.warm
-
-
-def test_a_module_is_compiled_once_and_again_when_it_changes(open_workspace: Open) -> None:
-    tests = (
-        "from importlib import machinery\n\nimport shop\n\n\ndef test_kept():\n"
-        "    assert 'Compiled' in machinery.SourceFileLoader.source_to_code.__qualname__\n\n\n"
-        "def test_two():\n    assert shop.two() == 2\n"
-    )
-    workspace = open_workspace(test_it=tests, shop="def two():\n    return 1\n")
-    cold, first = workspace.run_tests(), workspace.run_tests(warm=True)
-    deadline = time.monotonic() + 20
-    while (kept := workspace.run_tests(warm=True)).outcomes[0].outcome != "passed":
-        assert time.monotonic() < deadline
-    assert [each.outcome for each in cold.outcomes] == [each.outcome for each in first.outcomes] == ["failed"] * 2
-    assert _facts(cold)[2][1] == _facts(kept)[2][1]
-    workspace.write_text("shop.py", "def two():\n    return 2\n")  # As long as before, and at once.
-    changed = workspace.run_tests(warm=True)
-    assert [each.outcome for each in changed.outcomes] == ["passed", "passed"]
-    assert changed.result.warm
 
 
 def test_what_warns_while_it_is_compiled_warns_in_every_run(open_workspace: Open) -> None:

@@ -1,30 +1,24 @@
 """Finds what in a workspace makes a fork of a running interpreter differ from a fresh one.
 
-Standard library only, Python 3.6 to 3.14. Two levels: in a fork that has only the test runner loaded, every workspace
-module is imported as in a fresh interpreter; in one with libraries, the libraries are imported earlier than there.
+Standard library only, Python 3.6 to 3.14.
 """
 
 import os
 import re
+import stat
 
 from gumshoe_project import FOREIGN
 
 MOST_FILES = 20000
 FILE_BYTES = 1 << 20
 
-_EITHER = {
-    "starts processes that share its memory": rb"\bos\.fork|\bforkpty\b|\bmultiprocessing\b|\bProcessPoolExecutor\b",
-    "looks at its own process": rb"/proc/self|\bpsutil\b|\btracemalloc\b|\bgetrusage\b|\bgc\.get_|\borig_argv\b",
-}
-_LIBRARIES = {
-    "measures or changes imports": rb"\bsys\.modules\b(?!\[__name__\])|\bmeta_path\b|\bpath_hooks\b"
-    rb"|\bimportlib\.reload\b|\bbuiltins\.__import__|\bpytest_plugins\b|\bregister_assert_rewrite\b",
-    "sets variables that libraries may read": rb"\bos\.environ(\[[^]]+\]\s*=[^=]|\.setdefault|\.update)|\bos\.putenv\b",
-    "patches libraries or the clock": rb"\bmonkey\.patch_|\bfreezegun\b|\bfreeze_time\b|\btime_machine\b",
-}
 _PATTERNS = {
-    level: [(why, re.compile(pattern)) for why, pattern in patterns.items()]
-    for level, patterns in (("runner", _EITHER), ("libraries", _LIBRARIES))
+    "starts processes that share its memory": re.compile(
+        rb"\bos\.fork|\bforkpty\b|\bmultiprocessing\b|\bProcessPoolExecutor\b"
+    ),
+    "looks at its own process": re.compile(
+        rb"/proc/self|\bpsutil\b|\btracemalloc\b|\bgetrusage\b|\bgc\.get_|\borig_argv\b"
+    ),
 }
 
 
@@ -57,15 +51,13 @@ class Scan:
             if self._too_many:
                 return
 
-    def reason(self, level):
-        """Why a fork with the runner, or with libraries too, may differ; None if nothing suggests that it does."""
+    def reason(self):
+        """Why a fork may differ; None if nothing suggests that it does."""
         if self._too_many:
             return "the workspace has over {} modules".format(MOST_FILES)
-        levels = ("runner",) if level == "runner" else ("runner", "libraries")
-        for path, (_, found) in self._files.items():
-            for each in levels:
-                if found[each] is not None:
-                    return "{} {}".format(os.path.relpath(path, self.root), found[each])
+        for path, (_, why) in self._files.items():
+            if why is not None:
+                return "{} {}".format(os.path.relpath(path, self.root), why)
         return None
 
     def shadowed(self, names):
@@ -75,18 +67,16 @@ class Scan:
 
 
 def _look_at(path, known):
-    """(a stamp that changes with the file, why it matters for each level)."""
+    """(a stamp that changes with the file, why it matters)."""
     try:
         status = os.stat(path)
         stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size
         if known is not None and known[0] == stamp:
             return known
+        if not stat.S_ISREG(status.st_mode):
+            return stamp, None
         with open(path, "rb") as stream:
             source = stream.read(FILE_BYTES)
     except OSError:
-        return None, dict.fromkeys(_PATTERNS)
-    found = {
-        level: next((why for why, pattern in patterns if pattern.search(source)), None)
-        for level, patterns in _PATTERNS.items()
-    }
-    return stamp, found
+        return None, None
+    return stamp, next((why for why, pattern in _PATTERNS.items() if pattern.search(source)), None)

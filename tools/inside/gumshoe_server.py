@@ -6,13 +6,12 @@ Standard library only, Python 3.6 to 3.14. The first message on the socket, a fo
 the sandbox's own supervisor of programs. It is followed by the warden's orders to start a program, with its
 descriptors, in the launcher's format; `program` is what comes after the interpreter and the options that this process
 was started with. A fork becomes the program as that interpreter would have started it. If a fresh interpreter might
-give a different outcome, `refused TEXT` is written to the order's status pipe, and nothing is started.
+give a different outcome, `refused TEXT` is written to the order's status pipe, and nothing is started. An order with
+`ping` is answered by a byte on its one descriptor.
 
-If GUMSHOE_AHEAD names a program, as JSON, what it needs is loaded at once, while the workspace is still empty, and
-this process becomes a nursery (see `gumshoe_nursery`).
-
-After each run the server imports what the run had imported from outside the workspace, and compiles what it had
-imported from the workspace, so that the next fork has both.
+GUMSHOE_PROGRAM holds, as JSON, the first program that will be asked for: its test runner is loaded at once. Nothing
+from a workspace is ever loaded or run here, so a server that is started in a blank sandbox serves one episode after
+another. Like the launcher, it cannot be traced.
 """
 
 import contextlib
@@ -20,7 +19,6 @@ import importlib
 import io
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -31,22 +29,14 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 _PATH = [each for each in sys.path if os.path.realpath(each) != _HERE]
 _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 
-import gumshoe_nursery  # noqa: E402 - it is beside this file
-import gumshoe_program  # noqa: E402
-import gumshoe_syntax  # noqa: E402
+import gumshoe_program  # noqa: E402 - it is beside this file
 from gumshoe_imports import Imports, freeze, names_at_start, with_added  # noqa: E402
-from gumshoe_rewritten import Compiled, Rewritten  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
-SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum")
-SYNTAX = os.path.join(_HERE, "gumshoe_syntax.py")
-"""The script that needs no fork, since it runs nothing."""
+SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum", "gumshoe_syntax")
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
-MEMORY = "GUMSHOE_SERVER"
-CONTROL = "GUMSHOE_CONTROL"
-AHEAD = "GUMSHOE_AHEAD"
-REPORT_BYTES = 1 << 20
+CONTROL, PROGRAM = "GUMSHOE_CONTROL", "GUMSHOE_PROGRAM"
 LENGTH = struct.Struct("!I")
 
 
@@ -56,55 +46,41 @@ class Server:
     Args:
         connection: the socket to the warden.
         launcher, supervisor: the sandbox's modules of these names.
-        memory: what the server that this one replaces knew: packages `excluded`, modules `wanted`.
+        program: the first one that will be asked for.
     """
 
-    def __init__(self, connection, launcher, supervisor, memory):
+    def __init__(self, connection, launcher, supervisor, program):
+        self.connection = connection
         self.launcher = launcher
         self.supervisor = supervisor
         self.root = os.getcwd()
-        self.environment = dict(os.environ)
-        self.source = memory["source"]
         self.variables = _variables_of_python(os.environ)
         self.scan = Scan(self.root)
-        self.imports = Imports(self.root, _HERE, set(memory.get("excluded", ())))
-        self.kept = {"rewritten": Rewritten(self.root), "compiled": Compiled(self.root)}
-        self.wanted = memory.get("wanted", [])
         self.names_at_start = names_at_start()
-        self.connect(connection)
-
-    def connect(self, connection):
-        """Takes orders from this socket; programs report on a socket that no other server has."""
-        self.connection = connection
-        self.reports, self.report_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.report_end.setblocking(False)
+        self.imports = Imports(self.root, _HERE, _runner(program))
+        for name in SCRIPTS:
+            if os.path.exists(os.path.join(_HERE, name + ".py")):
+                importlib.import_module(name)
+        freeze()
 
     def serve(self):
-        """Answers orders; between them it learns what the programs have imported."""
+        """Answers orders."""
+        self.supervisor.system.hide_memory()
         while True:
-            pending = [kept for kept in self.kept.values() if kept.is_pending]
-            wait_s = 0 if pending else None
-            ready = select.select([self.connection, self.reports], [], [], wait_s)[0]
-            if not ready:
-                pending[0].compile_next()
-                continue
-            if self.reports in ready:
-                report = json.loads(self.reports.recv(REPORT_BYTES).decode("ascii"))
-                self.learn(report["modules"])
-                for name, kept in self.kept.items():
-                    kept.note(report[name] if self.scan.reason("libraries") is None else [])
-                continue
             order = self.launcher.receive(self.connection)
             if order is None:
                 return
-            self.start(*order)
+            launch, descriptors = order
+            if "ping" in launch:
+                os.write(descriptors[0], b".")
+            else:
+                self.start(launch, descriptors)
+            for each in descriptors:
+                os.close(each)
 
     def start(self, launch, descriptors):
         """Forks the supervisor of one program, or refuses."""
-        if launch["program"][:1] == [SYNTAX]:
-            gumshoe_syntax.answer(*descriptors)
-            return
-        kept = _open_descriptors() - {self.connection.fileno(), self.reports.fileno(), *descriptors}
+        kept = _open_descriptors() - {self.connection.fileno(), *descriptors}
         why = self.refusal(launch)
         if why is not None:
             os.write(descriptors[2], b"refused " + why.encode("ascii", "replace")[:300] + b"\n")
@@ -114,10 +90,6 @@ class Server:
                 self.become(launch["program"], environment, kept)
 
             self.supervisor.supervise(launch, *descriptors, execute=become)
-        for each in descriptors:
-            os.close(each)
-        if why is not None and self.imports.is_beyond_runner:
-            self.begin_again()
 
     def refusal(self, launch):
         """Why a fresh interpreter has to run this; None if a fork will do."""
@@ -126,52 +98,20 @@ class Server:
             return "variables of Python's own are set"
         if os.path.realpath(launch["cwd"]) != os.path.realpath(self.root):
             return "it does not run in the workspace's root"
+        os.chdir(self.root)  # It may be another folder than the one that this process has started in.
         if not gumshoe_program.is_python(program) or _has_own_interpreter(program):
             return "the entrypoint has an interpreter of its own"
-        runner = _runner(program)
-        if self.imports.runner is None:
-            self.prepare(program)
-        if runner != self.imports.runner:
+        if _runner(program) != self.imports.runner:
             return "another test runner is loaded"
         if self.imports.are_stale():
             return "a library was changed"
         self.scan.look()
-        level = "libraries" if self.imports.is_beyond_runner else "runner"
         names = self.imports.top_level | self.names_at_start
-        return self.imports.problem or self.scan.reason(level) or self.scan.shadowed(names)
-
-    def prepare(self, program):
-        """Loads a program's test runner, and what the server before this one had learned."""
-        self.imports.load_runner(_runner(program), program)
-        for name in SCRIPTS:
-            if os.path.exists(os.path.join(_HERE, name + ".py")):
-                importlib.import_module(name)
-        if self.imports.problem is None:
-            self.learn(self.wanted)
-        freeze()
-
-    def learn(self, names):
-        """Imports modules that a run has imported; starts over without a package whose import had side effects."""
-        if self.scan.reason("libraries") is not None:
-            return
-        loaded = len(sys.modules)
-        bad = self.imports.add(names)
-        if bad is not None:
-            self.imports.excluded.add(bad)
-            self.begin_again([*self.imports.loaded(), *names])
-        if len(sys.modules) != loaded:
-            freeze()
-
-    def begin_again(self, wanted=()):
-        """Replaces this process with a new server, which knows what must not be imported ahead."""
-        memory = {"source": self.source, "excluded": sorted(self.imports.excluded), "wanted": list(wanted)}
-        environment = {**self.environment, MEMORY: json.dumps(memory), CONTROL: str(self.connection.fileno())}
-        os.set_inheritable(self.connection.fileno(), True)
-        with open("/proc/self/cmdline", "rb") as stream:
-            os.execve(sys.executable, stream.read()[:-1].split(b"\0"), environment)
+        return self.imports.problem or self.scan.reason() or self.scan.shadowed(names)
 
     def become(self, program, environment, kept):
         """Never returns: makes this fork the program, and exits the way the interpreter does."""
+        self.supervisor.system.show_memory()
         control = int(environment.get(CONTROL, -1))
         for each in _open_descriptors() - kept - {0, 1, 2, control}:
             with contextlib.suppress(OSError):
@@ -182,9 +122,6 @@ class Server:
         sys.path[:] = _path(environment.get("PYTHONPATH", ""))
         _open_streams(bool(environment.get("PYTHONUNBUFFERED")))
         self.imports.become()
-        if self.scan.reason("libraries") is None:
-            for kept in self.kept.values():
-                kept.become()
         code = 1
         try:
             code = _run(program)
@@ -198,10 +135,6 @@ class Server:
                 last()
             except BaseException:  # the program's own functions may raise anything
                 _print_exception()
-        with contextlib.suppress(Exception):
-            spaces = self.imports.fresh()
-            report = {"modules": self.imports.seen(), **{name: kept.seen(spaces) for name, kept in self.kept.items()}}
-            self.report_end.send(json.dumps(report).encode("ascii"))
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
@@ -309,16 +242,12 @@ def _load(source):
 def main():
     """Serves until the connection is closed."""
     connection = socket.socket(fileno=int(os.environ.pop(CONTROL)))
-    memory = json.loads(os.environ.pop(MEMORY, "{}")) or {"source": _receive_source(connection)}
-    ahead = json.loads(os.environ.pop(AHEAD, "null"))
-    launcher, supervisor = _load(memory["source"])
-    gumshoe_nursery.ignore_signals(supervisor)
+    program = json.loads(os.environ.pop(PROGRAM))
+    launcher, supervisor = _load(_receive_source(connection))
+    for number in (*supervisor.IGNORED, signal.SIGCHLD):  # Children are reaped by the kernel.
+        signal.signal(number, signal.SIG_IGN)
     sys.path[:] = [*_path(_PYTHONPATH), _HERE]
-    server = Server(connection, launcher, supervisor, memory)
-    if ahead is not None:
-        server.prepare(_inner(ahead))
-        gumshoe_nursery.tend(server)
-    server.serve()
+    Server(connection, launcher, supervisor, _inner(program)).serve()
     os._exit(0)
 
 

@@ -3,7 +3,7 @@
     python gumshoe_syntax.py -- -m pytest < module.py
 
 Standard library only, Python 3.6 to 3.14. No part of the text is run, nor is the program after `--`: it only says which
-test server may answer instead.
+test server may fork for it.
 """
 
 import os
@@ -14,12 +14,9 @@ _LIBRARY = os.path.dirname(os.__file__)
 if __name__ == "__main__":
     sys.path[:] = [each for each in sys.path if os.path.dirname(each) == _LIBRARY or each == _LIBRARY]
 
-import contextlib  # noqa: E402
 import json  # noqa: E402
-import select  # noqa: E402
 import warnings  # noqa: E402
 
-CHUNK = 1 << 16
 LONGEST = 500
 
 
@@ -36,19 +33,11 @@ def report(data):
     return b""
 
 
-def answer(stdin, stdout, status, liveness):
-    """Does in the test server what a separate process would do, and reports as its supervisor would."""
-    with contextlib.suppress(OSError):
-        os.write(status, b"supervisor 0\n")
-        data, piece = b"", None
-        while piece != b"" and liveness not in select.select([stdin, liveness], [], [])[0]:
-            piece = os.read(stdin, CHUNK)
-            data += piece
-        os.write(stdout, report(data))
-        os.write(status, b"exit 0\n")
-    for each in (stdin, stdout, status, liveness):
-        os.close(each)
+def main(_):
+    """Reads the text and prints the report."""
+    sys.stdout.buffer.write(report(sys.stdin.buffer.read()))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(report(sys.stdin.buffer.read()))
+    main(sys.argv[1:])

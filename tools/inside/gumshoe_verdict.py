@@ -34,14 +34,14 @@ import traceback
 VARIABLE = "GUMSHOE_VERDICT"
 
 
-def load_runner(runner, arguments=None, tests=()):
-    """Loads what runs the tests and what is needed to report; `arguments` and `tests` are what to prepare for."""
+def load_runner(runner, tests=()):
+    """Loads what runs the tests and what is needed to report; `tests` are the test files to prepare for."""
     gc.disable()  # Modules are not garbage; looking for garbage among them takes a tenth of the time.
     try:
         if "pytest" in runner:
             from gumshoe_verdict_pytest import load
 
-            return load(None if arguments is None else with_options(arguments), tests)
+            return load(tests)
         import gumshoe_verdict_unittest
 
         return gumshoe_verdict_unittest
@@ -49,14 +49,14 @@ def load_runner(runner, arguments=None, tests=()):
         gc.enable()
 
 
-def load_ahead(runner, arguments):
+def load_ahead(runner):
     """Loads the runner before the supervisor gives the word; only the paths of test files are received first. Exits if
     any module came from the repository.
     """
     from gumshoe_project import real_paths
 
     tests = json.loads(receive_line(int(os.environ[VARIABLE].partition(":")[2])))
-    loaded = load_runner(runner, arguments, tests)
+    loaded = load_runner(runner, tests)
     root = os.path.realpath(os.getcwd()) + os.sep
     real_path = real_paths()
     for module in list(sys.modules.values()):
@@ -253,7 +253,7 @@ def main():
     runner, arguments = sys.argv[1], sys.argv[2:]
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     sys.path.append(folder)
-    ahead = load_ahead(runner, arguments) if os.environ.get(VARIABLE, "").startswith("load:") else None
+    ahead = load_ahead(runner) if os.environ.get(VARIABLE, "").startswith("load:") else None
     connection = connect()
     if connection is None:
         sys.exit("gumshoe: no supervisor to report to")

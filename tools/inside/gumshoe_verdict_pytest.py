@@ -7,7 +7,6 @@ import importlib
 import os
 import time
 
-import gumshoe_ahead
 import pytest
 from _pytest.assertion import rewrite
 from gumshoe_integrity import Definitions, RunnerState
@@ -22,11 +21,10 @@ ELSEWHERE = "the tests of {} were loaded from {}"
 ASIDE = "the code under test left the test: "
 
 
-def load(arguments=None, tests=()):
+def load(tests=()):
     """Loads pytest's own plugins and returns their RunnerState and what is known of test files, for the Reporter.
 
     Args:
-        arguments: those that pytest will get, if it should prepare for them.
         tests: paths of test files to get ready, relative to the current folder.
     """
     import _pytest.config
@@ -36,8 +34,6 @@ def load(arguments=None, tests=()):
             importlib.import_module("_pytest.{}".format(name))
         except ImportError:  # Pytest reports this itself if it needs the module.
             continue
-    if arguments is not None:
-        gumshoe_ahead.prepare(arguments, "pytest.main()")
     return RunnerState(RUNNER), compile_ahead(os.getcwd(), tests)
 
 

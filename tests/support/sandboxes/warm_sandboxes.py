@@ -14,7 +14,7 @@ for each in glob.glob("/proc/[0-9]*/cmdline"):
 
 
 def servers_in(sandbox: WardenSandbox) -> list[str]:
-    """The process ids of the test servers and the nurseries in a sandbox."""
+    """The process ids of the test servers in a sandbox."""
     return sandbox.run(["python", "-c", FIND_SERVERS]).output.split()
 
 
