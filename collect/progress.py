@@ -6,12 +6,13 @@ import sys
 import time
 from typing import IO
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from gumshoe.collect.control import Control
+from gumshoe.console import Console
 from gumshoe.records import Trajectory
 
 __all__ = ["ProgressShow"]

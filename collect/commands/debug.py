@@ -167,7 +167,7 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
     if trajectory.context_pack is not None and not patch:
         pack = trajectory.context_pack
-        print_text(f"{headline(pack)}\n\n{pack_text(pack, handed_over=False)}\n")
+        print(f"{headline(pack)}\n\n{pack_text(pack, handed_over=False)}")
         print(f"a report after {steps}; nothing was changed", file=sys.stderr)
         return 0
     print(f"{verdict} after {steps}", file=sys.stderr)

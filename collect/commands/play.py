@@ -53,10 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Plays; 1 if the tests did not pass at the end of a submitted game. Raises GumshoeError."""
-    from rich.console import Console
-
     from gumshoe.collect.play.choose import choose_task
     from gumshoe.collect.play.game import Game
+    from gumshoe.console import Console
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.debug_env import DebugEnv
     from gumshoe.tools.registry import tool_names

@@ -125,10 +125,10 @@ def _show(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"id": name, "task": task.id, "pack": pack.model_dump(mode="json")}))
         return
-    from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
+    from gumshoe.console import Console
     from gumshoe.tools.probe_checks import describe_place
 
     table = Table("", Column("finding", overflow="fold"), Column("probe", overflow="fold"), "result", "tells", "note")

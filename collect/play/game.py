@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
@@ -14,8 +13,9 @@ from gumshoe.collect.environments import LocalEnvironment
 from gumshoe.collect.episode import Episode
 from gumshoe.collect.play.completing import Suggestion, suggestions
 from gumshoe.collect.play.line_input import LineInput
-from gumshoe.collect.play.show import patch_text, shown, visible
+from gumshoe.collect.play.show import patch_text, shown
 from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.console import Console
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ToolFailure
 from gumshoe.records import Completion, StopReason, ToolCall, ToolSchema
@@ -174,7 +174,7 @@ class Game:
         self._console.print(patch_text(patch) if patch else Text("nothing was changed"), soft_wrap=True)
 
     def _say(self, text: str, style: str = "") -> None:
-        self._console.print(Text(visible(text), style=style), soft_wrap=True)
+        self._console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _code_last(schema: ToolSchema) -> ToolSchema:

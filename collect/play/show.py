@@ -1,4 +1,4 @@
-"""What a person sees: colored observations without anything that could control the terminal."""
+"""What a person sees: observations and patches in color."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import re
 from rich.text import Text
 
 from gumshoe.records import Observation
+from gumshoe.standard_streams import visible
 
-__all__ = ["patch_text", "shown", "visible"]
-
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+__all__ = ["patch_text", "shown"]
 
 _OBSERVED = [
     (re.compile(r"^(FAILED|ERROR)\b.*"), "red"),
@@ -28,11 +27,6 @@ _CHANGED = [
     (re.compile(r"^\+.*"), "green"),
     (re.compile(r"^-.*"), "red"),
 ]
-
-
-def visible(text: str) -> str:
-    """`text` with control characters as escapes, so that what a program printed cannot control this terminal."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
 def shown(observation: Observation) -> Text:

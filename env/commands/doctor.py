@@ -7,9 +7,9 @@ import platform
 import shutil
 import sys
 
-from rich.console import Console
 from rich.table import Table
 
+from gumshoe.console import Console
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.bwrap import find_bwrap
 from gumshoe.env.sandboxes.open import ORDER, choose, open_sandbox, unavailable_reason

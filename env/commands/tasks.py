@@ -138,8 +138,9 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
         return 0
-    from rich.console import Console
     from rich.table import Column, Table
+
+    from gumshoe.console import Console
 
     keys = list(dict.fromkeys(key for task, _ in tasks for key in task.tags))
     table = Table(Column("task", overflow="fold"), *keys, "failing tests", "other tests")
@@ -212,15 +213,17 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _with_progress(results: Iterator[CheckResult], total: int) -> list[CheckResult]:
-    from rich.console import Console
     from rich.progress import track
+
+    from gumshoe.console import Console
 
     return list(track(results, description="checking", total=total, console=Console(stderr=True)))
 
 
 def _print_checks(checked: list[CheckResult], broken: list[CheckResult]) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
+
+    from gumshoe.console import Console
 
     table = Table(Column("task", overflow="fold"), "seconds", "check")
     for result in checked:

@@ -9,9 +9,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from rich import box
-from rich.console import Console
 from rich.table import Column, Table
 
+from gumshoe.console import Console
 from gumshoe.env.harvest.package import PackageReport
 from gumshoe.env.harvest.run import Progress
 from gumshoe.tools.text import plural

@@ -7,10 +7,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from gumshoe.console import Console
 from gumshoe.env.synth.config import SynthConfig
 from gumshoe.env.synth.make import Progress as Report
 from gumshoe.env.synth.make import SynthResult

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from gumshoe.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
+    from gumshoe.console import Console
     from gumshoe.eval.records import Comparison, Result
 
 __all__ = ["configure", "run"]
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the differences. Raises ConfigError and DatasetError."""
-    from rich.console import Console
+    from gumshoe.console import Console
 
     if arguments.seed < 0:
         raise ConfigError(f"--seed {arguments.seed}: give 0 or more")

@@ -38,10 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates. 0: all done; 1: some episodes were given up, or the official harness failed; 130: interrupted."""
-    from rich.console import Console
-
     from gumshoe.collect.control import Control
     from gumshoe.collect.signals import stop_on_signals
+    from gumshoe.console import Console
     from gumshoe.eval.config import EvalConfig
     from gumshoe.eval.evaluate import evaluate
     from gumshoe.eval.results.terminal import print_table

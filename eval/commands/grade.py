@@ -122,8 +122,9 @@ def _show(outcomes: Mapping[str, str], facts: Mapping[str, str], *, as_json: boo
     if as_json:
         print_json({"outcomes": outcomes, **facts})
         return
-    from rich.console import Console
     from rich.table import Column, Table
+
+    from gumshoe.console import Console
 
     table = Table(Column("instance", overflow="fold"), "outcome")
     for instance, outcome in sorted(outcomes.items(), key=lambda item: (ORDER.index(item[1]), item[0])):

@@ -27,7 +27,7 @@ class ArmProgress:
         self._title = title
         self._control = control
         self._stream = stream
-        self._planned = self._done = 0
+        self._planned = self._done = self._width = 0
         self._began = self._last = time.monotonic()
 
     def begun(self, planned: int, before: int) -> None:
@@ -52,8 +52,7 @@ class ArmProgress:
     def tick(self) -> None:
         """Redraws the line on a terminal; elsewhere, prints one when it is due."""
         if self._stream.isatty():
-            self._stream.write(f"\r\x1b[2K{self._title}: {self._line()}")
-            self._stream.flush()
+            self._overwrite(f"{self._title}: {self._line()}")
         elif self._done < self._planned and time.monotonic() - self._last >= PLAIN_EVERY_S:
             self._last = time.monotonic()
             self._say(f"{self._title}: {self._line()}")
@@ -64,7 +63,14 @@ class ArmProgress:
 
     def _clear(self) -> None:
         if self._stream.isatty():
-            self._stream.write("\r\x1b[2K")
+            self._overwrite("")
+            self._overwrite("")
+
+    def _overwrite(self, line: str) -> None:
+        """Shows `line` in the place of the one before."""
+        self._stream.write(f"\r{line.ljust(self._width)}")
+        self._stream.flush()
+        self._width = len(line)
 
     def _say(self, line: str) -> None:
         self._stream.write(f"{line}\n")

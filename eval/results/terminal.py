@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table as TerminalTable
 from rich.text import Text
 
+from gumshoe.console import Console
 from gumshoe.eval.records import Summary
 from gumshoe.eval.results.metrics import BY_NAME, own_metrics
 from gumshoe.eval.results.tables import Table, repair_tables, seeker_tables

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from gumshoe import __version__
 from gumshoe.errors import GumshoeError
-from gumshoe.standard_streams import replace_unprintable
+from gumshoe.standard_streams import screened_streams
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
@@ -100,8 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 is success, 1 a failure of Gumshoe or the infrastructure, 2 a mistake that the user can fix, 130 Ctrl-C.
     """
-    replace_unprintable()
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with screened_streams():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(arguments: list[str]) -> int:
     name = next((argument for argument in arguments if argument in COMMANDS), None)
     try:
         return _run(arguments, name)

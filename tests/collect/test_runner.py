@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect, run
@@ -16,6 +15,7 @@ from gumshoe.collect.control import Control, Interrupted
 from gumshoe.collect.progress import ProgressShow
 from gumshoe.collect.runner import plan_episodes
 from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.console import Console
 from gumshoe.errors import PolicyError, TaskError
 from gumshoe.records import Score, StopReason, Usage
 from support.collect.small_trajectories import trajectory

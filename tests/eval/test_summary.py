@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.control import Control
 from gumshoe.collect.policy_config import OpenAIConfig, TracebackConfig
+from gumshoe.console import Console
 from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig

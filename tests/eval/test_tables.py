@@ -6,10 +6,10 @@ import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.policy_config import TracebackConfig
+from gumshoe.console import Console
 from gumshoe.errors import DatasetError
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, LossCurve, Measured, Summary

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
+from gumshoe.console import Console
 from gumshoe.errors import ConfigError
 from gumshoe.train.commands.methods import read_config
 from gumshoe.train.commands.train import quieten

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from gumshoe.collect.play.choose import choose_task
 from gumshoe.collect.play.completing import DEBUGGER_COMMANDS, suggestions
 from gumshoe.collect.play.game import WORDS
-from gumshoe.collect.play.show import patch_text, shown, visible
+from gumshoe.collect.play.show import patch_text, shown
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation
+from gumshoe.standard_streams import visible
 from gumshoe.tools import make_tools
 from gumshoe.tools.toolbox import Toolbox
 

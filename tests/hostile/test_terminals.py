@@ -1,0 +1,119 @@
+"""What tasks, programs, files and arguments hold cannot control the terminal that a command prints on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+HOSTILE = "a\x1b]0;title\x07\x1b[2J\x1b[31mb\x9b2Jc\u202ed\u2066e\x08f\rg\x7f[bold]h[/]"
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+RICH = re.compile(r"\x1b\[[0-9;]*[mAK]|\x1b\[\?25[lh]|\r")
+"""Colors and the moves of the cursor, which Rich makes on a terminal."""
+LIMIT_S = 200
+
+SOURCE = f"""
+from pathlib import Path
+from gumshoe.records import Oracle, Task, WorkspaceSpec
+
+NAME = {HOSTILE!r}
+GOLD = "--- a/calc.py\\n+++ b/calc.py\\n@@ -1,2 +1,2 @@\\n def double(x):\\n-    return x + 2\\n+    return x * 2  # "
+
+
+def load(*, broken: bool = False):
+    if broken:
+        raise ValueError(NAME)
+    workspace = WorkspaceSpec(path=str(Path("project").resolve()))
+    task = Task(
+        id="mine/" + NAME, source="mine", problem_statement=NAME, workspace=workspace, tags={{"kind": NAME, NAME: "x"}},
+        entrypoint=("python", "-m", "pytest", "-q", "-s"),
+    )
+    gold = GOLD + NAME + "\\n"
+    return [(task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=("test_calc.py::test_double",)))]
+"""
+TEST = f"""
+import os
+from calc import double
+
+NAME = {HOSTILE!r}
+
+
+def test_double():
+    print(NAME)
+    os.write(2, NAME.encode("utf-8", "surrogateescape"))
+    assert double(3) == 6, NAME
+"""
+CONFIG = """
+out: runs/mine
+tasks: {source: "hostile_source:load"}
+agent: {kind: seeker}
+policy: {kind: suspect}
+sandbox: {kind: bubblewrap}
+"""
+EVALUATION = """
+out: runs/eval
+tasks: {source: "hostile_source:load"}
+arms: [{name: suspect, label: "LABEL", policy: {kind: suspect}, baseline: true}]
+sandbox: {kind: bubblewrap}
+"""
+WIDE = {**os.environ, "COLUMNS": "400"}
+COMMANDS = {
+    "list": ["tasks", "list", "hostile_source:load"],
+    "show": ["tasks", "show", "hostile_source:load", "mine/" + HOSTILE, "--oracle"],
+    "check": ["tasks", "check", "hostile_source:load", "--sandbox", "bubblewrap"],
+    "broken source": ["tasks", "list", "hostile_source:load", "-o", "broken=true"],
+    "collect": ["collect", "collect.yaml", "-vv"],
+    "debug": ["debug", "project", "-p", "policy.kind=investigator", "-p", "sandbox.kind=bubblewrap", "-vv"],
+    "eval": ["eval", "eval.yaml"],
+    "play": ["play", "local:project", "--sandbox", "bubblewrap"],
+    "no such path": ["tasks", "list", f"local:{HOSTILE}"],
+    "no such command": [HOSTILE],
+    "no such key": ["collect", "collect.yaml", "-p", f"{HOSTILE}=1"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "calc.py").write_text("def double(x):\n    return x + 2\n")
+    (project / "test_calc.py").write_text(TEST)
+    (project / f"data{HOSTILE.replace('/', '')}.txt").write_text(HOSTILE)
+    (tmp_path / "hostile_source.py").write_text(SOURCE)
+    (tmp_path / "collect.yaml").write_text(CONFIG)
+    (tmp_path / "eval.yaml").write_text(EVALUATION.replace("LABEL", HOSTILE.encode("unicode_escape").decode()))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_control_character_is_printed(folder: Path, name: str) -> None:
+    argv = [sys.executable, "-m", "gumshoe", *COMMANDS[name]]
+    typed = "listdir\nview test_calc.py\neval\nbash cat data*\npdb c\n" + HOSTILE + "\nquit\n"
+    done = subprocess.run(
+        argv, cwd=folder, input=typed.encode(), capture_output=True, env=WIDE, timeout=LIMIT_S, check=False
+    )
+    printed = (done.stdout + done.stderr).decode("utf-8")
+    assert done.returncode in (0, 1, 2), printed
+    assert "Traceback (most recent call last)" not in printed
+    assert CONTROLS.search(printed) is None, CONTROLS.findall(printed)
+    if name != "debug":
+        assert "[bold]h[/]" in printed
+
+
+@pytest.mark.parametrize("name", ["list", "check", "collect", "debug", "eval"])
+def test_on_a_terminal_there_are_only_our_own_colors_and_moves(folder: Path, name: str) -> None:
+    child = pexpect.spawn(
+        sys.executable, ["-m", "gumshoe", *COMMANDS[name]], cwd=str(folder), encoding="utf-8", timeout=LIMIT_S
+    )
+    child.expect(pexpect.EOF)
+    child.close()
+    printed = RICH.sub("", child.before or "")
+    assert child.exitstatus in (0, 1), printed
+    assert CONTROLS.search(printed) is None, CONTROLS.findall(printed)
