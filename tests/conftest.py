@@ -67,7 +67,7 @@ def _check_docker() -> str | None:
             except OSError as error:
                 return f"no Docker daemon answers at {address}: {error.strerror}"
     try:
-        client = docker.from_env(timeout=10)
+        client = docker.from_env(timeout=60)
     except DockerException as error:
         return f"no Docker daemon answers: {error}"
     try:
@@ -139,11 +139,11 @@ def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps plugins that are slow to load out of every pytest that a test starts with this process's environment."""
-    from support.sandboxes.sandbox_backends import FEW_PLUGINS
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps installed plugins out of every pytest that a test starts with this process's environment."""
+    from support.sandboxes.sandbox_backends import NO_PLUGINS
 
-    for name, value in FEW_PLUGINS.items():
+    for name, value in NO_PLUGINS.items():
         monkeypatch.setenv(name, value)
 
 

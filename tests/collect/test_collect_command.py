@@ -39,7 +39,7 @@ def finish(config: Path, *more: str) -> tuple[int, str, str]:
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 400
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -125,9 +125,9 @@ def gated(gate: Gate, config_file: Make) -> Generator[Make]:
 
 
 def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(gate: Gate, gated: Make, tmp_path: Path) -> None:
-    config = gated(8)
+    config = gated(5)
     run, smooth = tmp_path / "run", tmp_path / "smooth"
-    for request in (2, 9, 15):
+    for request in (2, 6, 7):
         gate.close_at(request)
         process = start(config)
         wait_for(gate.closed.is_set, process)
@@ -136,30 +136,30 @@ def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(gate: Gate
         gate.open()
     code, out, err = finish(config)
     assert code == 0, err
-    assert "8 of 8 episodes" in out
+    assert "5 of 5 episodes" in out
     assert finish(config, "-p", f"out={smooth}")[0] == 0
     found = list(read_trajectories(run))
-    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(8)}
+    assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(5)}
     assert stories(run) == stories(smooth)
     assert list((run / "journal").iterdir()) == []
     assert (run / "run.log").read_text().count("replays") >= 3
     assert list(read_failures(run)) == []
-    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 8)
+    assert (finish(config)[0], lines(run / "trajectories.jsonl")) == (0, 5)
 
 
 def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path) -> None:
-    config = gated(30)
+    config = gated(8)
     run = tmp_path / "run"
-    gate.close_at(9)
+    gate.close_at(5)
     process = start(config)
     wait_for(gate.closed.is_set, process)
     process.send_signal(signal.SIGINT)
     wait_for_line("finishing the episodes at hand", process)
     gate.open()
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == 130, err
     assert "run the same command again to resume" in out
-    assert 1 <= lines(run / "trajectories.jsonl") < 30
+    assert 1 <= lines(run / "trajectories.jsonl") < 8
     assert list((run / "journal").iterdir()) == []
 
 
@@ -167,7 +167,7 @@ def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path
 def test_ctrl_c_twice_or_sigterm_stops_at_once_though_the_server_is_silent(
     number: int, gate: Gate, gated: Make, tmp_path: Path
 ) -> None:
-    config = gated(3)
+    config = gated(1)
     gate.close_at(1)
     process = start(config)
     wait_for(gate.closed.is_set, process)
@@ -175,7 +175,7 @@ def test_ctrl_c_twice_or_sigterm_stops_at_once_though_the_server_is_silent(
     if number == signal.SIGINT:
         wait_for_line("Ctrl-C again stops at once", process)
         process.send_signal(number)
-    process.communicate(timeout=120)
+    process.communicate(timeout=400)
     assert process.returncode == 130
     assert list((tmp_path / "run" / "journal").glob("*.jsonl"))
     gate.open()
@@ -194,7 +194,7 @@ def test_ctrl_c_twice_stops_at_once_though_a_program_runs(config_file: Make, tmp
     process.send_signal(signal.SIGINT)
     wait_for_line("Ctrl-C again stops at once", process)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
+    process.communicate(timeout=400)
     assert process.returncode == 130
     assert list((tmp_path / "run" / "journal").glob("*.jsonl"))
     assert list(temporary.iterdir()) == []
@@ -209,7 +209,7 @@ def test_no_sandbox_is_left_behind_by_a_kill(gate: Gate, gated: Make) -> None:
     assert pids
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while any(_alive(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -255,15 +255,18 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make) -> None:
         ),
     ],
 )
-def test_wrong_input_ends_in_one_line_and_exit_code_2(config_file: Make, changes: list[str], said: str) -> None:
-    config = config_file(1)
-    environ = {key: value for key, value in os.environ.items() if key != "OPENAI_API_KEY"}
-    argv = [sys.executable, "-m", "gumshoe", "collect", str(config), *changes]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=120, check=False)
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert said in done.stderr
-    assert done.stderr.startswith("gumshoe collect: ")
+def test_wrong_input_ends_in_one_line_and_exit_code_2(
+    config_file: Make,
+    changes: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(["collect", str(config_file(1)), *changes]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+    assert line.startswith("gumshoe collect: ")
 
 
 def test_a_missing_config_file(tmp_path: Path) -> None:
@@ -272,20 +275,21 @@ def test_a_missing_config_file(tmp_path: Path) -> None:
     assert err.count("\n") == 1
 
 
-def test_status_counts_what_is_there(config_file: Make, tmp_path: Path) -> None:
-    assert finish(config_file(3), "-p", "tasks.limit=2", "-v")[0] == 0
-    argv = [sys.executable, "-m", "gumshoe", "status", str(tmp_path / "run")]
-    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    assert "2 of 2 finished" in text
-    data = json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)
+def test_status_counts_what_is_there(config_file: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["collect", str(config_file(3)), "-p", "tasks.limit=2", "-v"]) == 0
+    run = str(tmp_path / "run")
+    capsys.readouterr()
+    assert main(["status", run]) == 0
+    assert "2 of 2 finished" in capsys.readouterr().out
+    assert main(["status", run, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
     assert (data["finished"], data["resolved"], data["running"], data["stops"]) == (2, 2, False, {"submitted": 2})
-    argv[-1] = str(tmp_path)
-    wrong = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert main(["status", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_trajectories_hold_no_absolute_host_paths_of_the_run(config_file: Make, tmp_path: Path) -> None:
-    assert finish(config_file(1))[0] == 0
+    assert main(["collect", str(config_file(1))]) == 0
     (found,) = read_trajectories(tmp_path / "run")
     assert isinstance(found, Trajectory)
     assert str(tmp_path) not in found.model_dump_json()

@@ -47,7 +47,7 @@ def test_ctrl_c_at_a_prompt_stops_at_once_and_keeps_the_turns(
     config_file: Make, tmp_path: Path, options: tuple[str, ...], prompt: str, typed: str
 ) -> None:
     argv = ["-m", "gumshoe", "collect", str(config_file(1)), *options]
-    terminal = pexpect.spawn(sys.executable, argv, encoding="utf-8", timeout=60)
+    terminal = pexpect.spawn(sys.executable, argv, encoding="utf-8", timeout=120)
     terminal.expect_exact(prompt)
     terminal.sendline(typed)
     terminal.expect_exact(prompt)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +9,7 @@ import pytest
 
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
-
-MAKER = Path(__file__).parents[1] / "support" / "eval" / "micro_model.py"
+from support.shared import make_once
 
 
 @pytest.fixture(scope="session")
@@ -21,12 +17,9 @@ def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Qwen3 of two small layers that answers "good" and "bad" in known ways."""
     pytest.importorskip("torch", reason="making a model needs the extra `train`", exc_type=ImportError)
     pytest.importorskip("fastapi", reason="serving needs the extra `serve`", exc_type=ImportError)
-    folder = tmp_path_factory.mktemp("micro") / "model"
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
-    argv = [sys.executable, str(MAKER), str(folder)]
-    made = subprocess.run(argv, capture_output=True, text=True, check=False, env=one_thread)
-    assert made.returncode == 0, made.stderr
-    return folder
+    from support.eval.micro_model import make_micro_model
+
+    return make_once(tmp_path_factory, "micro_model", make_micro_model)
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -46,11 +45,7 @@ def test_the_server_answers_a_valid_call_with_the_text_that_the_model_wrote(serv
     assert [(call.name, call.arguments) for call in completion.tool_calls] == [("view", {"path": "a.py"})]
 
 
-def test_transformers_serves_a_model_under_a_name_of_ones_own(micro_model: Path) -> None:
-    with ModelServer(micro_model, ServeConfig(backend="transformers", name="seeker")) as server:
-        assert server.model == "seeker"
-        assert server.shell_command.startswith("cd ")
-        assert ask(server, [Message(role="user", content="good")]).text == "[seek 0.9] I look"
+def test_a_name_that_is_no_file_name_is_refused(micro_model: Path) -> None:
     with (
         pytest.raises(ServeError, match="cannot serve a model as 'a/b'"),
         ModelServer(micro_model, ServeConfig(backend="transformers", name="a/b")),
@@ -76,6 +71,8 @@ def test_a_call_that_the_length_limit_cuts_off_comes_back_as_data(served: ModelS
 
 def test_the_served_prompt_has_the_tokens_of_the_training_rendering(served: ModelServer, micro_model: Path) -> None:
     """Tools, past calls with their text, tool answers: as the training path renders them, counted over the wire."""
+    from transformers import AutoTokenizer
+
     messages = [
         Message(role="system", content="You look."),
         Message(role="user", content="good"),
@@ -92,24 +89,14 @@ def test_the_served_prompt_has_the_tokens_of_the_training_rendering(served: Mode
         Message(role="tool", content="[step 1] error", tool_call_id="2", name="view"),
     ]
     counted = ask(served, messages).usage.prompt_tokens
-    script = (
-        "import json, sys; from transformers import AutoTokenizer\n"
-        "row = json.load(sys.stdin); tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])\n"
-        "print(len(tokenizer.apply_chat_template(row['messages'], tools=row['tools'], add_generation_prompt=True,"
-        " return_dict=True)['input_ids']))"
+    tokenizer: Any = AutoTokenizer.from_pretrained(micro_model)
+    rendered = tokenizer.apply_chat_template(
+        [message.as_openai(arguments_as_text=False) for message in messages],
+        tools=[VIEW.as_openai()],
+        add_generation_prompt=True,
+        return_dict=True,
     )
-    row = {
-        "messages": [message.as_openai(arguments_as_text=False) for message in messages],
-        "tools": [VIEW.as_openai()],
-    }
-    rendered = subprocess.run(
-        [sys.executable, "-c", script, str(micro_model)],
-        input=json.dumps(row),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert counted == int(rendered.stdout)
+    assert counted == len(rendered["input_ids"])
 
 
 def test_native_history_would_lose_text_on_this_server(served: ModelServer) -> None:
@@ -133,12 +120,16 @@ def test_two_clients_at_once_are_both_answered(served: ModelServer) -> None:
     assert answers[0].tool_calls == answers[1].tool_calls
 
 
-def test_a_prefix_cache_changes_no_answer(served: ModelServer, micro_model: Path) -> None:
+def test_neither_a_name_of_ones_own_nor_a_prefix_cache_changes_an_answer(
+    served: ModelServer, micro_model: Path
+) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    config = ServeConfig(backend="transformers", device="cpu", threads=1, prefix_cache=True)
+    config = ServeConfig(backend="transformers", device="cpu", threads=1, name="seeker", prefix_cache=True)
     conversations = [[Message(role="user", content=text)] for text in ("good", "bad", "good", "bad")]
     with ModelServer(micro_model, config) as cached, ThreadPoolExecutor(2) as pool:
+        assert cached.model == "seeker"
+        assert cached.shell_command.startswith("cd ")
         found = list(pool.map(lambda messages: ask(cached, messages), conversations))
     for completion, messages in zip(found, conversations, strict=True):
         expected = ask(served, messages)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def test_a_server_in_a_container_is_served_and_stopped(micro_model: Path, tmp_pa
     (tmp_path / "Dockerfile").write_text(
         "FROM gumshoe-python:latest\nUSER root\nCOPY vllm /site/vllm\nENV PYTHONPATH=/site\n"
     )
-    image = "gumshoe-test-serve:latest"
+    image = f"gumshoe-test-{uuid.uuid4().hex[:8]}:latest"
     import docker
 
     client = docker.from_env()

@@ -10,7 +10,7 @@ import pytest
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.records import Limits, Task, WorkspaceSpec
-from support.sandboxes.sandbox_backends import FEW_PLUGINS
+from support.sandboxes.sandbox_backends import NO_PLUGINS
 from support.tools.driver import PYTHONS, Driver, Start
 from support.tools.shop_program import SHOP
 from support.tools.shop_program import TESTS as SHOP_TESTS
@@ -66,7 +66,7 @@ def test_collect():
 
 
 @pytest.fixture(autouse=True)
-def started_quickly(not_measured: None, few_plugins: None) -> None:
+def started_quickly(not_measured: None, no_plugins: None) -> None:
     """These tests start programs under test and what is injected into them, which the floor of coverage leaves out."""
 
 
@@ -123,7 +123,7 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
             "limits": Limits(command_timeout_s=timeout),
             **task,
         }
-        few = FEW_PLUGINS if kind == "local" else {}
+        few = NO_PLUGINS if kind == "local" else {}
         config = SandboxConfig(kind=kind, unsafe=True, env={**few, **(env or {})})  # type: ignore[arg-type]
         envs.append(DebugEnv(Task(**fields), tools=tools, sandbox=config, trusted=True))
         envs[-1].reset(seed=0)

@@ -84,7 +84,7 @@ def test_post_mortem_of_a_script(start: Start, project: Path) -> None:
     reply = driver.do("c", "p x")
     assert place(reply) == ("post-mortem", "script.py", 3, "fail")
     assert driver.do("c")["exit_code"] == 1
-    assert driver.process.wait(10) == 1
+    assert driver.process.wait(60) == 1
     assert "['script.py', 'one', 'two']" in driver.printed
     assert "ZeroDivisionError" in driver.printed
     assert "gumshoe" not in driver.printed

@@ -15,7 +15,7 @@ def test_module_with_a_package(start: Start, project: Path) -> None:
     driver = start("-m", "package")
     assert place(driver.do("b package/other.py:code", "c")) == ("breakpoint", "package/other.py", 2, "code")
     assert driver.do("c")["exit_code"] == 3
-    assert driver.process.wait(10) == 3
+    assert driver.process.wait(60) == 3
 
 
 def test_exit_codes(start: Start, project: Path) -> None:

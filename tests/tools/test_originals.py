@@ -36,7 +36,7 @@ def outcome(folder: Path, paths: tuple[str, ...] = ("tests/test_it.py",), meanwh
     (folder / "before.py").write_text(before)
     program = PROGRAM.format(inside=str(INSIDE), paths=paths)
     argv = [sys.executable, "-B", "-c", program]
-    run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=240)
     return run.stdout.strip().splitlines()[-1].partition(" in ")[0]
 
 

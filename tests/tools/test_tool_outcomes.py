@@ -77,7 +77,7 @@ def outcomes(python: str, folder: Path, *arguments: str) -> dict[str, tuple[str,
     record.unlink(missing_ok=True)
     environment = {**os.environ, "GUMSHOE_OUTCOMES": str(record), "PYTHONPATH": str(DEBUGGER.parent)}
     argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider", *arguments]
-    subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, timeout=60)
+    subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, timeout=240)
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     return {line["id"]: (line["outcome"], line["message"], [each["path"] for each in line["frames"]]) for line in lines}
 
@@ -155,6 +155,6 @@ def test_nothing_is_written_without_the_variable(python: str, tmp_path: Path) ->
     environment = {**os.environ, "PYTHONPATH": str(DEBUGGER.parent)}
     environment.pop("GUMSHOE_OUTCOMES", None)
     argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider"]
-    result = subprocess.run(argv, cwd=tmp_path, env=environment, check=False, capture_output=True, timeout=60)
+    result = subprocess.run(argv, cwd=tmp_path, env=environment, check=False, capture_output=True, timeout=240)
     assert result.returncode == 0
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == []

@@ -177,7 +177,7 @@ def test_the_plugin_on_other_pythons(python: str, project: Path) -> None:
     record = project / "lines.json"
     environment = {**os.environ, "GUMSHOE_LINES": str(record), "PYTHONPATH": str(INSIDE)}
     argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_suspects", "-p", "no:cacheprovider"]
-    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
+    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=240)
     written = json.loads(record.read_text())
     assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])
     assert written["lines"]["cart.py"]["17"] == [1, 0]

@@ -9,6 +9,7 @@ pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe-debug
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe-debug[train]'")
 
 from gumshoe.train.config import TrainConfig
+from support.shared import make_once
 from support.train.micro_config import make_config
 from support.train.tiny_model import tiny_model
 from support.train.training_rows import row, write_dataset
@@ -47,5 +48,7 @@ def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A micro model that has learnt to call tools."""
     from gumshoe.train.sft import train
 
-    out = tmp_path_factory.mktemp("caller") / "run"
-    return train(make_config(dataset, out, max_steps=30, learning_rate=1e-2)).model
+    def make(out: Path) -> None:
+        train(make_config(dataset, out, max_steps=30, learning_rate=1e-2))
+
+    return make_once(tmp_path_factory, "caller", make) / "model"

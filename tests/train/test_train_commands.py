@@ -31,19 +31,15 @@ def gumshoe(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **OFFLINE}, check=False)
 
 
-def test_train_says_what_it_did_and_where_it_is(config_file: Path, tmp_path: Path) -> None:
+def test_train_says_what_it_did_and_where_it_is_and_that_it_is_done(
+    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     done = gumshoe("train", config_file)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].startswith("6 rows, ")
     assert "2 steps in" in done.stdout
     assert f"model  {tmp_path}/run/model" in done.stdout
     assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if line.startswith("step ")]
-
-
-def test_train_twice_says_that_it_is_done(
-    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", str(config_file)]) == 0
     assert main(["train", str(tmp_path / "run" / "config.yaml")]) == 0
     assert "has already been trained" in capsys.readouterr().out
 

@@ -34,7 +34,7 @@ def terminal(argv: list[str]) -> Iterator[pexpect.spawn[str]]:
         argv[1:],
         env=ENVIRONMENT,  # pyright: ignore[reportArgumentType]
         encoding="utf-8",
-        timeout=20,
+        timeout=120,
         dimensions=(40, 120),
     )
     yield spawned

@@ -249,7 +249,7 @@ def podman(registry: str, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while not (folder / "podman.sock").exists() and time.monotonic() < deadline:
                 time.sleep(0.05)
             monkeypatch.setenv("CONTAINER_HOST", where)

@@ -61,7 +61,7 @@ def test_import_only(): ...
 
 
 @pytest.fixture(params=["late", "early"])
-def project(request: pytest.FixtureRequest, few_plugins: None, tmp_path: Path) -> Path:
+def project(request: pytest.FixtureRequest, no_plugins: None, tmp_path: Path) -> Path:
     """In `early` a conftest imports the project while pytest is configured, so that forks have to come before."""
     root = tmp_path / "root"
     (root / "shop").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Makes the smallest model folder that can be served: `python micro_model.py FOLDER`.
+"""Makes the smallest model folder that can be served.
 
 Two layers of 64, trained for a few seconds to answer "good" with a valid tool call and "bad" with a broken one.
 """
@@ -6,7 +6,6 @@ Two layers of 64, trained for a few seconds to answer "good" with a valid tool c
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import torch
 import trl
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+__all__ = ["TOOLS", "make_micro_model"]
 
 TOOLS = json.loads(Path(__file__).with_name("micro_tools.json").read_text())
 GOOD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "arguments": {"path": "a.py"}}\n</tool_call>'
@@ -69,20 +70,22 @@ def train(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
     inputs = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
     labels = torch.tensor([row + [-100] * (width - len(row)) for row in rows])
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(160):
+    for _ in range(100):
         loss = model(input_ids=inputs, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 
 
-def main(folder: str) -> None:
-    tokenizer = make_tokenizer()
-    model = make_model(tokenizer)
-    train(model, tokenizer)
+def make_micro_model(folder: Path) -> None:
+    """Writes the model and its tokenizer; on one thread, as more would wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        tokenizer = make_tokenizer()
+        model = make_model(tokenizer)
+        train(model, tokenizer)
+    finally:
+        torch.set_num_threads(threads)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -17,5 +17,5 @@ def spectrum_of(python: str, project: Path, module: str) -> Any:
     request.write_text(json.dumps({"record": str(project / "lines.json")}))
     argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", module]
     environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
-    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=60)
+    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=240)
     return json.loads((project / "lines.json").read_text())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -71,12 +73,8 @@ def make_tiny_model(out: Path, *, seed: int = 0) -> Path:
 
 
 @functools.cache
-def _kept() -> tempfile.TemporaryDirectory[str]:
-    folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="tiny-model-")
-    make_tiny_model(Path(folder.name))
-    return folder
-
-
 def tiny_model() -> Path:
     """The folder of a tiny model, made once for all tests of this process."""
-    return Path(_kept().name)
+    folder = Path(tempfile.mkdtemp(prefix="tiny-model-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return make_tiny_model(folder)
