@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from rich.console import Console
 
 from gumshoe.cli import COMMANDS, main
 from gumshoe.config import Config, load_config
-from gumshoe.demo import Stage, products, stages
+from gumshoe.demo import CONFIGS as DEMO
+from gumshoe.demo import Stage, StageFailed, run_stage, stages
+from gumshoe.demo_outcome import show_outcome
 from gumshoe.reference import CONFIGS, config_model
+from support.eval.held_out import make_taskset
 
 
 def overrides(words: tuple[str, ...]) -> list[str]:
@@ -44,8 +51,58 @@ def test_the_config_of_each_stage_takes_its_overrides(stage: Stage, short: bool)
         load_config(model, Path(target), overrides((*stage.argv, *(stage.short if short else ()))))
 
 
-def test_each_product_lies_in_the_folder_of_the_demo(tmp_path: Path):
-    assert all(path.is_relative_to(tmp_path) for _, path in products(tmp_path))
+def test_what_a_stage_prints_is_shown_line_by_line_and_kept(tmp_path: Path):
+    shown = io.StringIO()
+    run_stage(2, Stage("show tasks", ("tasks", "list", "casebook")), Console(file=shown), tmp_path / "log", short=False)
+    lines = shown.getvalue().splitlines()
+    assert lines[1:3] == ["[2/5] show tasks", "$ gumshoe tasks list casebook"]
+    kept = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert [line.strip() for line in lines[3:-1]] == [line.strip() for line in kept]
+    assert lines[-1].endswith(kept[-1].strip()[-20:])
+
+
+def test_on_a_terminal_a_stage_has_one_line(tmp_path: Path):
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=300, _environ={"TERM": "xterm"})
+    run_stage(2, Stage("show tasks", ("tasks", "list", "casebook")), console, tmp_path / "log", short=False)
+    kept = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert len(kept) > 10
+    assert shown.getvalue().count("\n") < 8
+    with pytest.raises(StageFailed) as failed:
+        run_stage(3, Stage("fail", ("tasks", "list", "nothing:here")), console, tmp_path / "log", short=False)
+    assert failed.value.exit_code == 2
+    assert "nothing:here" in shown.getvalue().rpartition("[3/5] fail")[2]
+
+
+def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
+    """The teacher plays the model's part."""
+    make_taskset(tmp_path / "tasks", 2)
+    config = yaml.safe_load((DEMO / "eval.yaml").read_text(encoding="utf-8"))
+    config["arms"][0] = {"name": "trained", "label": "teacher", "policy": {"kind": "vary"}}
+    del config["training_log"]
+    config |= {"out": str(tmp_path / "eval"), "sandbox": {"kind": "local", "unsafe": True}}
+    config["tasks"]["source"] = str(tmp_path / "tasks")
+    file = tmp_path / "eval.yaml"
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert main(["eval", str(file)]) == 0
+    shown = io.StringIO()
+    show_outcome(tmp_path, Console(file=shown, width=120))
+    text = shown.getvalue()
+    assert "held-out projects, shop/0" in text
+    assert "Members get 11 off instead of 10." in text
+    turns = re.findall(r"^\d\. (\w+) ?(.*)", text, re.MULTILINE)
+    assert [tool for tool, _ in turns] == ["eval", "suspects", "vary", "pdb", "report"]
+    assert re.fullmatch(r"b shop\.py:[1-4]", turns[3][1])
+    assert re.fullmatch(r"shop\.py:[1-4], confidence 0\.\d", turns[4][1])
+    quoted = re.search(r"^- value of (\w+) there: (\1 = .+)\n  confirmed by a new run", text, re.MULTILINE)
+    assert quoted is not None
+    assert f"   {quoted[2]}\n" in text.partition("It reported")[0]
+    assert "-        total = total - 11\n+        total = total - 10\n" in text
+    table = [re.split(r"\s{2,}", line.strip()) for line in text.partition("held-out bugs (1)")[2].splitlines()]
+    assert ["turns with a valid call", "100%", "100%", "100%", "100%"] in table
+    assert ["episodes with the debugger", "100%", "0%", "100%", "0%"] in table
+    assert ["quotes that a new run confirms", "100%", "100%"] in table
+    assert len(table) <= 12
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

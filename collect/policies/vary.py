@@ -65,7 +65,7 @@ class VaryPolicy:
             return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
         varied = by_tool.get("vary")
         if varied is None:
-            why = f"{suspects[0]['function']} is the first suspect: where does a small change help?"
+            why = f"Where in {suspects[0]['function']} does a small change help?"
             return _seek(turn, why, "vary")
         place = varied.data.get("place") or {**suspects[0], "symbol": suspects[0]["function"]}
         if "pdb" in offered and "pdb" not in by_tool:

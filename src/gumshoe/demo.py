@@ -13,21 +13,27 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.sandbox_kinds import SANDBOX_KINDS
 
-__all__ = ["configure", "run"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["StageFailed", "configure", "run", "run_stage", "stages"]
 
 CONFIGS = Path(__file__).parent / "configs" / "demo"
 
 EXTRAS = "gumshoe-debug[train,serve]"
 NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi", "uvicorn")
 """The packages from the extras that the stages import."""
+
+LAST_LINES = 20
+"""Of the output of a stage that failed."""
 
 EXAMPLES = """\
 examples:
@@ -65,7 +71,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs all stages; the first that fails ends the demo with its exit code."""
+    """Runs all stages, and shows what came of them; the first that fails ends the demo with its exit code."""
+    from rich.console import Console
+
+    from gumshoe.demo_outcome import show_outcome
+
     _check_packages()
     out: Path = arguments.out or Path("runs") / "demo" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     if out.exists() and any(out.iterdir()):
@@ -75,11 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
     _check_model(arguments.model)
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    console = Console(highlight=False)
     for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
-        _run_stage(number, stage, short=arguments.short)
-    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. Its results:")
-    for label, path in products(out):
-        print(f"  {label:<22}{path}")
+        run_stage(number, stage, console, out / "log.txt", short=arguments.short)
+    show_outcome(out, console)
+    print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. All of it is in {out}; look at the episodes in")
+    print(out.resolve() / "eval" / "view" / "index.html")
     return 0
 
 
@@ -94,7 +105,7 @@ def stages(out: Path, sandbox: str, model: str) -> list[Stage]:
             ("-p", "per_project=2"),
         ),
         Stage(
-            "collect traces of a policy that knows no answers",
+            "collect traces of a policy that debugs without knowing the answer",
             ("collect", f"{CONFIGS}/collect.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/traces", *box),
             ("-p", "tasks.limit=6"),
         ),
@@ -111,7 +122,7 @@ def stages(out: Path, sandbox: str, model: str) -> list[Stage]:
             ("-p", "max_steps=1", "-p", "max_length=2048", "-p", "too_long=windows"),
         ),
         Stage(
-            "serve it, and let it look for information in bugs it has not seen",
+            "serve it, and let it debug what it has not seen",
             (
                 *("eval", f"{CONFIGS}/eval.yaml", "-p", f"tasks.source={out}/tasks", "-p", f"out={out}/eval"),
                 *("-p", f"vars.train={out}/train", *box),
@@ -149,31 +160,52 @@ def _check_isolation() -> None:
     choose(None, SandboxConfig(), trusted=False)
 
 
-def products(out: Path) -> list[tuple[str, Path]]:
-    """What the demo leaves behind."""
-    return [
-        ("bugs and answers", out / "tasks"),
-        ("traces", out / "traces" / "trajectories.jsonl"),
-        ("dataset", out / "dataset"),
-        ("fine-tuned model", out / "train" / "model"),
-        ("evaluation", out / "eval" / "view" / "index.html"),
-    ]
+def run_stage(number: int, stage: Stage, console: Console, log: Path, *, short: bool) -> None:
+    """Runs a stage without access to the internet.
 
+    On a terminal, one line tells how it gets on, and the rest goes to the log alone.
 
-def _run_stage(number: int, stage: Stage, *, short: bool) -> None:
+    Raises:
+        StageFailed: the stage ended with an exit code other than 0.
+    """
+    from rich.live import Live
+    from rich.text import Text
+
+    from gumshoe.tools.text import plain_text
+
     words = ["gumshoe", *stage.argv, *(stage.short if short else ())]
-    print(f"\n[{number}/5] {stage.title}\n$ {shlex.join(words)}", flush=True)
-    began = time.monotonic()
-    code = _call([sys.executable, "-m", *words])
-    if code:
-        raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: see the output above", code)
-    print(f"      {_clock(time.monotonic() - began)}", flush=True)
-
-
-def _call(argv: Sequence[str]) -> int:
-    """Runs a stage; nothing in it may access the internet."""
+    console.print(f"\n[{number}/5] {stage.title}\n$ {shlex.join(words)}", soft_wrap=True, markup=False)
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    return subprocess.run(argv, env={**os.environ, **offline}, check=False).returncode
+    began, printed = time.monotonic(), [""]
+
+    def line() -> Text:
+        return Text(f"      {_clock(time.monotonic() - began)}  {printed[-1]}", overflow="ellipsis", no_wrap=True)
+
+    with (
+        log.open("a", encoding="utf-8") as record,
+        subprocess.Popen(
+            [sys.executable, "-m", *words],
+            env={**os.environ, **offline},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+        Live(console=console, get_renderable=line, auto_refresh=console.is_terminal, transient=True),
+    ):
+        assert process.stdout is not None
+        for output in process.stdout:
+            record.write(output)
+            text = plain_text(output.rstrip("\n"))
+            if text.strip():
+                printed.append(text.strip())
+            if not console.is_terminal:
+                console.print(Text(text), soft_wrap=True)
+    if process.returncode:
+        if console.is_terminal:
+            console.print(Text("\n".join(printed[-LAST_LINES:])))
+        raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: see the output above", process.returncode)
+    console.print(line())
 
 
 def _clock(seconds: float) -> str:
