@@ -94,9 +94,9 @@ def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     assert [tool for tool, _ in turns] == ["eval", "suspects", "vary", "pdb", "report"]
     assert re.fullmatch(r"b shop\.py:[1-4]", turns[3][1])
     assert re.fullmatch(r"shop\.py:[1-4], confidence 0\.\d", turns[4][1])
-    quoted = re.search(r"^- value of (\w+) there: (\1 = .+)\n  confirmed by a new run", text, re.MULTILINE)
+    quoted = re.search(r"^- seen where it stopped: (\w+ = .+)\n  confirmed by a new run", text, re.MULTILINE)
     assert quoted is not None
-    assert f"   {quoted[2]}\n" in text.partition("It reported")[0]
+    assert f"   {quoted[1]}\n" in text.partition("It reported")[0]
     assert "-        total = total - 11\n+        total = total - 10\n" in text
     table = [re.split(r"\s{2,}", line.strip()) for line in text.partition("held-out bugs (1)")[2].splitlines()]
     assert ["turns with a valid call", "100%", "100%", "100%", "100%"] in table

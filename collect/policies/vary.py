@@ -5,7 +5,6 @@ If the agent has `pdb`, it also stops there, and quotes a value that it sees.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from gumshoe.collect.decisions import format_decision, turn_with_call
-from gumshoe.collect.evidence import failures, pack_arguments, stop_at, telling_values, values_at
+from gumshoe.collect.evidence import MAX_QUOTE, failures, pack_arguments, stop_at, values_at
 from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
@@ -75,7 +74,8 @@ class VaryPolicy:
         pack = _pack(outputs, listed, place, varied, best)
         seen = _seen_at(place, by_tool["pdb"]) if "pdb" in by_tool else None
         if seen is not None:
-            pack = pack.model_copy(update={"findings": (seen,)})
+            hypothesis = f"The cause is in {place['symbol']}."
+            pack = pack.model_copy(update={"findings": (seen,), "hypothesis": hypothesis})
         text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], pack.hypothesis)
         return turn_with_call(turn, text, "report", pack_arguments(pack))
 
@@ -91,20 +91,16 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
-    """What the debugger showed at the place: a short value, of a name in the line if there is one, or the stop itself.
+    """The last short value that the debugger showed at the place, or else the stop; None if it did not stop there.
 
-    None if it did not stop there.
+    The last line of an observation is the easiest one to learn to copy.
     """
     stop = stop_at(stopped, place["path"], range(place["start"], place["end"] + 1))
     if stop is None:
         return None
-    code = dict(stopped.data["stop"]["source"]).get(stopped.data["stop"]["line"], "")
-    shown = {name for name, _ in values_at(stopped)}
-    for names in (shown.intersection(re.findall(r"\w+", code)), shown):
-        for name, quote in telling_values(stopped, names):
-            if _is_plain(quote):
-                return Finding(claim=f"value of {name} there", step=stopped.step, quote=quote)
-    return Finding(claim="the tests run through it", step=stopped.step, quote=stop)
+    values = [line for name, line in reversed(values_at(stopped)) if name not in ("self", "cls")]
+    quote = next((line for line in values if len(line) <= MAX_QUOTE and _is_plain(line)), stop)
+    return Finding(claim="seen where it stopped", step=stopped.step, quote=quote)
 
 
 def _pack(

@@ -34,8 +34,8 @@ SHARES = {
 CONFIRMED = "quotes that a new run confirms"
 PROBLEM_LINES, PATCH_LINES = 5, 12
 MEANING = (
-    "So few bugs leave each figure uncertain by 20 points or more. What they show is that a model of 135 million "
-    "parameters learns a routine of five calls in minutes: the place comes from the tools, the value from the debugger."
+    "With so few bugs, each figure may be off by 20 points or more. In minutes, a model with 135M parameters learns "
+    "a routine, not judgement: it reports the place that the tools name. The last row says how often its quotes hold."
 )
 
 
