@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from gumshoe.cli import COMMANDS, main
 from gumshoe.config import Config, load_config
+from gumshoe.console import Console
 from gumshoe.demo import CONFIGS as DEMO
 from gumshoe.demo import Stage, StageFailed, run_stage, stages
 from gumshoe.demo_outcome import show_outcome

@@ -22,7 +22,7 @@ from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.sandbox_kinds import SANDBOX_KINDS
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from gumshoe.console import Console
 
 __all__ = ["StageFailed", "configure", "run", "run_stage", "stages"]
 
@@ -72,8 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all stages, and shows what came of them; the first that fails ends the demo with its exit code."""
-    from rich.console import Console
-
+    from gumshoe.console import Console
     from gumshoe.demo_outcome import show_outcome
 
     _check_packages()

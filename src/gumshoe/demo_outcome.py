@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +16,7 @@ from gumshoe.collect.brief import pack_text
 from gumshoe.collect.decisions import describe_turn
 from gumshoe.collect.play.show import patch_text, shown
 from gumshoe.collect.store import read_trajectories
+from gumshoe.console import Console
 from gumshoe.env.tasks import load_tasks
 from gumshoe.eval.records import Result, Summary
 from gumshoe.eval.results.metrics import measured, named, percent, shown_groups
