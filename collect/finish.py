@@ -75,7 +75,7 @@ def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
     if grade is None:
         hidden = Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
         return (hidden,) if episode.task.regime == "issue" else ()
-    if grade.outcome == "error":
+    if grade.outcome in ("error", "withheld"):
         return (Score(name="resolved", value=None, explanation=grade.explanation),)
     when = "at submit" if episode.grade is not None else "at the end of the episode"
     # The names of hidden tests stay hidden.

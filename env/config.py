@@ -81,6 +81,10 @@ class SandboxConfig(Config):
         description="fork test runs of the tools, and the debugger, from a process that has loaded the test runner; "
         "false starts an interpreter for each",
     )
+    accept_unverifiable: bool = Field(
+        default=False,
+        description="also call patches resolved that could find out how they are tested; false says nothing about them",
+    )
     keep_git_future: bool = Field(
         default=False, description="leave branches, stashes and objects later than HEAD in a git repository"
     )

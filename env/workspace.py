@@ -157,7 +157,7 @@ class Workspace:
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
             plugins: injected modules that pytest is to load too, each with the environment variables that it reads.
-            warm: whether it may be a fork of the test server; not for verdicts.
+            warm: whether it may be a fork of the test server.
             tracebacks: whether pytest prints them. What is known of single tests is the same without, and a run in
                 which many fail takes a fraction of the time.
 

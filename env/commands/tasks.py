@@ -178,6 +178,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from gumshoe.config import apply_overrides, validate
     from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.tasks.taskset import is_taskset, keep_falsifiable
     from gumshoe.env.verifier.check import CheckResult, check_tasks
 
     if arguments.workers < 1:
@@ -190,6 +191,9 @@ def _check(arguments: argparse.Namespace) -> int:
     checked = _with_progress(check_tasks(tasks, config, arguments.workers), len(tasks))
     checked += [CheckResult(task_id=text.partition(":")[0].removeprefix("task "), problems=(text,)) for text in unread]
     broken = [result for result in checked if not result.passed]
+    folder = Path(arguments.source)
+    if is_taskset(folder):
+        keep_falsifiable(folder, {each.task_id: each.falsifiable for each in checked if each.falsifiable is not None})
     if arguments.json:
         print_json([{**result.model_dump(mode="json"), "passed": result.passed} for result in checked])
     else:

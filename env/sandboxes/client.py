@@ -19,7 +19,7 @@ from gumshoe.tools.interpreters import python_words
 
 __all__ = ["WardenSandbox"]
 
-SUPERVISOR, SERVER = "gumshoe_supervisor.py", "gumshoe_server.py"
+SERVER = "gumshoe_server.py"
 COMMANDS = ("pytest", "py.test")
 START_S = 2 * RPC_GRACE_S
 
@@ -188,16 +188,12 @@ class WardenSandbox:
         with suppress(OSError):
             self._link.ask("start_server", forked=dict(order))
 
-    def start_supervisor(self) -> WardenSession:
-        """The verifier's supervisor, not asked anything yet: the one that a pool has started ahead, or a new one.
-
-        It runs on the interpreter of the warden, whatever the environment of the task is.
-        """
-        name, self._link.supervisor = self._link.supervisor, None
-        if name is not None:
-            return WardenSession(name, self._link)
-        self.prepare_support()
-        return self.open_session([self._link.facts["python"], "-I", "-S", f"{self.support}/{SUPERVISOR}"])
+    def prepare_server(self, argv: Sequence[str]) -> None:
+        """Starts the test server for a program that will be run, unless the pool has started it already."""
+        known = self._link.server
+        forked = self._forked(argv)
+        if forked is not None and (known is None or self._link.server is not known):
+            self.start_test_server(forked)
 
     def snapshot(self) -> str:
         """Keeps the workspace's files; the name stays good for as long as the sandbox lives."""

@@ -23,7 +23,6 @@ class WardenConnection(Protocol):
     isolated: bool
     facts: Mapping[str, Any]
     closed: bool
-    supervisor: str | None
     server: Mapping[str, Any] | None
 
     def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any:
@@ -47,7 +46,6 @@ class Link:
         isolated: as in `Backend`.
         facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`; and its `image_digest`.
         closed: whether `close` has been called.
-        supervisor: the session of the verifier's supervisor, where one has been started and not used yet.
         server: how the test server was last asked for, if it was.
 
     Args:
@@ -60,7 +58,6 @@ class Link:
         self._backend = backend
         self._output_limit = output_limit
         self.closed = False
-        self.supervisor: str | None = None
         self.server: Mapping[str, Any] | None = None
         try:
             self._channel = self._connect()
@@ -131,7 +128,7 @@ class BorrowedLink:
     """One use of a link that somebody else ends.
 
     Attributes:
-        backend, isolated, facts, supervisor, server: as those of a `Link`.
+        backend, isolated, facts, server: as those of a `Link`.
         closed: whether this use has ended.
 
     Args:
@@ -145,7 +142,6 @@ class BorrowedLink:
         self.backend = link.backend
         self.isolated = link.isolated
         self.facts = link.facts
-        self.supervisor, link.supervisor = link.supervisor, None
         self.server = link.server
         self.closed = False
 

@@ -56,6 +56,8 @@ MOST_POOLS = 16
 _prepared: dict[tuple[int, int], PreparedSandboxes] = {}
 """By process and size."""
 _pools_lock = threading.Lock()
+VARIANTS = 2
+"""How many sandboxes one verdict takes at a time."""
 ORDER = ("docker", "podman", "bubblewrap", "local")
 
 
@@ -90,22 +92,19 @@ def open_sandbox(
     log.debug("%s", choice.sentence)
     connect = functools.partial(_link, choice.kind, task, config, verdict)
     if not again or choice.kind == "local" or config.pool == 0 or is_poolable(task, config):
-        return _open(choice.kind, task, config, verdict, connect)
+        return _open(choice.kind, task, config, connect)
     with _pools_lock:
         prepared = _prepared_ahead(config.pool)
     key = f"{choice.kind} {verdict} {task.hash} {config.model_dump_json()}"
     return prepared.take(
-        key, lambda: _open(choice.kind, task, config, verdict, lambda: closed_later(connect(), prepared.closers))
+        key, lambda: _open(choice.kind, task, config, lambda: closed_later(connect(), prepared.closers))
     )
 
 
-def _open(
-    kind: str, task: Task, config: SandboxConfig, verdict: bool, connect: Callable[[], WardenConnection]
-) -> WardenSandbox:
+def _open(kind: str, task: Task, config: SandboxConfig, connect: Callable[[], WardenConnection]) -> WardenSandbox:
     if kind in ("docker", "podman"):
         _provide_image(kind, task, config)
-    server = config.test_server and not verdict
-    sandbox = WardenSandbox(connect(), test_server=server)
+    sandbox = WardenSandbox(connect(), test_server=config.test_server)
     try:
         stage(sandbox, task, config)
     except BaseException:
@@ -159,7 +158,7 @@ def _make_pool(key: _PoolKey) -> SandboxPool:
     def start() -> Link:
         return Link(_BACKENDS[key.kind](blank, config), config.output_kb << 10)
 
-    pool = SandboxPool(start, config.pool, supervised=key.verdict)
+    pool = SandboxPool(start, config.pool * (VARIANTS if key.verdict else 1))
     atexit.register(pool.close)
     return pool
 

@@ -30,15 +30,14 @@ CLEAN_S = 10.0
 class WarmLink:
     """A link to a blank sandbox, and what it looked like at its start.
 
-    Once it has failed, which `failed` says, it is not used again. With `supervised`, the verifier's supervisor is
-    started in it for the next use; else the test server, where it has been asked for before: `server` says how.
+    Once it has failed, which `failed` says, it is not used again. The test server is started in it for the next use if
+    one has been asked for before: `server` says how.
     """
 
-    def __init__(self, link: Link, supervised: bool, server: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, link: Link, server: Mapping[str, Any] | None = None) -> None:
         self.link = link
         self.failed = False
         link.server = server
-        self._supervised = supervised
         self._scratch = list(link.scratch)
         self._blank = self._state()
         self._start_ahead()
@@ -53,9 +52,7 @@ class WarmLink:
         return blank
 
     def _start_ahead(self) -> None:
-        if self._supervised:
-            self.link.supervisor = WardenSandbox(self.link).start_supervisor().name
-        elif self.link.server is not None:
+        if self.link.server is not None:
             WardenSandbox(self.link).start_test_server(self.link.server)
 
     def _is_blank(self) -> bool:
@@ -104,12 +101,10 @@ class SandboxPool:
     Args:
         start: starts a blank sandbox.
         size: how many are kept alive.
-        supervised: they are for the verifier, and its supervisor waits in each.
     """
 
-    def __init__(self, start: Callable[[], Link], size: int, *, supervised: bool = False) -> None:
+    def __init__(self, start: Callable[[], Link], size: int) -> None:
         self._start = start
-        self._supervised = supervised
         self._size = size
         self._lock = threading.Lock()
         self._cleaned = threading.Condition(self._lock)
@@ -134,7 +129,7 @@ class SandboxPool:
             self._leased += 1
             self._order()
         try:
-            return Lease(warm or WarmLink(self._start(), self._supervised, self._server), self._take_back)
+            return Lease(warm or WarmLink(self._start(), self._server), self._take_back)
         except BaseException:
             with self._lock:
                 self._leased -= 1
@@ -194,7 +189,7 @@ class SandboxPool:
 
     def _make_ready(self) -> None:
         try:
-            warm = WarmLink(self._start(), self._supervised, self._server)
+            warm = WarmLink(self._start(), self._server)
         except BaseException:
             with self._lock:
                 self._starting -= 1

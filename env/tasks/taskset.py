@@ -6,7 +6,7 @@ another machine can resolve (see `projects`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Record, Task
 from gumshoe.storage import read_records, write_jsonl
 
-__all__ = ["ORACLES", "TASKS", "is_taskset", "load_taskset", "write_taskset"]
+__all__ = ["ORACLES", "TASKS", "is_taskset", "keep_falsifiable", "load_taskset", "write_taskset"]
 
 TASKS = "tasks.jsonl"
 ORACLES = "oracles.jsonl"
@@ -59,6 +59,18 @@ def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / ORACLES, [oracle for _, oracle in pairs])
     _write(folder / TASKS, [task for task, _ in pairs])
+
+
+def keep_falsifiable(folder: Path, found: Mapping[str, Mapping[str, tuple[int, ...]]]) -> None:
+    """Writes what makes the tests of tasks fail, by the task's id, to the oracles of a set. Raises TaskError."""
+    oracles = _read(folder / ORACLES, Oracle)
+    _write(
+        folder / ORACLES,
+        [
+            one.model_copy(update={"falsifiable": dict(found[one.task_id])}) if one.task_id in found else one
+            for one in oracles
+        ],
+    )
 
 
 def _resolved(task: Task, folder: Path, digests: dict[Path, str]) -> Task:

@@ -7,11 +7,14 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
-from gumshoe.env.verifier.judge import NamedOutcomes, Verdict
+from gumshoe.env.verifier.judge import NamedOutcomes, Verdict, judge
 from gumshoe.env.verifier.original import verified_task
 from gumshoe.env.verifier.repaired import RepairedRuns
 from gumshoe.env.verifier.verifier import Verifier
@@ -25,11 +28,17 @@ MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 SHOWN_LINES, SHOWN_CHARS = 4, 400
 
 
+class _Found(NamedTuple):
+    problems: tuple[str, ...]
+    falsifiable: dict[str, tuple[int, ...]] | None
+
+
 class CheckResult(Record):
     """What the check of one task found. No problems means that the task is proven."""
 
     task_id: str
     problems: tuple[str, ...] = ()
+    falsifiable: dict[str, tuple[int, ...]] | None = Field(default=None, description="as in `Oracle`")
     duration_s: float = 0.0
 
     @property
@@ -69,25 +78,33 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig, repaired: Repa
     """
     started = time.monotonic()
     try:
-        problems = tuple(_problems(task, oracle, config, repaired or RepairedRuns(config)))
+        found = _find(task, oracle, config, repaired or RepairedRuns(config))
     except ConfigError:
         raise
     except GumshoeError as error:
-        problems = (str(error),)
-    return CheckResult(task_id=task.id, problems=problems, duration_s=time.monotonic() - started)
+        found = _Found((str(error),), None)
+    return CheckResult(
+        task_id=task.id, problems=found.problems, falsifiable=found.falsifiable, duration_s=time.monotonic() - started
+    )
 
 
-def _problems(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> Iterator[str]:
+def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> _Found:
+    problems: list[str] = []
+    falsifiable = None
     with Verifier(task, oracle, config, trusted=True) as verifier:
         named = bool(oracle.fail_to_pass or oracle.pass_to_pass)
-        before = verifier.verify("")
-        yield from _before(before, oracle, named)
+        run, applied = verifier.observe("")
+        before = judge(run, verifier.expected, applied)
+        problems.extend(_before(before, oracle, named))
         if oracle.gold_patch:
-            yield from _after(repaired.verdict(verifier, task, oracle), named)
+            proof = repaired.proof(verifier, task, oracle)
+            problems.extend(_after(judge(proof.run, verifier.expected, proof.applied), named))
+            falsifiable = proof.sample(verifier.expected.fail_to_pass, verifier.expected.pass_to_pass)
         elif missing := _missing_module(before, task):
-            yield f"the tests fail because the module {missing} is not installed in the sandbox"
+            problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
     if task.regime == "debug" and verified_task(task, oracle) != task:
-        yield from _as_the_agent_sees_it(task, oracle, config)
+        problems.extend(_as_the_agent_sees_it(task, oracle, config))
+    return _Found(tuple(problems), falsifiable)
 
 
 def _as_the_agent_sees_it(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:

@@ -15,14 +15,16 @@ from gumshoe.records import Oracle, Record, Task
 
 __all__ = ["Grade", "grade", "grade_all", "grade_of"]
 
-Outcome = Literal["resolved", "unresolved", "empty", "error"]
+Outcome = Literal["resolved", "unresolved", "withheld", "empty", "error"]
 
 
 class Grade(Record):
     """What became of one patch, in the words of the official report.
 
     `error` means that nothing can be said: the patch does not apply, the image is not there, the tests take too long.
-    `restored` holds the files that configure the tests and were put back, `tampering` what was tried, as facts.
+    `withheld` means that the tests pass and fail as they should, with a patch that could find out how it is tested.
+    `restored` holds the files that configure the tests and were put back, `forged` the tests that pass although they
+    must fail, `tampering` what was tried, as facts.
     """
 
     task_id: str
@@ -31,6 +33,7 @@ class Grade(Record):
     failing_pass_to_pass: tuple[str, ...] = ()
     explanation: str = ""
     restored: tuple[str, ...] = ()
+    forged: tuple[str, ...] = ()
     tampering: tuple[str, ...] = ()
     duration_s: float = 0.0
 
@@ -76,13 +79,18 @@ def grade_of(task: Task, verdict: Verdict) -> Grade:
     late = verdict.run.result.timed_out or verdict.unusable
     return Grade(
         task_id=task.id,
-        outcome="error" if late else "resolved" if verdict.resolved else "unresolved",
+        outcome="error" if late else _outcome(verdict),
         failing_fail_to_pass=() if late else verdict.failing_fail_to_pass,
         failing_pass_to_pass=() if late else verdict.failing_pass_to_pass,
         explanation=_named(task, verdict.problems[0]) if late else verdict.explanation,
         restored=verdict.restored,
+        forged=verdict.forged,
         tampering=verdict.tampering,
     )
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    return "withheld" if verdict.withheld else "resolved" if verdict.resolved else "unresolved"
 
 
 def _graded(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, trusted: bool) -> Grade:

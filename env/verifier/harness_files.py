@@ -26,7 +26,15 @@ STARTUP = {"sitecustomize.py", "usercustomize.py"}
 RUNNERS = {"pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr", "attrs"}
 MORE_RUNNERS = {"colorama", "xdist", "execnet", "coverage", "pytest_cov", "pytest_timeout", "hypothesis", "tox"}
 SHADOWED = (RUNNERS | MORE_RUNNERS | set(sys.stdlib_module_names) | {"sitecustomize", "usercustomize"}) - {"test"}
-CONFIGURATION_FILES = (*sorted(ALWAYS | STARTUP), "setup.cfg", "pyproject.toml", "gumshoe_*", "*.pth", "*.py[co]")
+CONFIGURATION_FILES = (
+    *sorted(ALWAYS | STARTUP),
+    "setup.cfg",
+    "pyproject.toml",
+    "gumshoe_*",
+    "*.pth",
+    "*.py[co]",
+    "entry_points.txt",
+)
 """gitignore patterns that match what `is_configuration` takes for configuration, bytecode folders aside."""
 SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sympy/testing/pytest.py")
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
@@ -44,7 +52,10 @@ def is_configuration(path: str, sides: Sides) -> bool:
     name = path.rpartition("/")[2]
     if name in ALWAYS or name in STARTUP or name.endswith((".pth", ".pyc", ".pyo")):
         return True
-    if name.startswith("gumshoe_") or "__pycache__" in path.split("/"):
+    folders = path.split("/")
+    if name.startswith("gumshoe_") or "__pycache__" in folders or path.endswith(".egg-link"):
+        return True
+    if any(folder.endswith((".dist-info", ".egg-info")) for folder in folders):  # May name plugins of pytest.
         return True
     if name not in ("setup.cfg", "pyproject.toml"):
         return False

@@ -1,4 +1,4 @@
-"""When a task is resolved: the official rule of SWE-bench, on a run that can be trusted.
+"""When a task is resolved: the official rule of SWE-bench, on tests that also fail when they ask for something else.
 
 All tests that should pass now do, and all that passed before still do. A test that did not run has failed. A skipped
 test counts as failed where it should have been repaired, and does no harm where it only should not break.
@@ -7,19 +7,34 @@ test counts as failed where it should have been repaired, and does no harm where
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
-from gumshoe.env.verifier.reports import CheckedRun
+from gumshoe.env.verifier.repository import Applied, Definition, Variants
 from gumshoe.records import Oracle, TestOutcome, TestRun
 
-__all__ = ["NamedOutcomes", "Verdict", "judge", "known_tests"]
+__all__ = [
+    "UNPROVEN",
+    "NamedOutcomes",
+    "Sign",
+    "Verdict",
+    "any_within",
+    "judge",
+    "judge_variants",
+    "known_tests",
+    "lines_in",
+    "sign_of",
+]
 
 DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)$")
 PROGRESS = re.compile(r"\[\s*\d+%\]")
 """What the official parser takes for a test in the progress that pytest prints; some published lists hold it."""
 OPTION = re.compile(r"(.*?)\[(.*)\]")
+UNPROVEN = "tests do not fail where they must"
+NOTHING = Applied()
 NO_TESTS = "no test is known that decides"
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -27,11 +42,14 @@ class Verdict:
     """What became of one patch.
 
     Attributes:
-        run: the run of the tests, for those who want to show it.
+        run: the run of the tests, for those who want to show it; each test is as where it should pass.
         failing_fail_to_pass, failing_pass_to_pass: the tests that are not as they should be.
-        problems: why the run proves nothing; with a problem nothing is resolved.
+        problems: why the runs prove nothing; with a problem nothing is resolved.
         restored: files of the patch that were put back as they were originally, because they configure the tests.
-        tampering: what was tried, as facts: files that were put back, changes to the test runner, processes left.
+        forged: tests that pass although they must fail, so that their passing proves no repair.
+        unverifiable: lines of the patch with which it could find out how it is tested (see `unverifiable_lines`).
+        withheld: because of these lines, nothing is said about a patch that would else be resolved.
+        unvaried: tests that could not be made to fail, so that only their passing was seen.
         unusable: the tests were not run, since the task is broken or the patch does not apply.
     """
 
@@ -40,64 +58,177 @@ class Verdict:
     failing_pass_to_pass: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
-    tampering: tuple[str, ...] = ()
+    forged: tuple[str, ...] = ()
+    unverifiable: tuple[str, ...] = ()
+    withheld: bool = False
+    unvaried: tuple[str, ...] = ()
     unusable: bool = False
 
     @property
     def resolved(self) -> bool:
-        """Whether all tests that count passed, and nothing was tampered with."""
-        return not (self.failing_fail_to_pass or self.failing_pass_to_pass or self.problems)
+        """Whether all tests that count passed, and failed where they had to."""
+        return not (self.failing or self.problems or self.forged or self.withheld)
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """All tests that are not as they should be."""
+        return (*self.failing_fail_to_pass, *self.failing_pass_to_pass)
+
+    @property
+    def tampering(self) -> tuple[str, ...]:
+        """What was tried, as facts: files that were put back, and tests that pass although they must fail."""
+        put_back = (f"test configuration put back: {path}" for path in self.restored)
+        return (*put_back, *([f"passing although they must fail: {_shown(self.forged)}"] if self.forged else []))
 
     @property
     def explanation(self) -> str:
         """Why it is not resolved, in one line; empty where it is."""
-        failing = (*self.failing_fail_to_pass, *self.failing_pass_to_pass)
-        more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
-        named = [f"failing: {', '.join(failing[:3])}{more}"] if failing else []
-        return "; ".join([*self.problems[:3], *named])
+        named = [f"failing: {_shown(self.failing)}"] if self.failing else []
+        forged = [f"passing although they must fail: {_shown(self.forged)}"] if self.forged else []
+        withheld = [f"unverifiable: {_shown(self.unverifiable)}"] if self.withheld else []
+        return "; ".join([*withheld, *forged, *self.problems[:SHOWN], *named])
 
 
-def judge(checked: CheckedRun, expected: Oracle, restored: tuple[str, ...] = ()) -> Verdict:
-    """The verdict on one run.
+def judge(run: TestRun, expected: Oracle, applied: Applied = NOTHING, strict: Collection[str] = ()) -> Verdict:
+    """The verdict on one run of the original tests.
 
     Args:
-        checked: the run.
+        run: the run.
         expected: names the tests that decide: those of the task's oracle, or the known ones (`known_tests`).
-        restored: files that were put back before the run.
+        applied: what the patch did besides.
+        strict: tests that nothing expects to fail.
     """
-    seen = NamedOutcomes(checked.run.outcomes)
-    nothing = () if expected.fail_to_pass or expected.pass_to_pass else (NO_TESTS,)
-    put_back = (f"test configuration put back: {path}" for path in restored)
+    seen = NamedOutcomes(run.outcomes)
     return Verdict(
-        run=checked.run,
-        failing_fail_to_pass=tuple(_failing(expected.fail_to_pass, seen, skipped_counts=True)),
-        failing_pass_to_pass=tuple(_failing(expected.pass_to_pass, seen, skipped_counts=False)),
-        problems=(*checked.problems, *nothing),
-        restored=restored,
-        tampering=(*put_back, *checked.tampering),
+        run=run,
+        failing_fail_to_pass=tuple(_failing(expected.fail_to_pass, seen, repaired=True, strict=strict)),
+        failing_pass_to_pass=tuple(_failing(expected.pass_to_pass, seen, repaired=False, strict=strict)),
+        problems=tuple(_problems(run, expected)),
+        restored=applied.restored,
+        unverifiable=applied.unverifiable,
     )
 
 
-def known_tests(before: CheckedRun, task_id: str) -> Oracle:
+def judge_variants(
+    runs: Sequence[TestRun], variants: Variants, expected: Oracle, applied: Applied = NOTHING
+) -> tuple[Verdict, bool]:
+    """The verdict on the runs of two variants, and whether it is final.
+
+    A denial that no forged test supports is final only if the same tests fail in both variants. It might come from a
+    test that was false and has left something behind for others.
+    """
+    kept: dict[str, TestOutcome] = {}
+    seen = [NamedOutcomes(run.outcomes) for run in runs]
+    failing: dict[bool, list[str]] = {True: [], False: []}
+    forged: list[str] = []
+    unproven: list[str] = []
+    everywhere = False
+    for tests, repaired in ((expected.fail_to_pass, True), (expected.pass_to_pass, False)):
+        for test in tests:
+            found = [variants.definitions[name] for name in variants.tests.get(test, ())]
+            must_pass = [number for number in (0, 1) if all(each.false_in != number for each in found)]
+            failed = [number for number in must_pass if any(_failing([test], seen[number], repaired, variants.strict))]
+            for number in must_pass:
+                kept.update((each.id, each) for each in seen[number].of(test) if number not in failed or not found)
+            if failed:
+                failing[repaired].append(test)
+            signs = {sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in found}
+            if Sign.FORGED in signs:
+                forged.append(test)
+            elif Sign.UNPROVEN in signs:
+                unproven.append(test)
+            everywhere = everywhere or (len(failed) == 2) or bool(failed and Sign.UNPROVEN in signs)
+    problems = [problem for run in runs for problem in _problems(run, expected)]
+    if unproven:
+        problems.append(f"{UNPROVEN}: {_shown(unproven)}")
+    outcomes = {one.id: one for run in reversed(runs) for one in run.outcomes}
+    verdict = Verdict(
+        run=runs[0].model_copy(update={"outcomes": tuple({**outcomes, **kept}.values())}),
+        failing_fail_to_pass=tuple(failing[True]),
+        failing_pass_to_pass=tuple(failing[False]),
+        problems=tuple(dict.fromkeys(problems)),
+        restored=applied.restored,
+        unverifiable=applied.unverifiable,
+        forged=tuple(forged),
+        unvaried=tuple(test for test in expected.fail_to_pass if not variants.tests.get(test)),
+    )
+    late = all(run.result.timed_out for run in runs)
+    return verdict, verdict.resolved or bool(forged) or late or everywhere
+
+
+class Sign(IntEnum):
+    """What a test shows where it must fail: it fails there, it fails elsewhere or not at all, or it passes."""
+
+    PROVEN = 0
+    UNPROVEN = 1
+    FORGED = 2
+
+
+def sign_of(outcomes: Sequence[TestOutcome], definition: Definition, *, repaired: bool) -> Sign:
+    """The worst sign of a definition's tests. Skipped tests that should only not break show nothing."""
+    if not outcomes:
+        return Sign.UNPROVEN
+    if not repaired and all(one.outcome == "skipped" for one in outcomes):
+        return Sign.PROVEN
+    return max(_sign_of(one, definition) for one in outcomes)
+
+
+def _sign_of(outcome: TestOutcome, definition: Definition) -> Sign:
+    if outcome.outcome == "passed":
+        return Sign.FORGED
+    if outcome.outcome not in ("failed", "error"):
+        return Sign.UNPROVEN
+    lines = lines_in(outcome, definition.path)
+    if not lines:
+        return Sign.PROVEN if outcome.outcome == "failed" else Sign.UNPROVEN
+    if any_within(lines, definition.fails_at):
+        return Sign.PROVEN
+    return Sign.FORGED if any_within(lines, definition.asks_at) else Sign.UNPROVEN
+
+
+def lines_in(outcome: TestOutcome, path: str) -> list[int]:
+    """The lines of a file that an exception went through."""
+    return [frame.line for frame in outcome.frames if frame.path == path]
+
+
+def any_within(lines: Iterable[int], places: Iterable[tuple[int, int]]) -> bool:
+    """Whether one of the lines is in one of the places, each a first and a last line."""
+    places = tuple(places)
+    return any(first <= line <= last for line in lines for first, last in places)
+
+
+def _problems(run: TestRun, expected: Oracle) -> Iterable[str]:
+    if not (expected.fail_to_pass or expected.pass_to_pass):
+        yield NO_TESTS
+    if run.result.timed_out:
+        yield f"the tests run for more than {run.result.duration_s:.0f} s"
+    elif not run.outcomes:
+        yield f"no test reported an outcome (exit code {run.result.exit_code})"
+
+
+def known_tests(before: TestRun, task_id: str) -> Oracle:
     """The tests that decide where no oracle names any: those of the original repository.
 
     What fails there is to pass, a file that cannot be loaded stands for all of its tests, and what passes is to stay.
     """
-    outcomes = before.run.outcomes
-    failing = [one.id for one in outcomes if one.outcome in ("failed", "error")]
-    passing = [one.id for one in outcomes if one.passed]
-    files = [name for name in before.broken if name.endswith(".py")]
-    return Oracle(task_id=task_id, gold_patch="", fail_to_pass=(*failing, *files), pass_to_pass=tuple(passing))
+    failing = [one.id for one in before.outcomes if one.outcome in ("failed", "error")]
+    passing = [one.id for one in before.outcomes if one.outcome in ("passed", "xfailed")]
+    return Oracle(task_id=task_id, gold_patch="", fail_to_pass=tuple(failing), pass_to_pass=tuple(passing))
 
 
-def _failing(tests: Iterable[str], seen: NamedOutcomes, *, skipped_counts: bool) -> Iterable[str]:
+def _failing(tests: Iterable[str], seen: NamedOutcomes, repaired: bool, strict: Collection[str]) -> Iterable[str]:
     for test in tests:
         if PROGRESS.fullmatch(test):
             continue
         found = seen.of(test)
-        good = [outcome.passed or (outcome.outcome == "skipped" and not skipped_counts) for outcome in found]
-        if not good or not all(good):
+        good = {"passed"} if repaired else {"passed", "skipped"} if test in strict else {"passed", "skipped", "xfailed"}
+        if not found or not all(one.outcome in good for one in found):
             yield test
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 class NamedOutcomes:

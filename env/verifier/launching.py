@@ -1,4 +1,4 @@
-"""How an entrypoint's tests are run for a verdict: by our own program where we know the runner, else as they are."""
+"""How an entrypoint's tests are run for a verdict: those of unittest and of scripts under a recorder of outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 __all__ = ["Launch", "launch"]
 
-PROGRAM = "gumshoe_verdict.py"
+RECORDER = "gumshoe_unittest_outcomes.py"
 PYTHON = re.compile(r"(python|pypy)[\d.]*")
 OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 SCRIPTS = ("runtests.py", "bin/test")
@@ -18,38 +18,32 @@ SCRIPTS = ("runtests.py", "bin/test")
 
 @dataclass(frozen=True)
 class Launch:
-    """What is started. `direct` says that it is our own program, which loads the runner first."""
+    """What is started. `script` is the path of a script that is a test itself if it reports none."""
 
     argv: tuple[str, ...]
-    direct: bool
+    script: str | None = None
 
 
 def launch(entrypoint: Sequence[str], support: str) -> Launch:
-    """What runs an entrypoint's tests and reports each of them.
+    """What runs an entrypoint's tests and records each of them.
 
-    `python -m pytest`, `pytest`, `python -m unittest`, Django's `runtests.py` and sympy's `bin/test` are run by our own
-    program. So is any other Python script: one that reports no tests is a test itself, which passes when it runs to its
-    end. Any other command is run as it is; whatever pytest it starts reports.
+    pytest loads a plugin, whatever starts it. `python -m unittest` and Python scripts, such as Django's `runtests.py`
+    and sympy's `bin/test`, are run by a recorder; a script that reports no tests is a test itself.
 
     Args:
         entrypoint: the task's argv.
         support: the folder with our modules inside the sandbox.
     """
-    program = posixpath.join(support, PROGRAM)
-    name = posixpath.basename(entrypoint[0])
-    if PYTHON.fullmatch(name):
+    recorder = posixpath.join(support, RECORDER)
+    if PYTHON.fullmatch(posixpath.basename(entrypoint[0])):
         options, rest = _split(entrypoint)
-        if rest[:2] == ["-m", "pytest"] or rest[:2] == ["-m", "py.test"]:
-            return Launch((*options, program, "pytest", *rest[2:]), direct=True)
         if rest[:2] == ["-m", "unittest"]:
-            return Launch((*options, program, "unittest", *rest[2:]), direct=True)
-        if rest and (rest[0].endswith((".py", *SCRIPTS))):
-            return Launch((*options, program, "script", *rest), direct=True)
-    elif name in ("pytest", "py.test"):
-        return Launch(("python", program, "bare-pytest", *entrypoint[1:]), direct=True)
+            return Launch((*options, recorder, "--", *rest))
+        if rest and rest[0].endswith((".py", *SCRIPTS)):
+            return Launch((*options, recorder, "--", *rest), rest[0].removeprefix("./"))
     elif entrypoint[0].endswith(SCRIPTS):
-        return Launch(("python", program, "script", *entrypoint), direct=True)
-    return Launch(tuple(entrypoint), direct=False)
+        return Launch(("python", recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
+    return Launch(tuple(entrypoint))
 
 
 def _split(entrypoint: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -17,11 +17,13 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.verifier.harness_files import is_configuration, is_runner, is_test_file, named_test_files
-from gumshoe.env.verifier.judge import Verdict, judge
-from gumshoe.env.verifier.reports import CheckedRun
-from gumshoe.env.verifier.verifier import READONLY_FILE, UNREADABLE, Verifier
+from gumshoe.env.verifier.judge import judge
+from gumshoe.env.verifier.proof import Proof
+from gumshoe.env.verifier.repository import READONLY_FILE
+from gumshoe.env.verifier.rules import UNREADABLE
+from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.errors import TaskError
-from gumshoe.records import Oracle, Task
+from gumshoe.records import Oracle, Task, TestRun
 
 __all__ = ["RepairedRuns"]
 
@@ -30,32 +32,30 @@ BAD = ("failed", "error")
 
 
 class RepairedRuns:
-    """The verdicts on gold patches in one kind of sandbox. Several threads may share it."""
+    """What is known of repaired repositories in one kind of sandbox. Several threads may share it."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config.model_dump_json()
         self._lock = threading.Lock()
-        self._runs: OrderedDict[str, CheckedRun] = OrderedDict()
+        self._proofs: OrderedDict[str, Proof] = OrderedDict()
 
-    def verdict(self, verifier: Verifier, task: Task, oracle: Oracle) -> Verdict:
-        """The verdict on the task's gold patch, which `verifier` makes where no known run proves it.
+    def proof(self, verifier: Verifier, task: Task, oracle: Oracle) -> Proof:
+        """What is known of the task's repository with its gold patch; `verifier` finds it out if no earlier task has.
 
         Raises as `Verifier.verify`.
         """
         key = self._key(task, oracle)
         with self._lock:
-            known = self._runs.get(key) if key is not None else None
-        if known is not None and (verdict := judge(known, oracle)).resolved:
-            return verdict
-        if key is None:
-            return verifier.verify(oracle.gold_patch)
-        checked, restored = verifier.observe(oracle.gold_patch)
-        if not restored and _is_sound(checked):
+            known = self._proofs.get(key) if key is not None else None
+        if known is not None and judge(known.run, oracle).resolved and set(oracle.fail_to_pass) <= set(known.tests):
+            return known
+        proof = verifier.prove(oracle.gold_patch)
+        if key is not None and not proof.applied.restored and _is_sound(proof.run):
             with self._lock:
-                self._runs[key] = checked
-                while len(self._runs) > KEPT:
-                    self._runs.popitem(last=False)
-        return judge(checked, oracle, restored)
+                self._proofs[key] = proof
+                while len(self._proofs) > KEPT:
+                    self._proofs.popitem(last=False)
+        return proof
 
     def _key(self, task: Task, oracle: Oracle) -> str | None:
         """What the run with the gold patch depends on; None where more than a project's own files goes into it."""
@@ -107,6 +107,5 @@ def _is(path: Path, text: str | None) -> bool:
         return False
 
 
-def _is_sound(checked: CheckedRun) -> bool:
-    failing = any(outcome.outcome in BAD for outcome in checked.run.outcomes)
-    return not (failing or checked.problems or checked.broken)
+def _is_sound(run: TestRun) -> bool:
+    return bool(run.outcomes) and not run.result.timed_out and not any(one.outcome in BAD for one in run.outcomes)

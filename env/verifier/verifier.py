@@ -1,48 +1,39 @@
 """The verifier: the only judge of patches. What it says is a task's reward, its `resolved` and its grade.
 
-Each verdict is made in a sandbox of its own that holds the original repository and the patch, and nothing else of the
-world in which the patch was made. Tests and what configures them come from the original; every test reports to a
-process that has not loaded the code under test; named tests decide.
+A repair passes the tests, and fails when the tests ask for something else; a forgery passes both. So every verdict runs
+the tests in two variants, in which each test that was drawn must pass once and fail once. Each variant runs in a
+sandbox of its own that holds the original repository and the patch, and nothing else of the world in which the patch
+was made.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Sequence
+import os
+import random
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Self
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.diff import apply_to_sandbox, parse_patch, patched_texts, write_texts
-from gumshoe.env.ignore import Patterns
-from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.built_in import is_built_in
-from gumshoe.env.verifier.harness_files import (
-    Sides,
-    is_configuration,
-    is_runner,
-    is_test_file,
-    named_test_files,
-    shadowing_paths,
-)
-from gumshoe.env.verifier.judge import Verdict, judge, known_tests
+from gumshoe.env.verifier.judge import UNPROVEN, Verdict, judge, judge_variants, known_tests
 from gumshoe.env.verifier.original import verified_task
-from gumshoe.env.verifier.reports import CheckedRun
-from gumshoe.env.verifier.supervised import SupervisedTests
-from gumshoe.errors import TaskError
-from gumshoe.records import Oracle, Task
+from gumshoe.env.verifier.proof import SAMPLE, Proof, prove
+from gumshoe.env.verifier.repository import Applied, Repository, Variants
+from gumshoe.env.verifier.rules import Rules
+from gumshoe.records import Oracle, Task, TestRun
 
 __all__ = ["Verifier", "verify"]
 
-READONLY_FILE = ".debugreadonly"
-GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 KNOWN_KEPT = 256
-UNREADABLE: Sides = (b"\xff", b"\xff")
-"""Stands for the content of what is not a regular file, or is not looked at."""
+THREADS = 16
 
 
 def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool) -> Verdict:
-    """The verdict on one patch, in a sandbox of its own. Raises as `Verifier` and `Verifier.verify`."""
+    """The verdict on one patch, in sandboxes of its own. Raises as `Verifier` and `Verifier.verify`."""
     with Verifier(task, oracle, config, trusted=trusted) as verifier:
         return verifier.verify(patch)
 
@@ -65,20 +56,11 @@ class Verifier:
     def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
         self._oracle = oracle or Oracle(task_id=task.id, gold_patch="")
         self._task = verified_task(task, self._oracle)
-        self._output_bytes = config.output_kb << 10
+        self._config = config
+        self._trusted = trusted and is_built_in(task, oracle)
         self._key = f"{task.hash} {task.workspace.path}"
-        trusted = trusted and is_built_in(task, oracle)
-        self._sandbox = open_sandbox(self._task, config, trusted=trusted, verdict=True)
-        try:
-            self._tests = self._hidden_tests()
-            self._readonly = Patterns([*self._pattern_file(READONLY_FILE), *self._task.readonly])
-            self._clean = self._sandbox.snapshot()
-            self._is_clean = True
-            self._waiting: SupervisedTests | None = None
-            self._used: SupervisedTests | None = None
-        except BaseException:
-            self._sandbox.close()
-            raise
+        self._variants: Variants | None = None
+        self._fresh = [self._open(self._oracle)]
 
     def verify(self, patch: str) -> Verdict:
         """The verdict on a patch; an empty one leaves the repository as it is.
@@ -87,27 +69,70 @@ class Verifier:
             TaskError: the patch does not apply.
             SandboxError: the sandbox broke.
         """
-        checked, restored = self.observe(patch)
-        return judge(checked, self._expected, restored)
+        verdict = self._judge(patch)
+        withheld = bool(verdict.unverifiable) and not self._config.accept_unverifiable and verdict.resolved
+        return dataclasses.replace(verdict, withheld=withheld)
 
-    def observe(self, patch: str) -> tuple[CheckedRun, tuple[str, ...]]:
-        """The run of the tests that `verify` judges, and the configuration that was put back. Raises as `verify`."""
+    def _judge(self, patch: str) -> Verdict:
         self.prepare()
-        changed, restored = self._apply(patch)
-        return self._run(changed, sorted(self._named)), restored
+        variants, self._variants = self._variants, None
+        if variants is None or not variants.definitions:
+            run, applied = self.observe(patch)
+            verdict = judge(run, self.expected, applied, variants.strict if variants else ())
+            return dataclasses.replace(verdict, unvaried=self.expected.fail_to_pass)
+        ran = self._run_all(patch, [variants.files(number) for number in (0, 1)])
+        verdict, is_final = judge_variants([run for run, _ in ran], variants, self.expected, ran[0][1])
+        if is_final:
+            return verdict
+        run, applied = self.observe(patch)
+        confirmed = judge(run, self.expected, applied, variants.strict)
+        unproven = () if confirmed.failing else tuple(each for each in verdict.problems if UNPROVEN in each)
+        return dataclasses.replace(confirmed, problems=(*confirmed.problems, *unproven), unvaried=verdict.unvaried)
+
+    def observe(self, patch: str) -> tuple[TestRun, Applied]:
+        """A run of the original tests, and what the patch did besides. Raises as `verify`."""
+        return self._run_all(patch, [{}])[0]
 
     def prepare(self) -> None:
-        """Does early what needs no patch: clears the sandbox, finds the tests that decide, starts the tests' process.
+        """Does early what needs no patch: makes the variants, and starts what runs them. Raises as `verify`."""
+        if self._variants is None:
+            expected, chance = self.expected, random.SystemRandom()
+            sample = chance.sample(expected.pass_to_pass, min(SAMPLE, len(expected.pass_to_pass)))
+            self._variants = self.make_variants((*expected.fail_to_pass, *sample), self._oracle.falsifiable)
 
-        Raises as `verify`.
+    def prove(self, patch: str) -> Proof:
+        """Finds out which tests can be made to fail on a repaired repository, and how. Raises as `verify`.
+
+        Args:
+            patch: the gold patch.
         """
-        named = sorted(self._named)
-        self._clear()
-        self._ready_tests(named)
+        named = (*self.expected.fail_to_pass, *self.expected.pass_to_pass)
+        run, applied = self.observe(patch)
+        return prove(
+            run,
+            applied,
+            lambda proven: self.make_variants(named, proven, draw=False, everything=proven is None),
+            lambda files: [each for each, _ in self._run_all(patch, files)],
+        )
+
+    def make_variants(
+        self,
+        vary: Sequence[str],
+        proven: Mapping[str, Sequence[int]] | None,
+        *,
+        draw: bool = True,
+        everything: bool = False,
+    ) -> Variants:
+        """Two variants of the tests that decide; see `Repository.make_variants`."""
+        expected = self.expected
+        self._reopen(2)
+        tests = (*expected.fail_to_pass, *expected.pass_to_pass)
+        return self._fresh[0].make_variants(tests, vary, proven, draw=draw, everything=everything)
 
     def close(self) -> None:
-        """Removes the sandbox. Idempotent."""
-        self._sandbox.close()
+        """Removes the sandboxes. Idempotent."""
+        while self._fresh:
+            self._fresh.pop().close()
 
     def __enter__(self) -> Self:
         return self
@@ -118,164 +143,51 @@ class Verifier:
         self.close()
 
     @functools.cached_property
-    def _expected(self) -> Oracle:
+    def expected(self) -> Oracle:
         """The oracle, or the tests that are known of the original repository."""
         if self._oracle.fail_to_pass or self._oracle.pass_to_pass:
             return self._oracle
         known = _known.get(self._key)
         if known is None:
-            self._clear()
-            known = known_tests(self._run((), ()), self._task.id)
+            with self._open(self._oracle) as repository:
+                known = known_tests(repository.run({}), self._task.id)
             if self._task.workspace.content is not None or self._task.workspace.image is not None:
                 while len(_known) >= KNOWN_KEPT:
                     _known.pop(next(iter(_known)), None)
                 _known[self._key] = known
         return known
 
-    def _apply(self, patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Applies a patch and puts the original tests and their configuration back.
-
-        Returns the paths that stay changed, and the configuration that was put back. A file that is exactly as the gold
-        patch leaves it does not count as changed: what it does to the runner is the project's own doing, such as an
-        importer of its own.
-        """
-        own = self._own_configuration if patch.strip() else {}
-        _ = self._gold_texts  # Read where the files are the original ones.
-        self._clear()
-        if not patch.strip():
-            return (), ()
-        self._is_clean = False
-        apply_to_sandbox(self._sandbox, patch, self._task.id, self._clean)
-        changed = {**_sides(patch), **self._sandbox.changes(self._clean)}
-        tests = {path for path in changed if self._is_test(path)}
-        configuration = self._configuration(changed) - tests
-        put_back = [f"/{path.translate(GLOB_SIGNS)}" for path in sorted(tests | configuration)]
-        if put_back:
-            self._sandbox.restore(self._clean, only=Patterns(put_back).pairs)
-            write_texts(self._sandbox, {path: own[path] for path in own if path in tests | configuration})
-        stay = sorted(path for path in set(changed) - tests - configuration if not self._is_as_gold(path))
-        return tuple(stay), tuple(sorted(configuration))
-
-    def _is_as_gold(self, path: str) -> bool:
-        """Whether a file is now what the gold patch makes of it."""
-        text = gold.get(path) if (gold := self._gold_texts) else None
+    def _run_all(self, patch: str, contents: Sequence[Mapping[str, bytes]]) -> list[tuple[TestRun, Applied]]:
+        """Runs the tests with each of these contents of test files, all at the same time, and each with the patch."""
+        self._reopen(len(contents))
+        used = [self._fresh.pop(0) for _ in contents]
         try:
-            return text is not None and self._sandbox.read_file(path) == text.encode("utf-8", "surrogateescape")
-        except OSError:
-            return False
-
-    def _is_test(self, path: str) -> bool:
-        """Whether a changed file is a test that decides, is read-only, or is a test by the common layouts."""
-        if path in self._named or self._readonly.match(path):
-            return True
-        return is_test_file(path) and path not in self._gold_paths and not path.endswith("conftest.py")
-
-    def _configuration(self, changed: dict[str, Sides]) -> set[str]:
-        found = {path for path, sides in changed.items() if is_configuration(path, sides)}
-        if self._own_answer:
-            found -= self._gold_paths
-        found.update(
-            path for path in changed if is_runner(path, self._task.entrypoint) and path not in self._gold_paths
-        )
-        if any(before is None for before, _ in changed.values()):
-            present = {entry.path for entry in self._sandbox.walk() if entry.kind != "dir"}
-            found.update(shadowing_paths(changed, present))
-        return found
-
-    def _run(self, changed: Sequence[str], deciding: Sequence[str]) -> CheckedRun:
-        """One run of the tests, which report to the supervisor; `deciding` are the files with those that decide."""
-        write_texts(self._sandbox, self._tests)
-        self._is_clean = False
-        tests, self._waiting = self._ready_tests(), None
-        try:
-            return tests.run(changed, deciding)
+            if len(used) == 1:
+                return [used[0].run_with(patch, contents[0], self.expected)]
+            running = [
+                _threads(os.getpid()).submit(each.run_with, patch, files, self.expected)
+                for each, files in zip(used, contents, strict=True)
+            ]
+            wait(running)
+            return [each.result() for each in running]
         finally:
-            self._used = tests
+            for each in used:
+                each.close()
 
-    def _ready_tests(self, deciding: Sequence[str] = ()) -> SupervisedTests:
-        """The tests' process that waits to be run; a fresh one for every verdict. `deciding` are files to get ready."""
-        if self._used is not None:
-            self._used.close()
-            self._used = None
-        if self._waiting is None:
-            self._waiting = SupervisedTests(self._sandbox, self._task, self._output_bytes, deciding)
-        return self._waiting
+    def _reopen(self, count: int) -> None:
+        while len(self._fresh) < count:
+            self._fresh.append(self._open(self.expected))
 
-    def _clear(self) -> None:
-        """Restores the original files."""
-        if not self._is_clean:
-            self._sandbox.restore(self._clean)
-            self._is_clean = True
-
-    def _hidden_tests(self) -> dict[str, str | None]:
-        """The files of the test patch as it leaves them, where the task comes without them."""
-        if self._task.regime != "issue" or not self._oracle.test_patch:
-            return {}
-        try:
-            return patched_texts(self._sandbox, self._oracle.test_patch)
-        except TaskError as error:
-            raise TaskError(f"task {self._task.id}: its test patch: {error}") from None
-
-    @functools.cached_property
-    def _named(self) -> frozenset[str]:
-        return frozenset((*named_test_files(self._expected), *_paths(self._oracle.test_patch)))
-
-    @functools.cached_property
-    def _gold_paths(self) -> frozenset[str]:
-        return frozenset(_paths(self._oracle.gold_patch))
-
-    @functools.cached_property
-    def _own_answer(self) -> bool:
-        """Whether the answer is nothing but test configuration, which is then the code to repair."""
-        paths = self._gold_paths
-        return bool(paths) and all(is_configuration(path, UNREADABLE) for path in paths)
-
-    @functools.cached_property
-    def _own_configuration(self) -> dict[str, str | None]:
-        """Test configuration that the gold patch changes, as it leaves it: that counts as original."""
-        paths = {path for path in self._gold_paths if is_configuration(path, UNREADABLE)}
-        if not paths or self._own_answer:
-            return {}
-        self._clear()
-        texts = patched_texts(self._sandbox, self._oracle.gold_patch)
-        return {path: texts[path] for path in paths if path in texts}
-
-    @functools.cached_property
-    def _gold_texts(self) -> dict[str, str | None]:
-        """The files of the gold patch as it leaves them; none where it does not fit."""
-        if not self._oracle.gold_patch.strip():
-            return {}
-        self._clear()
-        try:
-            return patched_texts(self._sandbox, self._oracle.gold_patch)
-        except TaskError:
-            return {}
-
-    def _pattern_file(self, name: str) -> list[str]:
-        try:
-            return self._sandbox.read_file(name).decode("utf-8", "replace").splitlines()
-        except OSError:
-            return []
+    def _open(self, expected: Oracle) -> Repository:
+        rules = Rules(self._oracle, expected, self._task.entrypoint)
+        return Repository(self._task, rules, self._config, trusted=self._trusted)
 
 
 _known: dict[str, Oracle] = {}
 """The known tests of tasks whose oracle names none, by the task."""
 
 
-def _paths(patch: str) -> list[str]:
-    return list(_sides(patch))
-
-
-def _sides(patch: str) -> dict[str, Sides]:
-    """The paths that a patch names; None where there is no file before or after, links included."""
-    try:
-        files = parse_patch(patch) if patch.strip() else []
-    except TaskError:
-        return {}
-    found: dict[str, Sides] = {}
-    for file in files:
-        if file.source is not None:
-            found[file.source] = (UNREADABLE[0], None if file.target != file.source else UNREADABLE[1])
-        if file.target is not None and file.target not in found:
-            found[file.target] = (None, UNREADABLE[1])
-    return found
+@functools.cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    del process
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="gumshoe-variant")

@@ -15,7 +15,6 @@ from gumshoe.env.diff import gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.original import verified_task
-from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.errors import TaskError
 from gumshoe.records import ExecResult, Oracle, TestOutcome, TestRun
 
@@ -144,7 +143,7 @@ def test_ids_that_were_cut_short_match_by_what_they_begin() -> None:
     oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t.py::a[select",))
     outcomes = tuple(TestOutcome(id=f"t.py::a[select {number}]", outcome="passed") for number in range(2))
     run = TestRun(result=ExecResult(exit_code=0, output="", duration_s=0), outcomes=outcomes)
-    assert judge(CheckedRun(run), oracle).resolved
+    assert judge(run, oracle).resolved
     failed = (*outcomes, TestOutcome(id="t.py::a[select x]", outcome="failed"))
-    assert not judge(CheckedRun(run.model_copy(update={"outcomes": failed})), oracle).resolved
-    assert not judge(CheckedRun(run.model_copy(update={"outcomes": ()})), oracle).resolved
+    assert not judge(run.model_copy(update={"outcomes": failed}), oracle).resolved
+    assert not judge(run.model_copy(update={"outcomes": ()}), oracle).resolved

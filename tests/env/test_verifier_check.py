@@ -13,7 +13,6 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
-from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 from support.sandboxes.sandbox_backends import LOCAL
 
@@ -149,18 +148,18 @@ def test_the_test_patch_of_an_issue_task_is_laid_over_for_the_check(project: Pat
 
 @pytest.mark.parametrize(
     ("outcome", "resolved"),
-    [("passed", True), ("xfailed", True), ("skipped", False), ("failed", False), ("error", False)],
+    [("passed", True), ("xfailed", False), ("skipped", False), ("failed", False), ("error", False)],
 )
 def test_the_official_rule_for_tests_to_repair(outcome: str, resolved: bool) -> None:
     oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t",))
-    assert judge(CheckedRun(a_run(t=outcome)), oracle).resolved is resolved
+    assert judge(a_run(t=outcome), oracle).resolved is resolved
 
 
 def test_the_official_rule_for_tests_to_keep() -> None:
     oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t",), pass_to_pass=("u", "v"))
-    assert judge(CheckedRun(a_run(t="passed", u="skipped", v="passed")), oracle).resolved
-    assert judge(CheckedRun(a_run(t="passed", u="passed")), oracle).failing_pass_to_pass == ("v",)
-    assert judge(CheckedRun(a_run(u="passed", v="passed")), oracle).failing_fail_to_pass == ("t",)
+    assert judge(a_run(t="passed", u="skipped", v="passed"), oracle).resolved
+    assert judge(a_run(t="passed", u="passed"), oracle).failing_pass_to_pass == ("v",)
+    assert judge(a_run(u="passed", v="passed"), oracle).failing_fail_to_pass == ("t",)
 
 
 def a_run(**outcomes: str) -> TestRun:

@@ -14,7 +14,7 @@ import pytest
 from swebench.harness.log_parsers import python as official
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.verifier import Verdict, verify
+from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS
@@ -48,10 +48,12 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Ora
 
 
 def judged(case: tuple[str, Task, Oracle], after: bytes) -> tuple[Verdict, dict[str, str]]:
-    """Our verdict, and what the official parser reads from the same output."""
+    """Our verdict, and what the official parser reads from the output of the original tests."""
     name, task, oracle = case
-    verdict = verify(task, oracle, make_patch({"shop.py": (BUGGY, after)}), LOCAL, trusted=True)
-    return verdict, PARSERS[name](verdict.run.result.output, None)
+    patch = make_patch({"shop.py": (BUGGY, after)})
+    with Verifier(task, oracle, LOCAL, trusted=True) as verifier:
+        run, _ = verifier.observe(patch)
+        return verifier.verify(patch), PARSERS[name](run.result.output, None)
 
 
 def test_a_task_is_proven(case: tuple[str, Task, Oracle]) -> None:

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from gumshoe.env.verifier.judge import judge
-from gumshoe.env.verifier.reports import CheckedRun
 from gumshoe.eval.grading.describe import describe_run, describe_verdict
 from gumshoe.eval.records import Result
 from gumshoe.protocols import ExecResult
@@ -42,8 +41,7 @@ def test_the_tests_that_count_are_told_apart() -> None:
     oracle = Oracle(task_id="t", gold_patch="", fail_to_pass=("a", "b"), pass_to_pass=("c",))
 
     def said(ended: TestRun) -> str:
-        late = ("the tests run for more than 20 s",) if ended.result.timed_out else ()
-        return describe_verdict(judge(CheckedRun(ended, problems=late), oracle))
+        return describe_verdict(judge(ended, oracle))
 
     assert said(run(0, a="passed", b="passed", c="passed")) == "3 tests pass"
     assert said(run(1, a="passed", b="passed", c="passed", d="failed")) == "the tests that count pass"

@@ -20,8 +20,6 @@ from pydantic import JsonValue
 from gumshoe.env.inside import jobs, launcher
 from gumshoe.env.inside.messages import read_object
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
-from gumshoe.env.verifier.reports import check_report
-from gumshoe.errors import SandboxError
 from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
@@ -76,15 +74,6 @@ CALL = {
     "yielded": 1,
 }
 CALLS = {"test": "t.py::a", "failed": True, "unfinished": False, "calls": 1, "kept": [CALL, CALL]}
-REPORT = {
-    "events": [["start", "a"], ["result", "a", "passed", "", ""], ["end", 0], ["final"]],
-    "exit_code": 0,
-    "timed_out": False,
-    "duration_s": 0.1,
-    "output": "",
-    "left": [],
-    "problems": [],
-}
 
 
 @contextmanager
@@ -239,9 +228,3 @@ def test_what_a_supervisor_says_of_a_program(pieces: list[bytes]) -> None:
             job.read_status()
         job.close()
         assert type(job.exit_code) is int
-
-
-@given(junk(REPORT), st.booleans())
-def test_the_report_of_the_tests_of_a_verdict(data: bytes, direct: bool) -> None:
-    with bounded(), suppress(SandboxError):
-        check_report(data, direct=direct)

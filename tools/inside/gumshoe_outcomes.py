@@ -3,24 +3,23 @@
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line per finished test,
 `{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
 Each line is written at once, so that what is known survives when the run is killed. Where GUMSHOE_ONLY names a file
-with a JSON list of test ids, only these tests are run, and only their files are collected.
+with a JSON list of test ids, only these tests are run, and only their files are collected. With GUMSHOE_ALL, pytest
+does not stop at a failure, whatever its options say.
 
 `outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the project
 frames it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
 """
 
 import json
-import linecache
 import os
 import re
 import traceback
 
 import pytest
-from gumshoe_project import project_path
+from gumshoe_project import project_frames
 
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
-INNER_FRAMES = 3
 # Also the end of an address that pytest has shortened: `<object obje...7f4dcdf4d740>`.
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
@@ -77,10 +76,10 @@ class Outcomes:
             os.close(descriptor)
 
     def _describe(self, excinfo, report):
-        error, frames = excinfo.value, self._project_frames(excinfo.tb)
+        error, frames = excinfo.value, project_frames(excinfo.tb, self.root)
         origin = (error.__cause__ or error.__context__) if report.when == "collect" else None
         if not frames and isinstance(origin, ImportError):  # pytest raises an error of its own instead
-            error, frames = origin, self._project_frames(origin.__traceback__)
+            error, frames = origin, project_frames(origin.__traceback__, self.root)
         try:
             text = "".join(traceback.format_exception_only(type(error), error)).strip()
         except Exception:  # the exception's own code may raise anything
@@ -88,19 +87,6 @@ class Outcomes:
         text = _ADDRESS.sub(">", text)
         self._frames[report.nodeid] = frames
         self._messages[report.nodeid] = _short(text if frames else plain_message(report) or text)
-
-    def _project_frames(self, trace):
-        """Frames of the project, outermost first: the first one and the innermost ones."""
-        shown = []
-        while trace is not None:
-            filename, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-            name = project_path(filename, self.root)
-            if name is not None:
-                code = linecache.getline(filename, line).strip()[:120]
-                function = trace.tb_frame.f_code.co_name
-                shown.append({"path": name, "line": line, "function": function, "code": code})
-            trace = trace.tb_next
-        return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
 
 
 class Only:
@@ -166,9 +152,13 @@ def _short(text):
     return "\n".join(lines)[:MESSAGE_LIMIT]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """Registers the plugin where it is wanted; with xdist each worker writes for itself."""
     path = os.environ.get("GUMSHOE_OUTCOMES")
+    if os.environ.get("GUMSHOE_ALL"):
+        config.option.maxfail = 0
+        config.option.stepwise = False
     if path and not config.pluginmanager.hasplugin("dsession"):
         config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
         only = os.environ.get("GUMSHOE_ONLY")

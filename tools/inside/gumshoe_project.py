@@ -1,9 +1,11 @@
 """Which files belong to the project under test. Standard library only, Python 3.6 to 3.14."""
 
+import linecache
 import os
 
 _TEST_FOLDERS = ("test", "tests", "unittests", "testcases")
 _TEST_FILES = ("test.py", "tests.py", "conftest.py", "runtests.py")
+INNER_FRAMES = 3
 FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", ".git", "node_modules", "__pypackages__")
 
 
@@ -14,6 +16,20 @@ def project_path(filename, root):
         return None
     parts = full[len(root) + 1 :].split(os.sep)
     return None if any(part in FOREIGN for part in parts[:-1]) else "/".join(parts)
+
+
+def project_frames(trace, root):
+    """Frames of the project in a traceback, outermost first: the first one and the innermost ones."""
+    shown = []
+    while trace is not None:
+        filename, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        name = project_path(filename, root)
+        if name is not None:
+            code = linecache.getline(filename, line).strip()[:120]
+            function = trace.tb_frame.f_code.co_name
+            shown.append({"path": name, "line": line, "function": function, "code": code})
+        trace = trace.tb_next
+    return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
 
 
 def holds_tests(path: str) -> bool:
@@ -37,17 +53,3 @@ def real_paths():
         return os.path.realpath(full) if os.path.islink(full) else full
 
     return real_path
-
-
-def test_file_stamps(root):
-    """The test files below a folder, each with a stamp that shows whether it was written: its ctime cannot be set."""
-    found = {}
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in FOREIGN]
-        prefix = folder[len(root) :].strip("/") + "/"
-        for name in names:
-            path = (prefix + name).lstrip("/")
-            if name.endswith(".py") and holds_tests(path):
-                facts = os.lstat(os.path.join(folder, name))
-                found[path] = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-    return found

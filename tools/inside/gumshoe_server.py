@@ -33,7 +33,14 @@ import gumshoe_program  # noqa: E402 - it is beside this file
 from gumshoe_imports import Imports, freeze, names_at_start, with_added  # noqa: E402
 from gumshoe_scan import Scan  # noqa: E402
 
-SCRIPTS = ("gumshoe_debugger", "gumshoe_whatif", "gumshoe_trace", "gumshoe_spectrum", "gumshoe_syntax")
+SCRIPTS = (
+    "gumshoe_debugger",
+    "gumshoe_whatif",
+    "gumshoe_trace",
+    "gumshoe_spectrum",
+    "gumshoe_syntax",
+    "gumshoe_unittest_outcomes",
+)
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
 CONTROL, PROGRAM = "GUMSHOE_CONTROL", "GUMSHOE_PROGRAM"

@@ -1,13 +1,22 @@
 """Writes the outcome of each test that unittest or sympy's runner runs, as `gumshoe_outcomes` does for pytest.
 
+    python gumshoe_unittest_outcomes.py -- PROGRAM argument...    with the file's name in GUMSHOE_OUTCOMES
+
 Standard library only, Python 3.6 to 3.14.
 """
 
 import json
+import os
+import sys
 import traceback
 
-import gumshoe_sympy_hooks
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import gumshoe_sympy_hooks
+from gumshoe_program import Nobody, run_program
+from gumshoe_project import project_frames
+
+del sys.path[0]
 _OUTCOMES = {
     "addSuccess": "passed",
     "addFailure": "failed",
@@ -19,7 +28,7 @@ _OUTCOMES = {
 
 
 def install(path):
-    """Has these runners write one JSON line per test, `{"id", "outcome", "message"}`, to a file."""
+    """Has these runners write one JSON line per test, `{"id", "outcome", "message", "title", "frames"}`, to a file."""
     import unittest
 
     def end(test, outcome, error):
@@ -45,16 +54,37 @@ def _wrap(result, name, outcome, path):
     method = getattr(result, name)
 
     def add(self, test, *arguments):
-        _write(path, test.id(), outcome, arguments[0] if arguments else None)
+        title = getattr(test, "shortDescription", str)() or ""
+        _write(path, test.id(), outcome, arguments[0] if arguments else None, title)
         return method(self, test, *arguments)
 
     setattr(result, name, add)
 
 
-def _write(path, test, outcome, detail):
-    message = ""
+def _write(path, test, outcome, detail, title=""):
+    message, frames = "", []
     if isinstance(detail, tuple):
         message = "".join(traceback.format_exception_only(detail[0], detail[1])).strip()[:700]
-    line = json.dumps({"id": test, "outcome": outcome, "message": message}, ensure_ascii=False)
+        frames = project_frames(detail[2], os.getcwd())
+    facts = {"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames}
+    line = json.dumps(facts, ensure_ascii=False)
     with open(path, "ab") as file:
         file.write(line.encode("utf-8", "replace") + b"\n")
+
+
+def run_to_the_end():
+    """Keeps unittest from stopping at the first failure."""
+    import unittest
+
+    unittest.TestResult.failfast = property(lambda self: False, lambda self, value: None)
+
+
+def main(arguments):
+    """Runs a program. Returns its exit code."""
+    install(os.environ["GUMSHOE_OUTCOMES"])
+    run_to_the_end()
+    return run_program(arguments[arguments.index("--") + 1 :], Nobody, as_given=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -94,3 +94,8 @@ class Oracle(Record):
     test_patch: str = ""
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
+    falsifiable: dict[str, tuple[int, ...]] | None = Field(
+        default=None,
+        description="test functions that are known to fail on the repaired code once they ask for something else, each "
+        "with the comparisons in it, by number, that can do so; null: not known",
+    )

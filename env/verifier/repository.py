@@ -1,0 +1,260 @@
+"""A task's original repository in a sandbox of its own, for one run of its tests with a patch."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import posixpath
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
+
+from pydantic import BaseModel, ValidationError
+
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
+from gumshoe.env.ignore import Patterns
+from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
+from gumshoe.env.tox import let_through
+from gumshoe.env.verifier.gate import unverifiable_lines
+from gumshoe.env.verifier.harness_files import shadowing_paths
+from gumshoe.env.verifier.launching import Launch, launch
+from gumshoe.env.verifier.rules import Rules
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.records import Oracle, Task, TestOutcome, TestRun
+from gumshoe.tools.outcomes import pytest_options, read_outcomes
+
+__all__ = ["READONLY_FILE", "Applied", "Definition", "Repository", "Variants"]
+
+READONLY_FILE = ".debugreadonly"
+OUTCOMES, VARIANTS, PROGRAM = "outcomes.jsonl", "variants.json", "gumshoe_variants.py"
+REWRITE_S = 120.0
+GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
+OPTIONS = "--tb=line"
+"""Tests whose outcomes count need no tracebacks; files that cannot be imported are described all the same."""
+
+
+class Definition(BaseModel):
+    """A function that defines tests, or a script, as the two variants have it.
+
+    Attributes:
+        path: its file.
+        false_in: the variant in which its tests must fail.
+        comparisons: the comparisons in it that were changed, by their number.
+        fails_at: first and last line of the places where it must fail.
+        asks_at: the same for the comparisons with another value, which must be unequal.
+    """
+
+    path: str
+    false_in: int
+    comparisons: tuple[int, ...]
+    fails_at: tuple[tuple[int, int], ...]
+    asks_at: tuple[tuple[int, int], ...]
+
+
+class Variants(BaseModel):
+    """Two variants of the test files.
+
+    Attributes:
+        files: the contents of each variant by path, in base64.
+        tests: which definitions each test has; none for a test that is the same in both variants.
+        definitions: what is known of each definition.
+        strict: tests that nothing expects to fail, so that an expected failure is none.
+    """
+
+    variants: tuple[dict[str, str], dict[str, str]]
+    tests: dict[str, tuple[str, ...]]
+    definitions: dict[str, Definition]
+    strict: frozenset[str]
+
+    def files(self, number: int) -> dict[str, bytes]:
+        """The contents of one variant's files."""
+        return {path: base64.b64decode(data) for path, data in self.variants[number].items()}
+
+
+class Applied(NamedTuple):
+    """What a patch did besides changing the code.
+
+    Attributes:
+        restored: files that configure the tests, which were put back.
+        unverifiable: lines with which it could find out how it is tested; see `unverifiable_lines`.
+    """
+
+    restored: tuple[str, ...] = ()
+    unverifiable: tuple[str, ...] = ()
+
+
+class Repository:
+    """The original repository of a task, used once.
+
+    Raises as `open_sandbox`; TaskError: the test patch does not fit.
+    """
+
+    def __init__(self, task: Task, rules: Rules, config: SandboxConfig, *, trusted: bool) -> None:
+        self._task = task
+        self._rules = rules
+        self._sandbox = open_sandbox(task, config, trusted=trusted, verdict=True)
+        try:
+            # Runs whose order of sets differs could differ in their outcomes.
+            self._sandbox.activate({"PYTHONHASHSEED": "0", **self._sandbox.environment}, self._sandbox.python)
+            self._tests = self._hidden_tests()
+            self._readonly = Patterns([*self._lines(READONLY_FILE), *task.readonly])
+            self._clean = self._sandbox.snapshot()
+            self._launch: Launch = launch(task.entrypoint, self._sandbox.support)
+            # A test server takes longer to start than one run without; a pool has it started by then.
+            self._warm = is_poolable(task, config)
+            if self._warm:
+                self._sandbox.prepare_server(self._launch.argv)
+        except BaseException:
+            self._sandbox.close()
+            raise
+
+    def close(self) -> None:
+        """Removes the sandbox. Idempotent."""
+        self._sandbox.close()
+
+    def make_variants(
+        self,
+        tests: Sequence[str],
+        vary: Sequence[str],
+        proven: Mapping[str, Sequence[int]] | None,
+        *,
+        draw: bool = True,
+        everything: bool = False,
+    ) -> Variants:
+        """Two variants of the test files; the repository must not have been patched.
+
+        Args:
+            tests: the ids of all tests that count.
+            vary: those to vary if nothing is proven.
+            proven: the definitions to vary, each with the comparisons in it that are known to fail.
+            draw: whether chance decides what fails where; otherwise all hold in the first variant and fail at their
+                end in the second one.
+            everything: whether comparisons that are not proven are changed, too.
+
+        Raises:
+            SandboxError: the files could not be rewritten.
+        """
+        sandbox = self._sandbox
+        write_texts(sandbox, self._tests)
+        paths = [entry.path for entry in sandbox.walk() if entry.kind == "file" and entry.path.endswith(".py")]
+        script = self._launch.script
+        request = {
+            "tests": list(tests),
+            "vary": list(vary),
+            "proven": None if proven is None else {name: list(numbers) for name, numbers in proven.items()},
+            "files": [path for path in paths if self._rules.is_test(path, self._readonly) or path == script],
+            "script": script,
+            "seed": secrets.token_hex(16),
+            "draw": draw,
+            "all": everything,
+        }
+        answer = posixpath.join(sandbox.support, VARIANTS)
+        argv = [sandbox.python, posixpath.join(sandbox.support, PROGRAM), answer]
+        result = sandbox.run(argv, input=json.dumps(request).encode(), timeout=REWRITE_S)
+        try:
+            if result.exit_code == 0:
+                return Variants.model_validate_json(sandbox.read_file(answer, inside=False))
+            why = (result.output.strip().splitlines() or ["no output"])[-1]
+        except (OSError, ValidationError) as error:
+            why = str(error)
+        finally:
+            sandbox.restore(self._clean)
+        raise SandboxError(f"task {self._task.id}: its tests cannot be rewritten: {why}")
+
+    def run_with(self, patch: str, files: Mapping[str, bytes], expected: Oracle) -> tuple[TestRun, Applied]:
+        """`apply`, then `run`; `expected` names the tests that decide."""
+        self._rules = dataclasses.replace(self._rules, expected=expected)
+        applied = self.apply(patch)
+        return self.run(files), applied
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def apply(self, patch: str) -> Applied:
+        """Applies a patch, and puts the tests and their configuration back.
+
+        Raises:
+            TaskError: the patch does not apply.
+        """
+        if not patch.strip():
+            return Applied()
+        own = self._own_configuration()
+        apply_to_sandbox(self._sandbox, patch, self._task.id, self._clean)
+        contents = self._sandbox.changes(self._clean)
+        changed = {**self._rules.sides(patch), **contents}
+        tests = {path for path in changed if self._rules.is_test(path, self._readonly)}
+        configuration = self._rules.configuration(changed)
+        present = {entry.path for entry in self._sandbox.walk() if entry.kind != "dir"}
+        if any(before is None for before, _ in changed.values()):
+            configuration.update(shadowing_paths(changed, present))
+        configuration -= tests
+        put_back = [f"/{path.translate(GLOB_SIGNS)}" for path in sorted(tests | configuration)]
+        if put_back:
+            self._sandbox.restore(self._clean, only=Patterns(put_back).pairs)
+            write_texts(self._sandbox, {path: own[path] for path in own if path in tests | configuration})
+        stay = {path: sides for path, sides in contents.items() if path not in tests | configuration}
+        lines = unverifiable_lines(stay, present, self._sandbox.read_file)
+        return Applied(tuple(sorted(configuration)), lines)
+
+    def run(self, files: Mapping[str, bytes]) -> TestRun:
+        """Runs all tests to their end, with these contents of test files in place of the original ones.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        sandbox = self._sandbox
+        write_texts(sandbox, {path: text for path, text in self._tests.items() if path not in files})
+        for path, data in files.items():
+            sandbox.write_file(path, data)
+        sandbox.prepare_support()
+        record = posixpath.join(sandbox.support, OUTCOMES)
+        known = sandbox.environment
+        result = sandbox.run(
+            self._launch.argv,
+            env={
+                **let_through(known),
+                "GUMSHOE_OUTCOMES": record,
+                "GUMSHOE_ALL": "1",
+                "PYTEST_ADDOPTS": pytest_options(known, "-p gumshoe_outcomes", OPTIONS),
+                "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
+            },
+            timeout=self._task.limits.command_timeout_s,
+            warm=self._warm,
+        )
+        try:
+            outcomes = read_outcomes(sandbox.read_file(record, inside=False))
+        except OSError:
+            outcomes = parse_unittest(result.output) or parse_sympy(result.output)
+        script = self._launch.script
+        if script is not None and not outcomes and not result.timed_out:
+            ended = "passed" if result.exit_code == 0 else "failed"
+            message = (result.output.strip().splitlines() or [""])[-1] if result.exit_code else ""
+            outcomes = (TestOutcome(id=script, outcome=ended, message=message),)
+        return TestRun(result=result, outcomes=outcomes)
+
+    def _hidden_tests(self) -> dict[str, str | None]:
+        """The files of the test patch as it leaves them, where the task comes without them."""
+        if self._task.regime != "issue" or not self._rules.oracle.test_patch:
+            return {}
+        try:
+            return patched_texts(self._sandbox, self._rules.oracle.test_patch)
+        except TaskError as error:
+            raise TaskError(f"task {self._task.id}: its test patch: {error}") from None
+
+    def _own_configuration(self) -> dict[str, str | None]:
+        """Test configuration that the gold patch changes, as it leaves it: that counts as original."""
+        paths = self._rules.own_configuration
+        texts = patched_texts(self._sandbox, self._rules.oracle.gold_patch) if paths else {}
+        return {path: texts[path] for path in paths if path in texts}
+
+    def _lines(self, path: str) -> list[str]:
+        try:
+            return self._sandbox.read_file(path).decode("utf-8", "replace").splitlines()
+        except OSError:
+            return []

@@ -1,0 +1,319 @@
+"""Assertions that can be made false: those of a test, and those put at its end.
+
+Standard library only, Python 3.6 to 3.14.
+
+Each change has a text that keeps the meaning and one that makes an assertion false, of the same length and with the
+same number of lines. Which is which cannot be seen without evaluating it.
+"""
+
+import ast
+import io
+import re
+import string
+import tokenize
+
+_EQUAL = re.compile(r"assert\w*Equals?|assert_\w*(equal|close)\w*|eq_|assertIs|assertIn|assertAlmostEqual")
+_NEGATIVE = re.compile(r"not|less|greater|raises|warns", re.IGNORECASE)
+_SWALLOWS = re.compile(r"suppress|raises|AssertionError|Exception", re.IGNORECASE)
+_LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_OPERATORS = (ast.Eq, ast.Is, ast.In)
+_UNITTEST = {
+    "assertEqual": '{self}.assertEqual(len("{word}"), {number})',
+    "assertTrue": '{self}.assertTrue(len("{word}") == {number})',
+    "assertFalse": '{self}.assertFalse(len("{word}") != {number})',
+    "assertIn": '{self}.assertIn(len("{word}"), [{number}])',
+    "assertIs": '{self}.assertIs(len("{word}") == {number}, len("") == 0)',
+    "assertListEqual": '{self}.assertListEqual([len("{word}")], [{number}])',
+    "assertTupleEqual": '{self}.assertTupleEqual((len("{word}"),), ({number},))',
+    "assertDictEqual": '{self}.assertDictEqual({{"": len("{word}")}}, {{"": {number}}})',
+    "assertSetEqual": '{self}.assertSetEqual({{len("{word}")}}, {{{number}}})',
+    "assertCountEqual": '{self}.assertCountEqual([len("{word}")], [{number}])',
+    "assertSequenceEqual": '{self}.assertSequenceEqual([len("{word}")], [{number}])',
+    "assertAlmostEqual": '{self}.assertAlmostEqual(len("{word}"), {number})',
+    "assertMultiLineEqual": '{self}.assertMultiLineEqual(str(len("{word}")), "{number}")',
+}
+_HELPER = """
+def {name}(wrong, check, *values, **options):
+    try:
+        result = check(*values, **options)
+    except Exception:
+        if wrong:
+            return None
+        raise
+    if wrong:
+        raise AssertionError
+    return result
+"""
+_ASSERT = ['assert len("{word}") == {number}']
+_EXITS = {ast.dump(ast.parse(text, mode="eval").body) for text in ("sys.exit", "exit")}
+KEPT, OTHER, WRONG = range(3)
+"""What a comparison asks for: what it did; to be unequal to another value; to be equal to another value."""
+
+
+class Change:
+    """A piece of a file that is replaced.
+
+    Attributes:
+        start, end: offsets in the text; equal for an insertion.
+        texts: what stands there where the test holds, and where it is false.
+        label: whose lines these are, or None.
+    """
+
+    def __init__(self, start, end, texts, label=None):
+        self.start, self.end, self.texts, self.label = start, end, texts, label
+
+
+class Source:
+    """The text of a file, with the offsets of what the parser has found.
+
+    Attributes:
+        helper: the name of a function that is to be put at the end of the file, once it is needed.
+    """
+
+    def __init__(self, text):
+        self.text = text
+        self.helper = None
+        self._lines = text.split("\n")
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._logical = {}
+        for first, last, end, semicolon in _logical_lines(text):
+            whole = (last, self._starts[end[0] - 1] + end[1], semicolon)
+            self._logical.update((line, whole) for line in range(first, last + 1))
+
+    def at(self, line, column):
+        """The offset of a place that the parser names: a line, and a column in UTF-8."""
+        text = self._lines[line - 1]
+        return self._starts[line - 1] + len(text.encode("utf-8")[:column].decode("utf-8", "ignore"))
+
+    def span(self, node):
+        """(start, end) of an expression; Python 3.8 and later."""
+        return self.at(node.lineno, node.col_offset), self.at(node.end_lineno, node.end_col_offset)
+
+    def logical_line(self, line):
+        """(last line, offset of the end, whether a semicolon is there) of the logical line with a line."""
+        return self._logical[line]
+
+    def indentation(self, line):
+        """The white space before a line."""
+        text = self._lines[line - 1]
+        return text[: len(text) - len(text.lstrip())]
+
+    def below(self, line):
+        """(start, end) of the blank line after a line, or of the place for a new one."""
+        end = self._starts[line] - 1
+        blank = line + 1 < len(self._lines) and not self._lines[line].strip()
+        return end, self._starts[line + 1] - 1 if blank else end
+
+
+def _logical_lines(text):
+    """(first line, last line, (line, column) of the end, whether a semicolon is there) of each logical line."""
+    first, last = None, None
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NEWLINE and last is not None:
+            yield first, token.start[0], last.end, last.string == ";"
+            first = last = None
+        elif token.type not in (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
+            first, last = first or token.start[0], token
+
+
+class Comparison:
+    """One comparison of a test that can ask for something else.
+
+    Args:
+        start, end: offsets of the statement or expression.
+        inserts: offset, and the text for each of KEPT, OTHER and WRONG, in the order in which they stand.
+    """
+
+    def __init__(self, start, end, inserts):
+        self.start, self.end, self._inserts = start, end, inserts
+
+    def changes(self, kind, label):
+        """The changes for a test that is kept in one variant and is of a kind in the other."""
+        return [Change(start, end, (texts[KEPT], texts[kind]), label) for start, end, texts in self._inserts]
+
+
+def comparisons(source, function, chance):
+    """The comparisons of a function, in their order; none before Python 3.8, where the ends of nodes are unknown."""
+    if function is None or not hasattr(function, "end_lineno"):
+        return []
+    found = []
+    for node in inside(function):
+        if isinstance(node, ast.Assert):
+            for each in node.test.values if _is_and(node.test) else [node.test]:
+                if isinstance(each, ast.Compare) and len(each.ops) == 1 and isinstance(each.ops[0], _OPERATORS):
+                    found.append(_in_assert(source, each, chance))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            name = getattr(node.value.func, "attr", getattr(node.value.func, "id", ""))
+            plain = len(node.value.args) > 1 and not any(isinstance(each, ast.Starred) for each in node.value.args[:2])
+            if plain and _EQUAL.fullmatch(name) and not _NEGATIVE.search(name):
+                found.append(_in_call(source, node.value, name, chance))
+    return sorted(found, key=lambda each: each.start)
+
+
+def _in_assert(source, node, chance):
+    start, end = source.span(node)
+    right = node.comparators[0]
+    left_is_literal = _is_literal(node.left) and not _is_literal(right)
+    operand = node.left if left_is_literal or isinstance(node.ops[0], ast.In) else right
+    no, yes = (") == ({})".format(text) for text in _order(chance))
+    before, after = _either(source, operand, chance)
+    return Comparison(start, end, [(start, start, ["(not "] * 3), before, after, (end, end, [no, yes, no])])
+
+
+def _in_call(source, node, name, chance):
+    start, end = source.span(node)
+    operands = node.args[:2]
+    first = name == "assertIn" or (_is_literal(operands[0]) and not _is_literal(operands[1]))
+    source.helper = source.helper or "_" + _word(chance, 5)
+    no, yes = ("{}({}, ".format(source.helper, text) for text in _order(chance))
+    bracket = source.text.index("(", source.span(node.func)[1])
+    before, after = _either(source, operands[0 if first else 1], chance)
+    return Comparison(start, end, [(start, start, [no, yes, no]), (bracket, bracket + 1, [", "] * 3), before, after])
+
+
+def _order(chance):
+    """A false and a true expression."""
+    low, high = "a" + _word(chance, 3), "b" + _word(chance, 3)
+    return '"{}" < "{}"'.format(high, low), '"{}" < "{}"'.format(low, high)
+
+
+def _either(source, operand, chance):
+    """The texts around an operand that make it itself, or another value."""
+    start, end = source.span(operand)
+    other = '"{}"'.format(_word(chance, 5))
+    value = getattr(operand, "value", getattr(operand, "n", None))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        other = str(chance.randrange(10000, 99999))
+    if chance.randrange(2):
+        before, after, its, others = "({}, (".format(other), "))[{}]", 1, 0
+    else:
+        before, after, its, others = "((", "), {})[{}]".format(other, "{}"), 0, 1
+    texts = [after.format(its), after.format(others), after.format(others)]
+    return (start, start, [before] * 3), (end, end, texts)
+
+
+def end_assertions(source, function, chance):
+    """Groups of assertions, as pairs of a holding and a false text with a place: one at the end of a function, and one
+    before each return. Empty where an assertion there might be caught or not be reached.
+    """
+    places = []
+    if not _find_returns(source, function.body, False, places):
+        return []
+    last = function.body[-1]
+    forms = _forms(function)
+    if isinstance(last, (ast.Return, ast.Raise)):
+        if isinstance(last, ast.Raise):
+            places.append((source.at(last.lineno, last.col_offset), None, "{}; "))
+    else:
+        first_line, (last_line, end, semicolon) = _first_line(function.body[0]), source.logical_line(_last_line(last))
+        if source.logical_line(first_line) == source.logical_line(function.lineno):
+            places.append((end, None, " {}" if semicolon else "; {}"))
+        else:  # A line of its own shows which assertion has failed.
+            places.append((*source.below(last_line), "\n" + source.indentation(first_line) + "{}"))
+    return [(start, start if end is None else end, frame, _pair(forms, chance)) for start, end, frame in places]
+
+
+def script_end(source, chance):
+    """The same for a script, which ends at its last line; see `script_exits`."""
+    return [(len(source.text), len(source.text), "\n{}\n", _pair(_ASSERT, chance))]
+
+
+def script_exits(source, tree):
+    """Comparisons for the calls of `sys.exit`, whose status says whether a script has passed."""
+    found = []
+    for node in ast.walk(tree) if hasattr(ast, "NamedExpr") else ():
+        if isinstance(node, ast.Call) and ast.dump(node.func) in _EXITS and len(node.args) < 2:
+            start, end = source.span(node)
+            if node.args:
+                low, high = source.span(node.args[0])
+                inserts = [(low, low, ["(("] * 3), (high, high, ["), 1)[0]", "), 1)[1]", "), 1)[1]"])]
+            else:
+                inserts = [(end - 1, end - 1, ["(0, 1)[0]", "(0, 1)[1]", "(0, 1)[1]"])]
+            found.append(Comparison(start, end, inserts))
+    return found
+
+
+def _pair(forms, chance):
+    """Assertions of each form that hold, and the same with one of them false."""
+    holding, false = [], []
+    wrong = chance.randrange(len(forms))
+    for place, form in enumerate(forms):
+        number, other = chance.sample(range(3, 9), 2)
+        word = _word(chance, number)
+        holding.append(form.format(word=word, number=number))
+        false.append(form.format(word=word, number=other if place == wrong else number))
+    return "; ".join(holding), "; ".join(false)
+
+
+def _forms(function):
+    """The ways in which a test asserts: with the statement, and with the methods of its case that it uses."""
+    forms = {"assert": _ASSERT[0]}
+    own = function.args.args[0].arg if function.args.args else None
+    for node in inside(function):
+        method = node.func if isinstance(node, ast.Call) else None
+        form = _UNITTEST.get(getattr(method, "attr", ""))
+        if form and isinstance(method.value, ast.Name) and method.value.id == own:
+            forms[method.attr] = form.replace("{self}", own)
+    return [forms[name] for name in sorted(forms)]
+
+
+def _find_returns(source, body, guarded, places):
+    """Adds the places before returns; False where what is raised there might be caught by the test itself."""
+    for node in body:
+        if isinstance(node, _LATER):
+            continue
+        if isinstance(node, ast.Return):
+            if guarded:
+                return False
+            places.append((source.at(node.lineno, node.col_offset), None, "{}; "))
+        catches = bool(getattr(node, "handlers", ())) or any(
+            _SWALLOWS.search(ast.dump(item.context_expr)) for item in getattr(node, "items", ())
+        )
+        if any(isinstance(each, ast.Return) for last in getattr(node, "finalbody", ()) for each in ast.walk(last)):
+            return False
+        blocks = [(getattr(node, "body", ()), guarded or catches), (getattr(node, "orelse", ()), guarded)]
+        blocks += [(each.body, guarded) for each in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
+        if not all(_find_returns(source, inner, still, places) for inner, still in blocks):
+            return False
+    return True
+
+
+def inside(function):
+    """The nodes of a function, without those of functions and classes in it."""
+    waiting = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, _LATER):
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _is_and(node):
+    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
+
+
+def _is_literal(node):
+    return not any(isinstance(each, (ast.Name, ast.Call, ast.Attribute, ast.Await)) for each in ast.walk(node))
+
+
+def _first_line(node):
+    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+
+
+def _last_line(node):
+    return max(getattr(each, "lineno", 0) for each in ast.walk(node))
+
+
+def _word(chance, length):
+    return "".join(chance.choice(string.ascii_lowercase) for _ in range(length))
+
+
+def helper(source):
+    """The function that the changed calls need, to be put at the end of a file."""
+    return (
+        []
+        if source.helper is None
+        else [Change(len(source.text), len(source.text), (_HELPER.format(name=source.helper),) * 2)]
+    )
