@@ -27,6 +27,7 @@ WORD = re.compile(r"[^\W\d]\w+")
 CODE = re.compile(r"[(=]|\bimport\b")
 IMPORTERS = {"builtins.__import__", "importlib.import_module"}
 BY_NAME = {"attrgetter", "delattr", "getattr", "hasattr", "methodcaller", "setattr", "__getattribute__", "__setattr__"}
+NAME_FIRST = {"attrgetter", "methodcaller", "__getattribute__", "__setattr__"}
 SETTERS = {"delattr", "setattr", "__setattr__"}
 SPELLERS = {"b64decode", "bytearray", "bytes", "chr", "decode", "fromhex", "reversed", "unhexlify"}
 LONGEST = max(name.count(".") + 1 for table in (MODULES, NAMES) for name in table)
@@ -198,8 +199,9 @@ class _Tree:
         if not tails & BY_NAME:
             return
         texts = [self._text(argument) for argument in node.args[:2]]
-        if any(text is None and self._is_spelled(node.args[place]) for place, text in enumerate(texts)):
-            yield "attribute with a name spelled out", "names on modules"
+        for place in (0, 1) if tails & NAME_FIRST else (1,):
+            if place < len(texts) and texts[place] is None and self._is_spelled(node.args[place]):
+                yield "attribute with a name spelled out", "names on modules"
         if len(texts) == 2 and tails & SETTERS:
             yield from self._stored(node.args[0], texts[1] or "*")
         elif len(texts) == 2 and texts[1] is None and self._is_module(node.args[0]):

@@ -244,6 +244,7 @@ HARMLESS = {
     "words": "MESSAGE = 'cannot evaluate or compile the trace of the test (see code)'\n",
     "state of the package": "from shop import other\nfrom . import other as o\nother.x = 2\no.x = 3\n",
     "literal": "from typing import Literal\nM = Literal['sys', 'fd']\n\ndef f(m: M):\n    return {'sys': 1}['sys']\n",
+    "made class": "made = type('A', (), {})\n\ndef f(name):\n    setattr(made, name, getattr(made, 'x'))\n",
     "feature": "FROZEN = getattr(sys, 'frozen', False) or hasattr(sys, 'pypy_version_info')\n",
     "one of two names": "def f(x, y):\n    name = 'start'\n    if y:\n        name = 'stop'\n    getattr(x, name)()\n",
     "threads": "import threading\nlock = threading.Lock()\nthreading.Thread(target=total, daemon=True).start()\n",
