@@ -16,10 +16,10 @@ THINK_END = "</think>"
 def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
     """The conversation for a server that knows no tools: schemas in the system message, calls and answers as text.
 
-    This is the layout that the Hermes and Qwen chat templates give native messages.
+    This is the layout that the Hermes and Qwen chat templates give native messages. Control tokens are escaped.
     """
     chat: list[dict[str, str]] = []
-    for message in messages:
+    for message in (message.escaped() for message in messages):
         role, content = message.role, message.content
         if role == "system" and tools:
             content = f"{content}\n\n{describe_tools(tools)}"
@@ -40,7 +40,7 @@ def as_text_messages(messages: Sequence[Message], tools: Sequence[ToolSchema]) -
 
 
 def as_native_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The conversation in the chat API's own form."""
+    """The conversation in the chat API's own form, control tokens escaped."""
     return [message.as_openai() for message in messages]
 
 
@@ -50,12 +50,15 @@ def as_template_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
     What the model wrote goes back as its original text, calls and reasoning included. `transformers serve` drops
     the content of a message that has native calls, and reasoning from every message: the prompt would not be the one
     that the model was trained on. Templates of the Hermes and Qwen kind render both forms to the same tokens.
+    Control tokens are escaped.
     """
-    return [_as_written(message) if message.role == "assistant" else message.as_openai() for message in messages]
+    return [
+        _as_written(message.escaped()) if message.role == "assistant" else message.as_openai() for message in messages
+    ]
 
 
 def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()) -> Completion:
-    """The completion of a turn whose text holds its calls, and perhaps a leading `<think>` block.
+    """The completion of a turn whose text holds its calls, and perhaps a leading `<think>` block, unescaped.
 
     Args:
         written: its text is everything that the model wrote.
@@ -64,7 +67,8 @@ def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()
     """
     content, thought = split_thought(written.text)
     text, calls = split_text_calls(content, prefix=prefix, offered=offered)
-    return written.model_copy(update={"text": text, "reasoning": written.reasoning or thought, "tool_calls": calls})
+    reasoning = written.reasoning or thought
+    return written.model_copy(update={"text": text, "reasoning": reasoning, "tool_calls": calls}).unescaped()
 
 
 def split_thought(content: str) -> tuple[str, str | None]:

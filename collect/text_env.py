@@ -17,6 +17,7 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.environments import LocalEnvironment
 from gumshoe.collect.episode import NOT_RUN, Episode
 from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.control_tokens import escape
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.spaces import MAX_TEXT, AnyText
 from gumshoe.errors import SandboxError
@@ -35,7 +36,8 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
     The first observation is the problem statement, with the tools and how to call them before it. `info` holds `stop`,
     `observations` (the `Observation` records of the calls that were run), `observation` (the last of them, if there is
-    one) and, once a report has been made, `context_pack`.
+    one) and, once a report has been made, `context_pack`. Texts are escaped (see `gumshoe.control_tokens`), so that a
+    model's tokenizer finds no control token in them; the records in `info` are as they are.
 
     Args:
         env: a `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns.
@@ -69,7 +71,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         self._episode = Episode(EpisodeSpec(task, seed=seed or 0), self._agent, lambda _: environment)
         self._episode.next_request()
         problem = Observation(tool="reset", text=task.problem_statement)
-        text = f"{self.prompt}\n\n{problem.text}" if self._describe else problem.text
+        text = escape(f"{self.prompt}\n\n{problem.text}" if self._describe else problem.text)
         return text[:MAX_TEXT], {"observation": problem, "observations": [problem], "stop": None}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -79,7 +81,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             raise SandboxError("the episode is over: call reset() before the next step")
         step = episode.accept(Completion(text=action))
         made = [one for one in step.observations if one.failure is None or one.failure.kind != NOT_RUN]
-        texts = [one.text for one in made] or [message.content for message in episode.answers()]
+        texts = [escape(one.text, tags=True) for one in made] or [message.content for message in episode.answers()]
         info: dict[str, Any] = {"observations": made, "stop": episode.stop}
         if made:
             info["observation"] = made[-1]

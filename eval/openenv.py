@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 
 from gumshoe import __version__
 from gumshoe.collect.chat import read_turn
+from gumshoe.control_tokens import escape
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall
 
@@ -119,7 +120,8 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
             raise ValueError("no episode is in progress: reset first")
         self._state.step_count += 1
         step = live.episode.accept(self._completion(action, live))
-        seen = [one.text for one in step.observations] or [one.content for one in live.episode.answers()]
+        texts = [escape(one.text, tags=True) for one in step.observations]
+        seen = texts or [one.content for one in live.episode.answers()]
         failed = any(one.failure is not None for one in step.observations)
         observation = DebugObservation(text="\n\n".join(seen), failed=failed, reward=0.0)
         stop = live.episode.stop
@@ -167,7 +169,7 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         prefix = f"call-{len(live.episode.steps)}"
         if action.tool:
             call = ToolCall(id=prefix, name=action.tool, arguments=action.arguments)
-            return Completion(text=action.text, tool_calls=(call,), finish_reason="tool_calls")
+            return Completion(text=action.text, tool_calls=(call,), finish_reason="tool_calls").unescaped()
         offered = {schema.name for schema in live.episode.offered()}
         return read_turn(Completion(text=action.text), prefix=prefix, offered=offered)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gumshoe.train.encoding import encode_chat
 from gumshoe.train.live import GeneratedTurn, Request
 
 if TYPE_CHECKING:
@@ -38,13 +39,12 @@ class GreedyGenerator:
         """The next turn, without its end token."""
         import torch
 
-        render: Any = self._tokenizer.apply_chat_template
-        encoded = render(
+        encoded = encode_chat(
+            self._tokenizer,
+            self._template,
             request.messages,
-            tools=request.tools,
-            chat_template=self._template,
+            request.tools,
             add_generation_prompt=True,
-            return_dict=True,
             return_tensors="pt",
         )
         prompt = encoded["input_ids"].to(self._model.device)

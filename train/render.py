@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from gumshoe.control_tokens import escape, escape_chat, escape_json
 from gumshoe.errors import DatasetError
+from gumshoe.train.encoding import control_tokens, encode_chat
 from gumshoe.train.sampled import NO_DRIFT, Drift, Spliced, splice
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ class Renderer:
 
     What the assistant wrote trains: its text, its calls, and the token that ends its turn. System prompt, tools, the
     user and tool results never do, nor does what a server writes to begin the assistant's turn, which some templates
-    mark as the assistant's.
+    mark as the assistant's. Control tokens in the text of a row are escaped, as they are where the model is served (see
+    `gumshoe.control_tokens`); a row with one of this tokenizer that escaping does not know is refused.
 
     Args:
         tokenizer: tokenizer of the model.
@@ -52,6 +55,7 @@ class Renderer:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str) -> None:
         self.tokenizer = tokenizer
         self.template = template
+        self._unescaped = [token for token in control_tokens(tokenizer).values() if escape(token) == token]
         self._opening = self._generation_prompt()
 
     def __call__(
@@ -70,14 +74,15 @@ class Renderer:
                 tokenizer, they replace what rendering its text gives, and train.
 
         Raises:
-            DatasetError: it cannot be rendered, or its template does not mark each turn separately.
+            DatasetError: it cannot be rendered, its template does not mark each turn separately, or its text has a
+                control token.
         """
         encoded = self._encode(row, return_assistant_tokens_mask=True)
         ids: list[int] = list(encoded["input_ids"])
         mask = self._without_openings(ids, list(encoded["assistant_masks"]))
         done = Spliced(ids, mask, self._turns(row, mask) if masked or sampled else [])
         if sampled:
-            written = [message for message in row["messages"] if message["role"] == "assistant"]
+            written = [message for message in escape_chat(row["messages"]) if message["role"] == "assistant"]
             done = splice(self.tokenizer, done, {at: (written[at], tokens) for at, tokens in sampled.items()})
         ranges = tuple(done.turns[number] for number in sorted(masked))
         for start, end in ranges:
@@ -95,16 +100,21 @@ class Renderer:
         messages = row["messages"]
         if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
             raise DatasetError(f"{_name(row)} is not a conversation: messages must be a list of objects with a role")
+        self._refuse_control_tokens(row)
         try:
-            return self.tokenizer.apply_chat_template(
-                messages,
-                tools=row.get("tools") or None,
-                chat_template=self.template,
-                return_dict=True,
-                **options,
-            )
+            return encode_chat(self.tokenizer, self.template, messages, row.get("tools"), **options)
         except (TemplateError, KeyError, TypeError, ValueError) as error:
             raise DatasetError(f"{_name(row)} cannot be rendered: {error}") from None
+
+    def _refuse_control_tokens(self, row: Mapping[str, Any]) -> None:
+        """Raises DatasetError for a row with a control token in its text that escaping does not know."""
+        for text in _texts([escape_chat(row["messages"]), escape_json(row.get("tools"))] if self._unescaped else []):
+            for token in self._unescaped:
+                if token in text:
+                    raise DatasetError(
+                        f"{_name(row)} has {token!r} in its text, which this tokenizer reads as a control token: "
+                        "leave the row out, or change its text"
+                    )
 
     def _generation_prompt(self) -> list[int]:
         """The tokens with which a server begins the assistant's turn; none if the template cannot tell."""
@@ -158,6 +168,18 @@ def spans(rendered: Rendered) -> list[tuple[Kind, list[int]]]:
             parts.append((kind, []))
         parts[-1][1].append(token)
     return parts
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in cast("dict[Any, Any]", value).items():
+            yield from _texts(list(pair))
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _texts(item)
 
 
 def _runs(mask: Sequence[int]) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from typing import Any
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from gumshoe.errors import ConfigError
+from gumshoe.train.encoding import encode_chat
 from gumshoe.train.live import Arena, Episode, GeneratedTurn, Message, Request
 
 __all__ = ["LiveTrainer", "TokenRollouts", "score_functions"]
@@ -155,12 +156,8 @@ class TokenRollouts:
     def _render(
         self, messages: list[Message], tools: list[dict[str, Any]] | None, *, add_generation_prompt: bool
     ) -> Tokens:
-        rendered = self._tokenizer.apply_chat_template(
-            messages,
-            tools=tools,
-            chat_template=self._template,
-            add_generation_prompt=add_generation_prompt,
-            return_dict=True,
+        rendered = encode_chat(
+            self._tokenizer, self._template, messages, tools, add_generation_prompt=add_generation_prompt
         )
         return list(rendered["input_ids"])
 

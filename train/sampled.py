@@ -6,9 +6,12 @@ of tokens that the model did not choose. Where the server gave the ids, those ar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
+
+from gumshoe.train.encoding import control_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -26,7 +29,8 @@ class Drift:
         same: the tokens that were sampled.
         retokenized: other tokens of the same text.
         rewritten: another text, such as a call in the template's own form.
-        foreign: the ids do not give the message with this tokenizer, so the rendered tokens train.
+        foreign: the ids do not give the message with this tokenizer, or have control tokens of their own, so the
+            rendered tokens train.
         changed: how many of the sampled tokens are in turns that rendering would have changed.
     """
 
@@ -105,7 +109,9 @@ def _turn(
     cut = len(own) - own[::-1].index(stop) - 1 if stop in own else len(own)
     finished = tokens[-1:] == [stop]
     body = tokens[:-1] if finished else tokens
-    if not _says(tokenizer, body, message):
+    control = control_tokens(tokenizer)
+    surplus = Counter(token for token in body if token in control) - Counter(own)
+    if surplus or not _says(tokenizer, body, message):
         return own, trains, Drift(foreign=1)
     kind = _kind(tokenizer, body, own[:cut])
     changed = {} if kind == "same" else {"changed": len(tokens)}

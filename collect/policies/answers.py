@@ -103,7 +103,7 @@ def read_answer(
 
     Calls are read from the native field, or from the content if the server left them there; `offered` are the names of
     the tools that a call without tags may name. Reasoning is taken from `reasoning_content` or `reasoning`, or from a
-    leading `<think>` block.
+    leading `<think>` block. Control tokens that the request held escaped are unescaped.
     """
     with reading():
         content, thought = split_thought(clean(answer.text))
@@ -127,7 +127,7 @@ def read_answer(
             model=clean(model),
             token_ids=tuple(answer.token_ids) or None,
             logprobs=tuple(answer.logprobs) or None if fits else None,
-        )
+        ).unescaped()
 
 
 def priced(usage: Usage, prices: Prices | None) -> Usage:

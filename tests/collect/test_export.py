@@ -20,6 +20,7 @@ from gumshoe.collect.export.seeker import Dropped, SeekerView
 from gumshoe.collect.export.splits import held_out_projects
 from gumshoe.collect.grounding import quoted_share
 from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.control_tokens import escape_json
 from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory
 from gumshoe.storage import write_jsonl
@@ -53,7 +54,7 @@ def test_every_byte_comes_back_from_bare_datasets(tmp_path: Path, config: Make) 
         name: canonical(row) for name, row in expected.items()
     }
     first = found["e0"]["messages"][2]
-    assert first["tool_calls"][0]["function"]["arguments"] == NASTY
+    assert first["tool_calls"][0]["function"]["arguments"] == escape_json(NASTY, tags=True)
     assert first["tool_calls"][1]["function"]["arguments"] == {"only": 1}
     assert list(found["e0"]) == list(COLUMNS)
 

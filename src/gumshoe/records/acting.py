@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
+from gumshoe.control_tokens import escape, escape_json, unescape, unescape_json
 from gumshoe.records.base import Record, TimedRecord
 
 
@@ -45,8 +46,8 @@ class ToolSchema(Record):
     parameters: dict[str, JsonValue]
 
     def as_openai(self) -> dict[str, Any]:
-        """The tool in the form of the OpenAI chat API (also what chat templates read)."""
-        return {"type": "function", "function": self.model_dump()}
+        """The tool in the form of the OpenAI chat API (also what chat templates read), control tokens escaped."""
+        return {"type": "function", "function": escape_json(self.model_dump())}
 
 
 class ToolCall(Record):
@@ -57,6 +58,16 @@ class ToolCall(Record):
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
     parse_error: str | None = Field(default=None, description="why the model's text could not be read as a call")
     raw: str | None = Field(default=None, description="the text that could not be read, as the model wrote it")
+
+    def escaped(self) -> ToolCall:
+        """The call with control tokens and tags in its arguments escaped."""
+        raw = None if self.raw is None else escape(self.raw, tags=True)
+        return self.model_copy(update={"arguments": escape_json(self.arguments, tags=True), "raw": raw})
+
+    def unescaped(self) -> ToolCall:
+        """The call as it was before `escaped`."""
+        raw = None if self.raw is None else unescape(self.raw)
+        return self.model_copy(update={"arguments": unescape_json(dict(self.arguments)), "raw": raw})
 
     @property
     def asks(self) -> str:
@@ -117,15 +128,26 @@ class Message(Record):
         default=None, exclude=True, repr=False, description="of a tool message, while the episode goes on; never stored"
     )
 
+    def escaped(self) -> Message:
+        """The message with its control tokens escaped, so that servers and training read them as plain text."""
+        return self.model_copy(
+            update={
+                "content": escape(self.content, tags=self.role == "tool"),
+                "reasoning": None if self.reasoning is None else escape(self.reasoning),
+                "tool_calls": tuple(call.escaped() for call in self.tool_calls),
+            }
+        )
+
     def as_openai(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
-        """The message in the form of the OpenAI chat API.
+        """The message in the form of the OpenAI chat API, with its control tokens escaped.
 
         Args:
             arguments_as_text: the API wants the arguments of a call as JSON text; chat templates want an object.
         """
-        message: dict[str, Any] = {"role": self.role, "content": self.content}
-        if self.reasoning is not None:
-            message["reasoning_content"] = self.reasoning
+        escaped = self.escaped()
+        message: dict[str, Any] = {"role": self.role, "content": escaped.content}
+        if escaped.reasoning is not None:
+            message["reasoning_content"] = escaped.reasoning
         if self.tool_calls:
             message["tool_calls"] = [
                 {
@@ -136,7 +158,7 @@ class Message(Record):
                         "arguments": json.dumps(call.arguments) if arguments_as_text else call.arguments,
                     },
                 }
-                for call in self.tool_calls
+                for call in escaped.tool_calls
             ]
         if self.tool_call_id is not None:
             message["tool_call_id"] = self.tool_call_id
@@ -156,6 +178,16 @@ class Completion(Record):
     model: str = ""
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+
+    def unescaped(self) -> Completion:
+        """What the model meant: text that it copied from an escaped conversation is as it was."""
+        return self.model_copy(
+            update={
+                "text": unescape(self.text),
+                "reasoning": None if self.reasoning is None else unescape(self.reasoning),
+                "tool_calls": tuple(call.unescaped() for call in self.tool_calls),
+            }
+        )
 
     def as_message(self) -> Message:
         """The assistant message that goes into the history."""
