@@ -61,13 +61,13 @@ def check_server(
     """
     asked = [{"role": "user", "content": ask}]
     with openai.OpenAI(base_url=base_url, api_key="none", timeout=TIMEOUT_S, max_retries=0) as client:
-        server = Server(client, model, tools)
+        server = CheckedModel(client, model, tools)
         yield _judged("native calls", lambda: judge_native_call(server, asked))
         yield _judged("streaming", lambda: judge_streaming(server, asked))
         yield from _renderings(server, folder)
 
 
-class Server:
+class CheckedModel:
     """One model on one server, asked at temperature 0 with the same tools each time."""
 
     def __init__(self, client: openai.OpenAI, model: str, tools: Sequence[ToolSchema]) -> None:
@@ -123,7 +123,7 @@ def _judged(item: str, judge: Callable[[], Verdict]) -> CheckItem:
     return CheckItem(item, status, " ".join(seen.split())[:300])
 
 
-def judge_native_call(server: Server, asked: Sequence[Mapping[str, Any]]) -> Verdict:
+def judge_native_call(server: CheckedModel, asked: Sequence[Mapping[str, Any]]) -> Verdict:
     """A call that the model writes comes back in `tool_calls`, readable, and `finish_reason` says so."""
     choice = server.chat(asked, tool_choice="auto", max_tokens=MAX_TOKENS).choices[0]
     text, calls = choice.message.content or "", _calls_of(choice.message)
@@ -145,7 +145,7 @@ def judge_native_call(server: Server, asked: Sequence[Mapping[str, Any]]) -> Ver
     return "ok", ", ".join(f"{name} {arguments}" for name, arguments in calls)
 
 
-def judge_streaming(server: Server, asked: Sequence[Mapping[str, Any]]) -> Verdict:
+def judge_streaming(server: CheckedModel, asked: Sequence[Mapping[str, Any]]) -> Verdict:
     """The pieces of a stream, put together, equal the answer that comes in one piece."""
     whole = server.chat(asked, max_tokens=MAX_TOKENS).choices[0]
     text, finish, pieces = "", None, 0
@@ -170,7 +170,7 @@ def _calls_of(message: Any) -> list[tuple[str, str]]:
     return [(call.function.name, call.function.arguments) for call in message.tool_calls or ()]
 
 
-def _renderings(server: Server, folder: Path) -> Iterator[CheckItem]:
+def _renderings(server: CheckedModel, folder: Path) -> Iterator[CheckItem]:
     items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in CONVERSATIONS]
     try:
         rows = dict(zip(CONVERSATIONS, render_rows(folder, list(CONVERSATIONS.values()), server.tools), strict=True))
@@ -182,7 +182,7 @@ def _renderings(server: Server, folder: Path) -> Iterator[CheckItem]:
 
 
 def same_rendering(
-    server: Server, item: str, syntax: str, messages: Sequence[Message], trained: TrainedRow
+    server: CheckedModel, item: str, syntax: str, messages: Sequence[Message], trained: TrainedRow
 ) -> CheckItem:
     """At each point where the model is asked, the server's prompt equals what precedes it in the training row.
 

@@ -30,7 +30,7 @@ from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside
 from gumshoe.locks import is_locked
 from gumshoe.records import Trajectory
 
-__all__ = ["Catalog", "Entry", "State"]
+__all__ = ["Catalog", "CatalogEntry", "State"]
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ PAUSE_S = 1.0
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """An episode: where it is stored, and what the list shows of it.
 
     `place` is the offset of a run's line of `length` bytes, or the number of a dataset's row, whose `length` is 0.
@@ -75,9 +75,9 @@ class State:
 class _Contents:
     """All that is known of the episodes; made anew when something that was read has gone or has changed."""
 
-    entries: list[Entry] = field(default_factory=list)
-    by_key: dict[str, Entry] = field(default_factory=dict)
-    live: dict[str, list[tuple[Entry, str]]] = field(default_factory=dict)
+    entries: list[CatalogEntry] = field(default_factory=list)
+    by_key: dict[str, CatalogEntry] = field(default_factory=dict)
+    live: dict[str, list[tuple[CatalogEntry, str]]] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     words: sqlite3.Connection = field(default_factory=lambda: _words())
     searchable: int = 0
@@ -127,17 +127,17 @@ class Catalog:
         """How much of a source has been read."""
         return self._contents.states.get(source.slug, State())
 
-    def entries(self, first: int = 0, limit: int | None = None) -> list[Entry]:
+    def entries(self, first: int = 0, limit: int | None = None) -> list[CatalogEntry]:
         """The finished episodes in the order in which they were read."""
         with self._guard:
             return self._contents.entries[first : None if limit is None else first + limit]
 
-    def live(self) -> list[Entry]:
+    def live(self) -> list[CatalogEntry]:
         """The episodes in progress."""
         with self._guard:
             return [entry for episodes in self._contents.live.values() for entry, _ in episodes]
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> CatalogEntry | None:
         """The episode with that key."""
         return self._contents.by_key.get(key) or next((entry for entry in self.live() if entry.key == key), None)
 
@@ -156,7 +156,7 @@ class Catalog:
             keys = [contents.entries[number].key for number in _matching(contents.words, asked)]
             return keys + [running[number][0].key for number in _matching(live, asked)]
 
-    def episode(self, entry: Entry) -> Trajectory:
+    def episode(self, entry: CatalogEntry) -> Trajectory:
         """The episode itself, read again. Raises DatasetError."""
         source = entry.source
         if entry.live:
@@ -169,14 +169,14 @@ class Catalog:
             return of_row(read_row(file, entry.place))
         return of_line(read_line(file, entry.place, entry.length))
 
-    def file(self, entry: Entry) -> Path:
+    def file(self, entry: CatalogEntry) -> Path:
         """The file that a finished episode is in. Raises DatasetError."""
         file = entry.source.path / entry.file
         if not inside(file, entry.source.root):
             raise DatasetError(f"{entry.file} no longer exists")
         return file
 
-    def words(self, entry: Entry) -> str:
+    def words(self, entry: CatalogEntry) -> str:
         """What can be searched of an episode; nothing if it is gone."""
         try:
             return words_of(self.episode(entry))
@@ -275,12 +275,12 @@ class Catalog:
         return True
 
     def _read_lines(self, source: Source, state: State, file: Path) -> None:
-        batch: list[Entry] = []
+        batch: list[CatalogEntry] = []
         for offset, data in new_lines(file, state.reached) if state.reached < state.size else ():
             try:
                 row = row_of(of_line(data))
                 key = f"{source.slug}~{offset}"
-                batch.append(Entry(key, source, TRAJECTORIES, offset, len(data), row))
+                batch.append(CatalogEntry(key, source, TRAJECTORIES, offset, len(data), row))
             except DatasetError:
                 state.broken += 1
             state.reached = offset + len(data) + 1
@@ -299,14 +299,14 @@ class Catalog:
         if seen == state.journals:
             return
         state.journals, state.planned = seen, _planned(source)
-        found: list[tuple[Entry, str]] = []
+        found: list[tuple[CatalogEntry, str]] = []
         for path in sorted(journals):
             lines = journal_lines(path, source.root)
             if lines:
                 episode = of_journal(lines)
                 key = f"{source.slug}~j.{path.stem}"
                 row = replace(row_of(episode), outcome="running", stop="running")
-                found.append((Entry(key, source, path.name, 0, 0, row, live=True), words_of(episode)))
+                found.append((CatalogEntry(key, source, path.name, 0, 0, row, live=True), words_of(episode)))
         with self._guard:
             self._contents.live[source.slug] = found
             self.version += 1
@@ -325,7 +325,7 @@ class Catalog:
             state.reached += file.stat().st_size
         return True
 
-    def _add(self, entries: Sequence[Entry]) -> None:
+    def _add(self, entries: Sequence[CatalogEntry]) -> None:
         with self._guard:
             self._contents.entries += entries
             self._contents.by_key |= {entry.key: entry for entry in entries}
@@ -354,12 +354,12 @@ def _matching(words: sqlite3.Connection, terms: str) -> list[int]:
     return [number for (number,) in words.execute("SELECT rowid FROM words WHERE words MATCH ?", (terms,))]
 
 
-def _shard_entries(source: Source, state: State, view: str, split: str, file: Path) -> Iterator[Entry]:
+def _shard_entries(source: Source, state: State, view: str, split: str, file: Path) -> Iterator[CatalogEntry]:
     name = str(file.relative_to(source.path))
     for number, data in enumerate(shard_rows(file)):
         key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
         try:
-            yield Entry(key, source, name, number, 0, row_of_dataset(data, of_row(data), view, split))
+            yield CatalogEntry(key, source, name, number, 0, row_of_dataset(data, of_row(data), view, split))
         except DatasetError:
             state.broken += 1
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
-from gumshoe.eval.view.catalog import Catalog, Entry
+from gumshoe.eval.view.catalog import Catalog, CatalogEntry
 from gumshoe.eval.view.episodes import messages_of, read_line, read_row
 from gumshoe.eval.view.evaluations import arm_label, evaluation_of, read_results, task_of
 from gumshoe.eval.view.gold_patches import GoldPatches
@@ -168,7 +168,7 @@ class Library:
         asked = next((message["content"] for message in messages if message["role"] == "user"), "")
         return {**found, "prompt": asked}
 
-    def _find(self, key: str) -> Entry:
+    def _find(self, key: str) -> CatalogEntry:
         entry = self.catalog.entry(key)
         if entry is None:
             raise NotThere(f"there is no episode {key[:200]}: it may have ended in the meantime")
@@ -199,7 +199,7 @@ class Library:
             "problem": problem,
         }
 
-    def _shown(self, entries: Iterable[Entry]) -> list[Answer]:
+    def _shown(self, entries: Iterable[CatalogEntry]) -> list[Answer]:
         """Rows as they are sent to the page: arms go by their labels, and a report is a hit or a miss if that is known.
 
         Both are decided late: task sources and evaluations may be known later than the episodes.
@@ -221,7 +221,7 @@ class Library:
             shown.append(row)
         return shown
 
-    def _tree(self, entry: Entry, siblings: Sequence[Entry]) -> list[Answer]:
+    def _tree(self, entry: CatalogEntry, siblings: Sequence[CatalogEntry]) -> list[Answer]:
         """What else was tried at the steps of a finished episode; nothing for one that is not in a tree."""
         if entry.source.kind != "run" or entry.live:
             return []
@@ -234,7 +234,7 @@ class Library:
         shown = {row["id"]: row for row in self._shown(found)}
         return tried_beside(entry.row.id, (self.catalog.episode(one) for one in found), shown)
 
-    def _evaluated(self, entry: Entry, found: Answer) -> Answer | None:
+    def _evaluated(self, entry: CatalogEntry, found: Answer) -> Answer | None:
         """What the evaluation that a run belongs to says about an episode."""
         parent = self.catalog.source(entry.source.parent)
         if parent is None or entry.live:
@@ -270,7 +270,7 @@ class _Ranks:
                 one.trajectory: one.scores[SCORE] for one in results if one.arm == arm and SCORE in one.scores
             }
 
-    def of(self, entry: Entry) -> int | None:
+    def of(self, entry: CatalogEntry) -> int | None:
         """The rank of the first location that holds a line of the gold patch, from 1; 0 if none does; None: unknown."""
         score = self._scored.get(entry.row.id)
         if score is not None:

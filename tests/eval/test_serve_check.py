@@ -15,7 +15,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.errors import ServeError
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.check import CheckItem, Server, check_server, same_rendering
+from gumshoe.eval.serve.check import CheckedModel, CheckItem, check_server, same_rendering
 from gumshoe.eval.serve.check_rows import CONVERSATIONS, TOOLS, TrainedRow, Unrendered, render_rows
 
 
@@ -164,7 +164,7 @@ TURNS = CONVERSATIONS["reasoning"]
 
 def rendering(url: str, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> CheckItem:
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
-        return same_rendering(Server(client, "m", TOOLS), "t", syntax, TURNS, TrainedRow((1, 2, 3, 4), starts))
+        return same_rendering(CheckedModel(client, "m", TOOLS), "t", syntax, TURNS, TrainedRow((1, 2, 3, 4), starts))
 
 
 def tokens(*ids: int) -> Reply:
