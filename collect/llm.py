@@ -63,7 +63,7 @@ class LLMEntry(Config):
     )
     azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="variable that holds the key")
-    api_key: SecretStr | None = Field(default=None, description="the key itself, where it is not in the environment")
+    api_key: SecretStr | None = Field(default=None, description="the key itself, if it is not in the environment")
     syntax: str = Field(default="native", description="native or text")
     max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
     thinking: dict[str, JsonValue] | None = Field(default=None, description="how the model may think (anthropic)")

@@ -73,8 +73,8 @@ class SandboxConfig(Config):
     pool: int = Field(
         default=0,
         ge=0,
-        description="sandboxes kept warm for the next tasks of each environment, as many for verdicts, and as many "
-        "prepared for tasks in images that are played again (not local); 0 starts a new one each time",
+        description="sandboxes kept warm for the next tasks of each environment, twice as many for verdicts, and "
+        "as many prepared for tasks in images that are played again (not local); 0 starts a new one each time",
     )
     test_server: bool = Field(
         default=True,

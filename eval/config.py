@@ -34,7 +34,7 @@ class ServeConfig(Config):
     """How a model folder is served."""
 
     backend: Literal["auto", "vllm", "transformers"] = Field(
-        default="auto", description="auto: vLLM where it is installed, else transformers' own server"
+        default="auto", description="auto: vLLM if it is installed, else transformers' own server"
     )
     python: str | None = Field(default=None, description="Python of the serving environment; null: this one")
     image: str | None = Field(
@@ -158,7 +158,7 @@ class CommandConfig(Config):
     api_key_env: str = Field(
         default="OPENAI_API_KEY", description="environment variable with the endpoint's key, which stays outside"
     )
-    trajectory: Literal["mini-swe-agent", "swe-agent", "atif", "session"] | None = Field(
+    trajectory: Literal["mini-swe-agent", "swe-agent", "atif"] | None = Field(
         default=None, description="format of the record that the program writes to {trajectory}; null: none"
     )
     timeout_s: float = Field(default=1800.0, gt=0, description="time limit for the program on one task, in seconds")

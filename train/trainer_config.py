@@ -35,7 +35,7 @@ class TrainerConfig(Config):
     learning_rate: PositiveFloat = Field(1e-6, description="peak learning rate")
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")
     bf16: bool | Literal["auto"] = Field(
-        False, description="compute in bfloat16; auto: where the device has instructions for it"
+        False, description="compute in bfloat16; auto: if the device has instructions for it"
     )
     gradient_checkpointing: bool = Field(False, description="less memory, a third more time")
     seed: int = Field(0, ge=0, description="seed of the order, of dropout and of sampling")

@@ -32,7 +32,12 @@ FILES = (".json", ".jsonl")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("sources", nargs="+", type=Path, help="runs or trajectories.jsonl (--to), files or folders")
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        type=Path,
+        help="with --to: runs, or trajectories.jsonl files; with --from: files or folders",
+    )
     direction = parser.add_mutually_exclusive_group(required=True)
     direction.add_argument("--to", choices=["atif"], help="format to write")
     direction.add_argument("--from", dest="origin", choices=sorted(FORMATS), help="format to read")

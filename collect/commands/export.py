@@ -29,11 +29,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("runs", nargs="+", type=Path, help="run folders")
     parser.add_argument("--out", type=Path, required=True, help="dataset folder; an earlier export is replaced")
-    parser.add_argument("--view", action="append", choices=VIEWS, help="a view; repeatable (default: agent and seeker)")
-    parser.add_argument("--test-share", type=_share, default=0.1, help="share of projects in the test split (0.1)")
+    parser.add_argument(
+        "--view", action="append", choices=VIEWS, help="kind of rows to write; repeatable (default: agent and seeker)"
+    )
+    parser.add_argument(
+        "--test-share", type=_share, default=0.1, help="share of projects in the test split (default: 0.1)"
+    )
     parser.add_argument("--unresolved", action="store_true", help="also include episodes that are not resolved")
     parser.add_argument("--held-out-bugs", action="store_true", help="also include bugs held out for evaluation")
-    parser.add_argument("--license", default="mit", help="license on the card (mit)")
+    parser.add_argument("--license", default="mit", help="license on the card (default: mit)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -32,14 +32,14 @@ SOURCE is one of
   local:FOLDER      a repository of your own
   nightmare:FOLDER  folders with code and a test.py each
   quixbugs:FOLDER   a checkout of QuixBugs
-  bugsinpy:FOLDER   a checkout of BugsInPy; -o work=FOLDER has its repositories
-  pyter:FOLDER      a checkout of PyTER; -o benchmark=FOLDER is what its setup.sh made
+  bugsinpy:FOLDER   a checkout of BugsInPy; -o work=FOLDER is the folder with its repositories
+  pyter:FOLDER      a checkout of PyTER; -o benchmark=FOLDER is the folder that its setup.sh created
   aider:FOLDER      a checkout of Exercism's Python exercises, or of aider's benchmark
   swebench:ROWS     lite, verified, full, a dataset's name, or a .jsonl, .json or .parquet file
-  swesmith:ROWS     likewise, rows of SWE-smith
-  r2egym:ROWS       likewise, rows of R2E-Gym
+  swesmith:ROWS     the same for rows of SWE-smith
+  r2egym:ROWS       the same for rows of R2E-Gym
 
-A broken row or folder is reported on standard error and skipped; `check` counts it as not proven. A task set is all or
+A broken row or folder is reported on standard error and skipped; `check` counts it as broken. A task set is all or
 nothing: if a line of its files is damaged, the whole set is refused.
 """
 
@@ -51,20 +51,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(dest="action", metavar="list|show|check|export", required=True)
     for name, summary in (
-        ("list", "one line per task"),
-        ("show", "one task as the agent knows it"),
-        ("check", "prove each task in its sandbox; exit code 1 if one is broken"),
+        ("list", "list the tasks, one per line"),
+        ("show", "show one task as the agent sees it"),
+        ("check", "verify each task in a sandbox; exit code 1 if one is broken"),
         ("export", "write the tasks as rows for the official SWE-bench harness"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument("source", metavar="SOURCE", help="casebook, a task set's folder, or see below")
+        action.add_argument(
+            "source",
+            metavar="SOURCE",
+            help="casebook, the folder of a task set, or another source (see gumshoe tasks --help)",
+        )
         action.add_argument(
             "-o",
             dest="options",
             action="append",
             default=[],
             metavar="KEY=VALUE",
-            help="option of the source: regime=debug",
+            help="option of the source, such as regime=debug",
         )
         if name == "show":
             action.add_argument("id", metavar="ID", help="id of the task")
@@ -89,7 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
             action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
         if name == "export":
-            action.add_argument("--to", choices=("swebench",), required=True, help="the runner")
+            action.add_argument("--to", choices=("swebench",), required=True, help="format of the rows")
             action.add_argument("--out", type=Path, required=True, help="output folder")
             action.add_argument("--base-image", metavar="IMAGE", help="image to build from (default: python:VERSION)")
         else:

@@ -46,7 +46,9 @@ class BaselineConfig(Config):
         default=5000, ge=1, description="test functions with the most parameters are deselected until no more are left"
     )
     max_deselected: int = Field(
-        default=500, ge=1, description="where more tests are deselected one by one, their files are left out instead"
+        default=500,
+        ge=1,
+        description="maximum number of tests deselected one by one; beyond it, whole files are left out",
     )
     min_tests: int = Field(default=5, ge=1, description="packages with fewer tests left are refused")
 

@@ -25,9 +25,9 @@ examples:
   gumshoe serve MODEL --check                                check the server, then stop it
   gumshoe serve MODEL --check --url http://host:8000/v1      check a server that is already running
 
---check tests over HTTP: native calls, streaming, and whether conversations reach the model as they were trained, token
-by token. Exit code 1: an item is wrong. Native calls are not judged if the model makes none; --ask sets a prompt that
-makes it do so.
+--check tests native calls, streaming, and whether conversations reach the model as they were trained, token by token.
+Exit code 1: an item is wrong. Native calls are not judged if the model makes none; --ask sets a prompt that makes it do
+so.
 
 Keys for -p: gumshoe config eval serve
 """
@@ -43,11 +43,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", help="Python of the serving environment (default: this one)")
     parser.add_argument("--image", help="container image of vLLM's server, run with docker instead of --python")
     parser.add_argument("--check", action="store_true", help="check the served model, item by item, and exit")
-    parser.add_argument("--url", type=web_address, help="with --check: a running server, with its version (…/v1)")
+    parser.add_argument(
+        "--url", type=web_address, help="with --check: base URL of a running server, such as http://host:8000/v1"
+    )
     parser.add_argument("--served-name", help="with --url: name of the model there (default: the folder's path)")
     parser.add_argument("--ask", help="with --check: prompt that makes the model call a tool")
     parser.add_argument("--log", type=Path, help="file for the server's output (default: a temporary one)")
-    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="set a field")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="set a key")
 
 
 def run(arguments: argparse.Namespace) -> int:

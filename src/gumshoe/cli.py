@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "push": ("gumshoe.collect.commands.push", "upload a dataset to the Hugging Face Hub"),
     "convert": (
         "gumshoe.collect.commands.convert",
-        "convert trajectories to ATIF, and from ATIF, SWE-agent and others",
+        "convert trajectories to ATIF, or from ATIF, SWE-agent and others",
     ),
     "preflight": (
         "gumshoe.train.commands.preflight",
@@ -55,7 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
     "mcp": ("gumshoe.eval.commands.mcp", "serve the sandboxed tools on a repository to coding agents (MCP)"),
-    "openenv": ("gumshoe.eval.commands.openenv", "serve the environment over OpenEnv's protocol, to train through"),
+    "openenv": ("gumshoe.eval.commands.openenv", "serve the environment over OpenEnv's protocol, for training"),
     "view": ("gumshoe.eval.commands.view", "look at traces, datasets and evaluations in a browser"),
 }
 
@@ -160,7 +160,7 @@ def make_parser(chosen: Iterable[str | None]) -> argparse.ArgumentParser:
     wanted = set(chosen)
     parser = _OneLineParser(
         prog="gumshoe",
-        description="Collect debugging traces, train an info-seeking model on them, measure what it is worth.",
+        description="Collect debugging traces, train an info-seeking model on them, measure how much it helps.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

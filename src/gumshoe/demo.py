@@ -65,8 +65,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sandbox",
         default="auto",
         choices=SANDBOX_KINDS,
-        help="where programs run; auto: Docker if its daemon responds, else bubblewrap; local: a plain copy without "
-        "isolation, also for what the trained model does (sandbox.unsafe=true)",
+        help="where programs run; auto: the first of Docker, Podman and bubblewrap that works; local: a plain copy "
+        "without isolation, also for the calls of the trained model (sandbox.unsafe=true)",
     )
 
 

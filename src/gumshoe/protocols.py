@@ -127,7 +127,7 @@ class Sandbox(Protocol):
         not exist gives exit code 127.
 
         With `warm`, a Python program is forked from the sandbox's test server, which has loaded the test runner, unless
-        that could change the outcome: see `cold` of the result. Not for verdicts.
+        that could change the outcome: see `cold` of the result.
         """
         ...
 

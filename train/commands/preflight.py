@@ -43,9 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file of the training run (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
-    parser.add_argument("--row", type=int, default=0, help="row whose mask is shown on the terminal (0)")
+    parser.add_argument("--row", type=int, default=0, help="row whose mask is shown on the terminal (default: 0)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the masks to an HTML page")
-    parser.add_argument("--rows", type=int, default=8, help="number of rows on the page (8)")
+    parser.add_argument("--rows", type=int, default=8, help="number of rows on the page (default: 8)")
 
 
 def run(arguments: argparse.Namespace) -> int:

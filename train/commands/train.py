@@ -41,7 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", type=Path, metavar="CHECKPOINT", help="checkpoint to resume from (default: the newest, if any)"
     )
-    parser.add_argument("--accelerate", type=Path, metavar="FILE", help="start several processes, as accelerate does")
+    parser.add_argument(
+        "--accelerate", type=Path, metavar="FILE", help="start several processes with this accelerate config"
+    )
     parser.add_argument("--processes", type=int, help="with --accelerate: number of processes (default: as FILE says)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log output of the libraries")
 

@@ -25,7 +25,7 @@ Packed weights are dequantized to bfloat16. The folder contains links to the wei
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
-    parser.add_argument("model", help=".gguf file, model folder, or hub id")
+    parser.add_argument("model", help=".gguf file, model folder, or hub ID")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--chat-template", metavar="TEMPLATE", help="hermes, or a file (default: the model's own)")
 
