@@ -37,7 +37,7 @@ class Result(Record):
     scores: dict[str, float | None]
     tools: dict[str, int] = Field(default_factory=dict, description="calls by tool")
     patch: str = Field(default="", description="what was changed in the end, by the solver or the agent itself")
-    tests: str = Field(default="", description="what the tests said of that patch; empty: it was not written down")
+    tests: str = Field(default="", description="test results of that patch; empty: not recorded")
     tags: dict[str, str] = Field(default_factory=dict)
 
 
@@ -107,7 +107,7 @@ class Comparison(Record):
     difference: Measured
     better: int = Field(ge=0, description="pairs in which the arm is higher")
     worse: int = Field(ge=0)
-    mcnemar_p: float | None = Field(default=None, description="exact McNemar test, where all values are 0 or 1")
+    mcnemar_p: float | None = Field(default=None, description="exact McNemar test, if all values are 0 or 1")
 
 
 class Summary(Record):
@@ -123,4 +123,4 @@ class Summary(Record):
     flaky: tuple[FlakyTask, ...] = Field(default=(), description="tasks that were left out of every arm")
     solver: str = Field(default="", description="who fixes the bugs; empty: nobody does, or the arms themselves")
     baseline: str = Field(default="", description="the arm that uplift is counted from; empty: there is none")
-    losses: tuple[LossCurve, ...] = Field(default=(), description="how the model was trained, where a log was given")
+    losses: tuple[LossCurve, ...] = Field(default=(), description="training losses of the model, if a log was given")

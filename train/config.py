@@ -39,7 +39,7 @@ class TrainConfig(RowsConfig):
     )
     warmup: float = Field(0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     weight_decay: float = Field(0.0, ge=0, description="decay of the weight matrices")
-    beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's memory of squared gradients")
+    beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's decay rate for squared gradients")
     packing: bool = Field(False, description="pack rows into sequences of max_length; slow on processors")
     by_length: bool = Field(False, description="batch rows of similar length: less padding")
 

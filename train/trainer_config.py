@@ -25,7 +25,7 @@ class TrainerConfig(Config):
 
     out: str = Field(description="run folder; the model goes into its folder model/")
     model: str = Field(
-        description="model to start from: a folder, such as one that was fine-tuned, a hub id, or a .gguf file"
+        description="model to start from: a folder, such as one that was fine-tuned, a hub ID, or a .gguf file"
     )
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
     chat_template: str | None = Field(
