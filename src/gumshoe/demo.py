@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False)
     for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
         run_stage(number, stage, console, out / "log.txt", short=arguments.short)
-    show_outcome(out, console)
+    show_outcome(out, console, short=arguments.short)
     print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. All of it is in {out}; look at the episodes in")
     print(out.resolve() / "eval" / "view" / "index.html")
     return 0
@@ -204,7 +204,7 @@ def run_stage(number: int, stage: Stage, console: Console, log: Path, *, short: 
         if console.is_terminal:
             console.print(Text("\n".join(printed[-LAST_LINES:])))
         raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: see the output above", process.returncode)
-    console.print(line())
+    console.print(line(), soft_wrap=True)
 
 
 def _clock(seconds: float) -> str:

@@ -38,10 +38,11 @@ MEANING = (
     "With so few bugs, each figure may be off by 20 points or more. In minutes, a model with 135M parameters learns "
     "a routine, not judgement: it reports the place that the tools name. The last row says how often its quotes hold."
 )
+MEANING_SHORT = "After one training step, the model has learned nothing yet: this shows only that every stage works."
 
 
-def show_outcome(out: Path, console: Console) -> None:
-    """Prints what came of the demo in the folder `out`."""
+def show_outcome(out: Path, console: Console, *, short: bool = False) -> None:
+    """Prints what came of the demo in the folder `out`; `short` says that it was the short form."""
     evaluation = out / "eval"
     summary = Summary.model_validate_json((evaluation / "summary.json").read_text(encoding="utf-8"))
     lines = (evaluation / "results.jsonl").read_text(encoding="utf-8").splitlines()
@@ -56,7 +57,7 @@ def show_outcome(out: Path, console: Console) -> None:
     console.print(Rule(Text(f"one episode: {named(chosen.split)}, {task.id}")))
     console.print(episode_text(episodes[chosen.trajectory], task, oracle.gold_patch if oracle else ""))
     console.print(outcome_table(summary, by_split))
-    console.print(Text(MEANING))
+    console.print(Text(MEANING_SHORT if short else MEANING))
 
 
 def _instructive(result: Result) -> tuple[bool, bool, bool]:
