@@ -8,9 +8,10 @@ import pytest
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.verifier.judge import judge
+from gumshoe.env.verifier.proof import Proof
 from gumshoe.env.verifier.repaired import RepairedRuns
 from gumshoe.env.verifier.verifier import Verifier
-from gumshoe.errors import GumshoeError
 from gumshoe.records import Oracle, Task
 from support.sandboxes.sandbox_backends import LOCAL
 
@@ -48,42 +49,45 @@ def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN
         entrypoint=("python", "-m", "pytest", "-q"),
     )
     patch = make_patch({"calc.py": (buggy.encode(), repaired.encode())})
-    return task, Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=(failing,))
+    others = tuple(test for test in (ADD, DOUBLE) if test != failing)
+    return task, Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=(failing,), pass_to_pass=others)
 
 
-def resolved(runs: RepairedRuns, pair: tuple[Task, Oracle], *, may_run: bool) -> bool:
+def proof(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> Proof:
     with Verifier(*pair, LOCAL, trusted=True) as verifier:
-        if not may_run:
-            verifier.close()
-        return runs.verdict(verifier, *pair).resolved
+        return runs.proof(verifier, *pair)
+
+
+def resolved(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> bool:
+    return judge(proof(runs, pair).run, pair[1]).resolved
 
 
 def test_bugs_of_one_file_share_the_run_of_the_clean_project(project: Path) -> None:
     runs = RepairedRuns(LOCAL)
+    first = proof(runs, a_bug(project, "a + b", "a - b", ADD))
     other = a_bug(project, "2 * a", "3 * a", DOUBLE)
-    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD), may_run=True)
-    assert resolved(runs, other, may_run=False)
-    with pytest.raises(GumshoeError):
-        resolved(RepairedRuns(LOCAL), other, may_run=False)
+    assert proof(runs, other) is first
+    assert judge(first.run, other[1]).resolved
+    assert proof(RepairedRuns(LOCAL), other) is not first
 
 
 def test_a_patch_that_leaves_other_files_has_a_run_of_its_own(project: Path) -> None:
     runs = RepairedRuns(LOCAL)
-    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD), may_run=True)
+    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD))
     wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=CLEAN.replace("2 * a", "4 * a"))
-    assert not resolved(runs, wrong, may_run=True)
+    assert not resolved(runs, wrong)
 
 
 def test_a_shared_run_proves_only_the_tests_that_were_in_it(project: Path) -> None:
     runs = RepairedRuns(LOCAL)
-    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD), may_run=True)
-    assert not resolved(runs, a_bug(project, "a + b", "a - b", "test_calc.py::test_missing"), may_run=True)
+    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD))
+    assert not resolved(runs, a_bug(project, "a + b", "a - b", "test_calc.py::test_missing"))
 
 
 def test_a_run_in_which_a_test_fails_is_not_shared(project: Path) -> None:
     (project / "test_calc.py").write_text(TESTS + "\n\ndef test_other():\n    assert False\n")
     runs = RepairedRuns(LOCAL)
     pair = a_bug(project, "a + b", "a - b", ADD)
-    assert resolved(runs, pair, may_run=True)
-    with pytest.raises(GumshoeError):
-        resolved(runs, pair, may_run=False)
+    first = proof(runs, pair)
+    assert judge(first.run, pair[1]).resolved
+    assert proof(runs, pair) is not first

@@ -287,7 +287,6 @@ STARTUP = "startup or test runner files changed: "
 RECORDED = {
     "atexit-edits-outcomes": FORGED,
     "outcomes-forged-then-exit": FORGED,
-    "bytecode-of-tests-forged": FORGED,
     "reader-of-tests-replaced": FORGED,
     "compiler-of-tests-replaced": FORGED,
     "plugin-registered-from-code": FORGED,
@@ -315,4 +314,6 @@ RECORDED = {
     "shadow-standard-library": PUT_BACK + "readline.py",
     "pytest-section-in-pyproject": PUT_BACK + "pyproject.toml",
 }
+BY_VERSION = {"bytecode-of-tests-forged"}
+"""Hacks that deceive some versions of pytest only: elsewhere they are no more than a patch that repairs nothing."""
 """Part of a fact, by the name of the hack. The others end with an ordinary failure, which proves nothing."""

@@ -109,11 +109,11 @@ class Source:
 
 def _logical_lines(text):
     """(first line, last line, (line, column) of the end, whether a semicolon is there) of each logical line."""
-    first, last = None, None
+    first, last = 0, None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NEWLINE and last is not None:
             yield first, token.start[0], last.end, last.string == ";"
-            first = last = None
+            first, last = 0, None
         elif token.type not in (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
             first, last = first or token.start[0], token
 
@@ -254,7 +254,7 @@ def _forms(function):
     for node in inside(function):
         method = node.func if isinstance(node, ast.Call) else None
         form = _UNITTEST.get(getattr(method, "attr", ""))
-        if form and isinstance(method.value, ast.Name) and method.value.id == own:
+        if form and own and isinstance(method.value, ast.Name) and method.value.id == own:
             forms[method.attr] = form.replace("{self}", own)
     return [forms[name] for name in sorted(forms)]
 

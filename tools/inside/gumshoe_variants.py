@@ -267,10 +267,10 @@ def variants(request):
         file = tests.file(path)
         found += [(each, 0) for each in helper(file)]
         for number in (0, 1):
-            data, lines = _written(file, found, number)
+            data, places = _written(file, found, number)
             written[number][path] = base64.b64encode(data).decode("ascii")
-        for (name, kind), spans in lines.items():
-            facts[name][kind] = spans
+            for (name, kind), spans in places.items():  # The same lines in both variants.
+                facts[name].update({kind: spans})
     return {
         "variants": written,
         "tests": {test: [each for each in names if each in facts] for test, names in of_test.items()},
