@@ -141,12 +141,6 @@ def test_nothing_that_a_fork_starts_outlives_it_and_a_killed_server_is_replaced(
     assert workspace.run_tests(warm=True).result.warm
 
 
-def test_a_verdicts_sandbox_has_no_server(open_workspace: Open) -> None:
-    task = open_workspace(test_it="def test_it(): pass\n").task
-    with open_sandbox(task, CONFIG, trusted=True, verdict=True) as sandbox:
-        assert not sandbox.run(["python", "-c", "pass"], warm=True).warm
-
-
 def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
     task = open_workspace(test_it="def test_it():\n    n = 1\n    assert n == 2\n").task
     env = DebugEnv(task, tools=("pdb", "eval"), sandbox=CONFIG, trusted=True)
