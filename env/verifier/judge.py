@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gumshoe.env.verifier.repository import Applied, Definition, Variants
+from gumshoe.env.verifier.repository import Applied, TestDefinition, Variants
 from gumshoe.records import Oracle, TestOutcome, TestRun
 
 __all__ = [
@@ -164,7 +164,7 @@ class Sign(IntEnum):
     FORGED = 2
 
 
-def sign_of(outcomes: Sequence[TestOutcome], definition: Definition, *, repaired: bool) -> Sign:
+def sign_of(outcomes: Sequence[TestOutcome], definition: TestDefinition, *, repaired: bool) -> Sign:
     """The worst sign of a definition's tests. Skipped tests that should only not break show nothing."""
     if not outcomes:
         return Sign.UNPROVEN
@@ -173,7 +173,7 @@ def sign_of(outcomes: Sequence[TestOutcome], definition: Definition, *, repaired
     return max(_sign_of(one, definition) for one in outcomes)
 
 
-def _sign_of(outcome: TestOutcome, definition: Definition) -> Sign:
+def _sign_of(outcome: TestOutcome, definition: TestDefinition) -> Sign:
     if outcome.outcome == "passed":
         return Sign.FORGED
     if outcome.outcome not in ("failed", "error"):

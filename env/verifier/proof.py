@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gumshoe.env.verifier.judge import NamedOutcomes, Sign, any_within, lines_in, sign_of
-from gumshoe.env.verifier.repository import Applied, Definition, Variants
+from gumshoe.env.verifier.repository import Applied, TestDefinition, Variants
 from gumshoe.records import TestOutcome, TestRun
 
 __all__ = ["SAMPLE", "Proof", "prove"]
@@ -89,7 +89,7 @@ def prove(
     return Proof(run, applied, tests, dict.fromkeys(left, ()))
 
 
-def _proven(outcomes: Sequence[TestOutcome], definition: Definition) -> tuple[int, ...] | None:
+def _proven(outcomes: Sequence[TestOutcome], definition: TestDefinition) -> tuple[int, ...] | None:
     """The comparisons that were unequal to another value; None where the tests do not fail as they must."""
     if outcomes and sign_of(outcomes, definition, repaired=True) is Sign.PROVEN:
         return definition.comparisons

@@ -26,7 +26,7 @@ from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 from gumshoe.tools.outcomes import pytest_options, read_outcomes
 
-__all__ = ["READONLY_FILE", "Applied", "Definition", "Repository", "Variants"]
+__all__ = ["READONLY_FILE", "Applied", "TaskRepository", "TestDefinition", "Variants"]
 
 READONLY_FILE = ".debugreadonly"
 OUTCOMES, VARIANTS, PROGRAM = "outcomes.jsonl", "variants.json", "gumshoe_variants.py"
@@ -36,7 +36,7 @@ OPTIONS = "--tb=line"
 """Tests whose outcomes count need no tracebacks; files that cannot be imported are described all the same."""
 
 
-class Definition(BaseModel):
+class TestDefinition(BaseModel):
     """A function that defines tests, or a script, as the two variants have it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Variants(BaseModel):
 
     variants: tuple[dict[str, str], dict[str, str]]
     tests: dict[str, tuple[str, ...]]
-    definitions: dict[str, Definition]
+    definitions: dict[str, TestDefinition]
     strict: frozenset[str]
 
     def files(self, number: int) -> dict[str, bytes]:
@@ -86,7 +86,7 @@ class Applied(NamedTuple):
     unverifiable: tuple[str, ...] = ()
 
 
-class Repository:
+class TaskRepository:
     """The original repository of a task, used once.
 
     Raises as `open_sandbox`; TaskError: the test patch does not fit.

@@ -22,8 +22,9 @@ from gumshoe.env.tasks.built_in import is_built_in
 from gumshoe.env.verifier.judge import UNPROVEN, Verdict, judge, judge_variants, known_tests
 from gumshoe.env.verifier.original import verified_task
 from gumshoe.env.verifier.proof import SAMPLE, Proof, prove
-from gumshoe.env.verifier.repository import Applied, Repository, Variants
+from gumshoe.env.verifier.repository import Applied, TaskRepository, Variants
 from gumshoe.env.verifier.rules import Rules
+from gumshoe.errors import SandboxError
 from gumshoe.records import Oracle, Task, TestRun
 
 __all__ = ["Verifier", "verify"]
@@ -60,6 +61,7 @@ class Verifier:
         self._trusted = trusted and is_built_in(task, oracle)
         self._key = f"{task.hash} {task.workspace.path}"
         self._variants: Variants | None = None
+        self._closed = False
         self._fresh = [self._open(self._oracle)]
 
     def verify(self, patch: str) -> Verdict:
@@ -123,7 +125,7 @@ class Verifier:
         draw: bool = True,
         everything: bool = False,
     ) -> Variants:
-        """Two variants of the tests that decide; see `Repository.make_variants`."""
+        """Two variants of the tests that decide; see `TaskRepository.make_variants`."""
         expected = self.expected
         self._reopen(2)
         tests = (*expected.fail_to_pass, *expected.pass_to_pass)
@@ -131,6 +133,7 @@ class Verifier:
 
     def close(self) -> None:
         """Removes the sandboxes. Idempotent."""
+        self._closed = True
         while self._fresh:
             self._fresh.pop().close()
 
@@ -175,12 +178,14 @@ class Verifier:
                 each.close()
 
     def _reopen(self, count: int) -> None:
+        if self._closed:
+            raise SandboxError(f"task {self._task.id}: its verifier has been closed")
         while len(self._fresh) < count:
             self._fresh.append(self._open(self.expected))
 
-    def _open(self, expected: Oracle) -> Repository:
+    def _open(self, expected: Oracle) -> TaskRepository:
         rules = Rules(self._oracle, expected, self._task.entrypoint)
-        return Repository(self._task, rules, self._config, trusted=self._trusted)
+        return TaskRepository(self._task, rules, self._config, trusted=self._trusted)
 
 
 _known: dict[str, Oracle] = {}

@@ -50,7 +50,7 @@ KEPT, OTHER, WRONG = range(3)
 """What a comparison asks for: what it did; to be unequal to another value; to be equal to another value."""
 
 
-class Change:
+class Replacement:
     """A piece of a file that is replaced.
 
     Attributes:
@@ -63,7 +63,7 @@ class Change:
         self.start, self.end, self.texts, self.label = start, end, texts, label
 
 
-class Source:
+class SourceText:
     """The text of a file, with the offsets of what the parser has found.
 
     Attributes:
@@ -118,7 +118,7 @@ def _logical_lines(text):
             first, last = first or token.start[0], token
 
 
-class Comparison:
+class ComparisonSite:
     """One comparison of a test that can ask for something else.
 
     Args:
@@ -131,7 +131,7 @@ class Comparison:
 
     def changes(self, kind, label):
         """The changes for a test that is kept in one variant and is of a kind in the other."""
-        return [Change(start, end, (texts[KEPT], texts[kind]), label) for start, end, texts in self._inserts]
+        return [Replacement(start, end, (texts[KEPT], texts[kind]), label) for start, end, texts in self._inserts]
 
 
 def comparisons(source, function, chance):
@@ -159,7 +159,7 @@ def _in_assert(source, node, chance):
     operand = node.left if left_is_literal or isinstance(node.ops[0], ast.In) else right
     no, yes = (") == ({})".format(text) for text in _order(chance))
     before, after = _either(source, operand, chance)
-    return Comparison(start, end, [(start, start, ["(not "] * 3), before, after, (end, end, [no, yes, no])])
+    return ComparisonSite(start, end, [(start, start, ["(not "] * 3), before, after, (end, end, [no, yes, no])])
 
 
 def _in_call(source, node, name, chance):
@@ -170,7 +170,9 @@ def _in_call(source, node, name, chance):
     no, yes = ("{}({}, ".format(source.helper, text) for text in _order(chance))
     bracket = source.text.index("(", source.span(node.func)[1])
     before, after = _either(source, operands[0 if first else 1], chance)
-    return Comparison(start, end, [(start, start, [no, yes, no]), (bracket, bracket + 1, [", "] * 3), before, after])
+    return ComparisonSite(
+        start, end, [(start, start, [no, yes, no]), (bracket, bracket + 1, [", "] * 3), before, after]
+    )
 
 
 def _order(chance):
@@ -231,7 +233,7 @@ def script_exits(source, tree):
                 inserts = [(low, low, ["(("] * 3), (high, high, ["), 1)[0]", "), 1)[1]", "), 1)[1]"])]
             else:
                 inserts = [(end - 1, end - 1, ["(0, 1)[0]", "(0, 1)[1]", "(0, 1)[1]"])]
-            found.append(Comparison(start, end, inserts))
+            found.append(ComparisonSite(start, end, inserts))
     return found
 
 
@@ -315,5 +317,5 @@ def helper(source):
     return (
         []
         if source.helper is None
-        else [Change(len(source.text), len(source.text), (_HELPER.format(name=source.helper),) * 2)]
+        else [Replacement(len(source.text), len(source.text), (_HELPER.format(name=source.helper),) * 2)]
     )

@@ -34,7 +34,17 @@ import re
 import sys
 import tokenize
 
-from gumshoe_falsify import OTHER, WRONG, Change, Source, comparisons, end_assertions, helper, script_end, script_exits
+from gumshoe_falsify import (
+    OTHER,
+    WRONG,
+    Replacement,
+    SourceText,
+    comparisons,
+    end_assertions,
+    helper,
+    script_end,
+    script_exits,
+)
 
 _DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -42,7 +52,7 @@ _EXPECTED_FAILURE = re.compile(r"xfail|expectedfailure", re.IGNORECASE)
 _DEPTH = 10
 
 
-class TestFile(Source):
+class TestFile(SourceText):
     """One parsed test file. Raises SyntaxError, ValueError and LookupError for what cannot be parsed."""
 
     def __init__(self, path):
@@ -287,7 +297,7 @@ def _falsified(name, chosen, ends, wrong):
         found.extend(site.changes(WRONG if site is wrong else OTHER, label))
     for start, end, frame, texts in ends:
         label = (name, "asks_at" if wrong else "fails_at", start)
-        found.append(Change(start, end, [frame.replace("{}", text) for text in texts], label))
+        found.append(Replacement(start, end, [frame.replace("{}", text) for text in texts], label))
     return found
 
 
