@@ -86,7 +86,7 @@ def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     assert main(["eval", str(file)]) == 0
     shown = io.StringIO()
-    show_outcome(tmp_path, Console(file=shown, width=120))
+    show_outcome(tmp_path, Console(file=shown, width=80))
     text = shown.getvalue()
     assert "held-out projects, shop/0" in text
     assert "Members get 11 off instead of 10." in text
@@ -98,10 +98,11 @@ def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     assert quoted is not None
     assert f"   {quoted[1]}\n" in text.partition("It reported")[0]
     assert "-        total = total - 11\n+        total = total - 10\n" in text
-    table = [re.split(r"\s{2,}", line.strip()) for line in text.partition("held-out bugs (1)")[2].splitlines()]
+    table = [re.split(r"\s{2,}", line.strip()) for line in text.partition(" bugs (1)")[2].splitlines()]
     assert ["turns with a valid call", "100%", "100%", "100%", "100%"] in table
     assert ["episodes with the debugger", "100%", "0%", "100%", "0%"] in table
     assert ["quotes that a new run confirms", "100%", "100%"] in table
+    assert ["names the right function first", "100%", "100%", "100%", "100%"] in table
     assert len(table) <= 12
 
 

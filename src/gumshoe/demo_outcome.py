@@ -29,7 +29,7 @@ TRAINED, FIRST_SUSPECT = "trained", "suspect"
 SHARES = {
     "valid_calls": "turns with a valid call",
     "debugged": "episodes with the debugger",
-    "function_acc@1": "first place in the right function",
+    "function_acc@1": "names the right function first",
     "line_recall": "lines of the fix in the report",
 }
 CONFIRMED = "quotes that a new run confirms"
@@ -101,10 +101,10 @@ def outcome_table(summary: Summary, episodes: Mapping[str, Iterable[Trajectory]]
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     arms = {arm.name: arm for arm in summary.arms}
-    table.add_column("")
+    table.add_column("held out, beside first suspect")
     for group in episodes:
-        table.add_column(f"{named(group)} ({summary.tasks[group]})", justify="right")
-        table.add_column("first suspect", justify="right", style="dim")
+        table.add_column(f"{named(group).removeprefix('held-out ')} ({summary.tasks[group]})", justify="right")
+        table.add_column("suspect", justify="right", style="dim")
     for name, title in SHARES.items():
         cells = [
             percent(measured(arms[arm], group, name).value) for group in episodes for arm in (TRAINED, FIRST_SUSPECT)
