@@ -74,7 +74,7 @@ def test_the_command_compares_arms_on_the_same_tasks(
 
 
 def test_a_model_folder_is_served_while_its_arm_is_played(tmp_path: Path, tasks: Path, micro_model: Path) -> None:
-    arms = [{"name": "model", "model": "{models}/model"}]
+    arms = [{"name": "model", "model": f"{{models}}/{micro_model.name}"}]
     serve = {"backend": "transformers", "device": "cpu", "threads": 1}
     config = write_config(
         tmp_path,
