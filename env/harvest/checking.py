@@ -39,7 +39,7 @@ def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None
         if found["found"]:
             rejected[task.id] = found["found"][0]
         else:
-            proven[task.id] = oracle.model_copy(update={"falsifiable": found["falsifiable"]})
+            proven[task.id] = Oracle.model_validate({**dict(oracle), "falsifiable": found["falsifiable"]})
     stored = {task.id: task for task in read_records(folder / "tasks.jsonl", Task)}
     write_taskset(folder, [(stored[name], oracle) for name, oracle in proven.items()])
     return len(pairs) - len(rejected), rejected

@@ -135,7 +135,7 @@ def judge_variants(
             signs = {sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in found}
             if Sign.FORGED in signs:
                 forged.append(test)
-            elif Sign.UNPROVEN in signs:
+            elif Sign.UNPROVEN in signs and not failed:
                 unproven.append(test)
             everywhere = everywhere or (len(failed) == 2) or bool(failed and Sign.UNPROVEN in signs)
     problems = [problem for run in runs for problem in _problems(run, expected)]

@@ -257,7 +257,7 @@ def test_a_wrong_solver_ends_in_one_line(
         ({"arms": [TRACEBACK, {**BARE, "agent": {"kind": "debug"}}]}, "arm 'bare' runs no episodes: remove its agent"),
         ({"arms": [{"name": "before", "earlier": "{folder}/run"}]}, "is not set: give -p vars.folder=..."),
         ({"arms": [{"name": "before", "earlier": "/nowhere"}]}, "/nowhere is not a run folder"),
-        ({"arms": [{"name": "a", "answers": {"path": "{file}", "format": "pack"}}]}, "give -p vars.file=..."),
+        ({"arms": [{"name": "a", "answers": {"path": "{file}", "format": "places"}}]}, "give -p vars.file=..."),
         ({"arms": [TRACEBACK, BARE], "solver": None}, "has packs for a solver, but there is none"),
     ],
 )

@@ -12,10 +12,17 @@ __all__ = ["write_tasks"]
 CHECK = "from parts import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
 
 
-LUCK = (
-    "import pathlib\n\n\ndef test_luck():\n"
-    "    seen = pathlib.Path('{seen}')\n    seen.touch() if not seen.exists() else 1 / 0\n"
-)
+LUCK = """\
+import pathlib
+
+
+def test_luck():
+    with pathlib.Path('{runs}').open('a+') as runs:
+        runs.write('.')
+        runs.seek(0)
+        assert len(runs.read()) <= 2
+"""
+"""Passes in the two runs of the first verdict."""
 
 
 def parts(*, clean: bool) -> str:
@@ -23,13 +30,13 @@ def parts(*, clean: bool) -> str:
 
 
 def write_tasks(folder: Path, count: int) -> Path:
-    """Tasks that differ in their statement; the last one's tests pass once and never again."""
+    """Tasks that differ in their statement; the last one's tests pass in the first verdict only."""
     repo, lucky = folder / "repo", folder / "lucky"
     for place in (repo, lucky):
         place.mkdir(parents=True)
         (place / "parts.py").write_text(parts(clean=False))
         (place / "test_parts.py").write_text(CHECK)
-    (lucky / "test_luck.py").write_text(LUCK.format(seen=folder / "seen"))
+    (lucky / "test_luck.py").write_text(LUCK.format(runs=folder / "runs"))
     gold = make_patch({"parts.py": (parts(clean=False).encode(), parts(clean=True).encode())})
     pairs = [
         (
