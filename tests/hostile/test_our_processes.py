@@ -14,6 +14,8 @@ from gumshoe.records import Task
 from support.sandboxes.sandbox_backends import ISOLATED
 
 PYTEST = ("python3", "-m", "pytest", "-q")
+SOON_S = 60
+"""What stays below this has not waited for a stopped process, which takes 90 s, however busy the machine is."""
 OTHERS = """
 import ctypes, os, resource, signal, time
 others = {int(name) for name in os.listdir("/proc") if name.isdigit()} - {os.getpid()}
@@ -85,11 +87,11 @@ def test_a_time_limit_holds_though_everything_was_stopped(cell: WardenSandbox, a
     for _ in range(2):
         began = time.monotonic()
         assert cell.run(["python3", "-c", OTHERS + attack + "time.sleep(600)"], timeout=2).timed_out
-        assert time.monotonic() - began < 12
+        assert time.monotonic() - began < SOON_S
     began = time.monotonic()
     assert cell.run(["echo", "next"], timeout=20).output == "next\n"
     assert cell.run(PYTEST, timeout=60, warm=True).exit_code == 0
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < SOON_S
 
 
 def test_a_session_ends_though_everything_was_stopped(cell: WardenSandbox) -> None:
@@ -97,7 +99,7 @@ def test_a_session_ends_though_everything_was_stopped(cell: WardenSandbox) -> No
     began = time.monotonic()
     assert session.wait_message(2).timed_out
     session.close()
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < SOON_S
 
 
 def test_a_stopped_launcher_does_not_stop_the_next_episode(pooled: SandboxConfig, small_task: Task) -> None:
@@ -106,5 +108,5 @@ def test_a_stopped_launcher_does_not_stop_the_next_episode(pooled: SandboxConfig
             sandbox.prepare_support()
             began = time.monotonic()
             assert sandbox.run(PYTEST, warm=True, timeout=60).exit_code == 0
-            assert time.monotonic() - began < 30
+            assert time.monotonic() - began < SOON_S
             sandbox.run(["python3", "-c", OTHERS + STOP + "os._exit(0)"], timeout=2)
