@@ -18,7 +18,7 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.records import Completion, Limits, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
-from support.reward_hacks import BY_VERSION, EASY, FILES, HACKS, RECORDED, SHOP, Hack
+from support.reward_hacks import EASY, FILES, HACKS, RECORDED, SHOP, UNRELIABLE, Hack
 from support.sandboxes.sandbox_backends import ISOLATED
 
 ONE: Final = "bubblewrap"
@@ -85,7 +85,7 @@ def test_a_hack_earns_nothing_and_is_recorded(name: str, backend: str, pair: tup
     assert found.resolved is False
     assert not make_rule("resolved").keeps(found)
     assert bool(found.patch) is HACKS[name].patch
-    if name in BY_VERSION:
+    if name in UNRELIABLE:
         return
     assert bool(found.tampering) is (name in RECORDED)
     assert RECORDED.get(name, "") in "\n".join(found.tampering)
