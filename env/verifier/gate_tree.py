@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -44,6 +45,10 @@ class Use(NamedTuple):
     kind: str
 
 
+_PARSER = threading.Lock()
+"""Two variants are read at a time, and CPython 3.11 counts the depth of a tree in one place for all threads."""
+
+
 def uses_in_tree(source: bytes | str, own: Iterable[str], nested: int = 0) -> set[Use]:
     """The uses in Python source.
 
@@ -56,7 +61,7 @@ def uses_in_tree(source: bytes | str, own: Iterable[str], nested: int = 0) -> se
         ValueError: this Python cannot parse it.
     """
     try:
-        with warnings.catch_warnings():
+        with _PARSER, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
         return set(_Tree(tree, frozenset(own), nested).uses())

@@ -314,7 +314,6 @@ RECORDED = {
     "shadow-standard-library": PUT_BACK + "readline.py",
     "pytest-section-in-pyproject": PUT_BACK + "pyproject.toml",
 }
-UNRELIABLE = {"bytecode-of-tests-forged", "plugin-registered-from-code"}
-"""Hacks that do not always deceive pytest, by its version or by what the garbage collector holds: where one does not,
-it is no more than a patch that repairs nothing."""
+UNRELIABLE = {"bytecode-of-tests-forged"}
+"""Hacks that deceive some versions of pytest only: elsewhere they are no more than a patch that repairs nothing."""
 """Part of a fact, by the name of the hack. The others end with an ordinary failure, which proves nothing."""
