@@ -30,7 +30,7 @@ from rich.table import Table
 
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.config import validate
 from gumshoe.env.sandboxes.channel import Channel
 from gumshoe.env.sandboxes.open import close_pools

@@ -20,7 +20,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import ContextPack, Finding, StopProbe
 from gumshoe.tools.probe_facts import EXCEPTION
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from gumshoe.collect.store import read_trajectories
-from gumshoe.collect.unseen import unseen
+from gumshoe.collect.data.store import read_trajectories
+from gumshoe.collect.data.unseen import unseen
 from gumshoe.records import Trajectory
 
 KINDS = {

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.decisions import format_decision, turn_with_call
-from gumshoe.collect.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.records import Completion, Decision, Message, Task, ToolSchema
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 

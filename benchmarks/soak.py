@@ -37,7 +37,7 @@ from leftovers import adopt_orphans, command, containers_of, descendants, reap  
 from soak_provider import SoakModel, is_hostile, serve_model  # pyright: ignore[reportMissingImports]
 from soak_tasks import make_tasks  # pyright: ignore[reportMissingImports]
 
-from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.storage import write_atomic
 
 GONE_S = 60.0

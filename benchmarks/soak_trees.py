@@ -30,9 +30,9 @@ from leftovers import adopt_orphans, command, descendants, reap  # pyright: igno
 from tree_policy import EDIT_TURN, edits_of  # pyright: ignore[reportMissingImports]
 
 from gumshoe.collect.commands.status import summarize
-from gumshoe.collect.journal import comparable
-from gumshoe.collect.store import read_failures, read_trajectories
-from gumshoe.collect.tree import Trees, node_of
+from gumshoe.collect.data.journal import comparable
+from gumshoe.collect.data.store import read_failures, read_trajectories
+from gumshoe.collect.data.tree import Trees, node_of
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, Trajectory

@@ -12,11 +12,11 @@ from typing import Any
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from gumshoe.collect.agent import Agent, make_agent
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.environments import LocalEnvironment
-from gumshoe.collect.episode import NOT_RUN, Episode
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.episode.agent import Agent, make_agent
+from gumshoe.collect.episode.environments import LocalEnvironment
+from gumshoe.collect.episode.episode import NOT_RUN, Episode
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.control_tokens import escape
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.spaces import MAX_TEXT, AnyText

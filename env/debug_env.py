@@ -63,8 +63,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     `submit` terminates. Its reward is the verifier's verdict on `patch()`, made in a sandbox of its own: 1.0 if the
     tests that decide pass there, else 0.0; `info` holds the `Verdict` as `verdict`. `report` terminates with 0.0.
     An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
-    the wall clock truncates. Turns, tokens and money are counted by whoever plays an episode
-    (`gumshoe.collect.episode.Episode`). Durations do not count when records are compared, so the same calls lead to
+    the wall clock truncates. Turns, tokens and money are counted by the `Episode` that plays it
+    (`gumshoe.collect.episode.episode`). Durations do not count when records are compared, so the same calls lead to
     equal observations, rewards and infos, unless a program prints times, addresses or random numbers. pytest prints
     times, which show in the raw output of a `Verdict` and nowhere else.
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gumshoe.collect.control import Control
-from gumshoe.collect.factories import open_factories
+from gumshoe.collect.run.control import Control
+from gumshoe.collect.run.factories import open_factories
 from gumshoe.config import dump_config
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Packs, Pair, Solution, Solver

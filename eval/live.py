@@ -1,7 +1,7 @@
 """Episodes for whoever decides turn by turn: a model that is being trained.
 
-The same episode as in an evaluation (`gumshoe.collect.episode`), with the same tasks, prompts, tools, nudges, limits
-and scores, with no server in between.
+The same episode as in an evaluation (`gumshoe.collect.episode.episode`), with the same tasks, prompts, tools, nudges,
+limits and scores, with no server in between.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from gumshoe.collect.agent import make_agent
-from gumshoe.collect.chat import as_template_chat, read_turn
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
-from gumshoe.collect.environments import EnvironmentSpec, InProcess
-from gumshoe.collect.episode import Episode
-from gumshoe.collect.grounding import grounded_share
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.conversation import as_template_chat, read_turn
+from gumshoe.collect.episode.environments import EnvironmentSpec, InProcess
+from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.packs import grounded_share
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines

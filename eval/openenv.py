@@ -14,7 +14,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field, JsonValue
 
 from gumshoe import __version__
-from gumshoe.collect.chat import read_turn
+from gumshoe.collect.episode.conversation import read_turn
 from gumshoe.control_tokens import escape
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall

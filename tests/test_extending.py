@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import Completion, ToolCall
 
 BLOCK = re.compile(r"^```python\n# (?P<file>\w+\.py)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.llm import LLMEntry
+from gumshoe.collect.policies.llm import LLMEntry
 from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError

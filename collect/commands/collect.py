@@ -9,21 +9,19 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.control import Control
-from gumshoe.collect.factories import open_factories
-from gumshoe.collect.llm import with_llm
+from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_trajectories, run_identity
+from gumshoe.collect.data.tree import is_whole
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, close_policy, make_policy
 from gumshoe.collect.policies.step import StepPolicy
 from gumshoe.collect.policy_config import CustomConfig, HumanConfig
-from gumshoe.collect.progress import ProgressShow
-from gumshoe.collect.replaced import Again
-from gumshoe.collect.runner import Runner, RunResult, plan_episodes
-from gumshoe.collect.signals import stop_on_signals
-from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.collect.store import RunFolder, read_failures, read_trajectories, run_identity
-from gumshoe.collect.tree import is_whole
+from gumshoe.collect.run.control import Control, stop_on_signals
+from gumshoe.collect.run.factories import open_factories
+from gumshoe.collect.run.progress import ProgressShow
+from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.config import load_config
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.built_in import is_built_in

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gumshoe.collect.copies import Copies
-from gumshoe.collect.interchange.files import FORMATS, write_atif, write_lines
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.interchange.files import FORMATS, write_atif, write_lines
+from gumshoe.collect.data.store import Copies, read_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, read_records

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.brief import headline, pack_text
+from gumshoe.collect.commands.arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.llm import with_llm
-from gumshoe.collect.repository_arguments import add_repository_arguments, policy_of, repository_options
-from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.collect.data.store import read_failures, read_trajectories
+from gumshoe.collect.packs import headline, pack_text
+from gumshoe.collect.policies.llm import with_llm
 from gumshoe.config import apply_overrides, validate
 from gumshoe.env.diff import apply_to_folder
 from gumshoe.env.sandboxes.open import open_sandbox

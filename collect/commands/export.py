@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gumshoe.collect.commands.status import unfinished_trees
-from gumshoe.collect.export.export import DEFAULT_VIEWS, VIEWS, export_runs
-from gumshoe.collect.export.trees import TREE_VIEWS
+from gumshoe.collect.data.export.export import DEFAULT_VIEWS, VIEWS, export_runs
+from gumshoe.collect.data.export.trees import TREE_VIEWS
 from gumshoe.tools.text import plural
 
 __all__ = ["configure", "run"]

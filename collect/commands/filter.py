@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gumshoe.collect import filters
-from gumshoe.collect.filters import Rule, make_rule, rejecting_rule
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data import filters
+from gumshoe.collect.data.filters import Rule, make_rule, rejecting_rule
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, write_atomic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gumshoe.collect.llm import llm_path, write_template
+from gumshoe.collect.policies.llm import llm_path, write_template
 
 __all__ = ["configure", "run"]
 

@@ -10,7 +10,7 @@ from gumshoe.errors import ConfigError
 
 if TYPE_CHECKING:
     from gumshoe.collect.play.game import Game
-    from gumshoe.collect.play.line_input import LineInput
+    from gumshoe.collect.play.lines import LineInput
 
 __all__ = ["configure", "run"]
 
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Plays; 1 if the tests did not pass at the end of a submitted game. Raises GumshoeError."""
-    from gumshoe.collect.play.choose import choose_task
+    from gumshoe.collect.commands.arguments import choose_task
     from gumshoe.collect.play.game import Game
     from gumshoe.console import Console
     from gumshoe.env.config import SandboxConfig
@@ -78,6 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _line_input(game: Game) -> LineInput:
-    from gumshoe.collect.play.line_input import PipeInput, TerminalInput
+    from gumshoe.collect.play.lines import PipeInput, TerminalInput
 
     return TerminalInput(game.suggest) if sys.stdin.isatty() and sys.stdout.isatty() else PipeInput(sys.stdin)

@@ -45,8 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the probes; 1 if one is contradicted. Raises GumshoeError."""
+    from gumshoe.collect.data.probing import check_pack
     from gumshoe.collect.policies.registry import TRUSTED_KINDS
-    from gumshoe.collect.probing import check_pack
     from gumshoe.env.config import SandboxConfig
 
     sandbox = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Task, tuple[Step, ...], str]]:
     """Each report: its name, its pack, its task, the steps of its episode, and who made it."""
-    from gumshoe.collect.play.choose import choose_task
+    from gumshoe.collect.commands.arguments import choose_task
 
     if not arguments.pack.exists():
         raise DatasetError(f"{arguments.pack} cannot be read: No such file or directory")
@@ -95,7 +95,7 @@ def _read_pack(path: Path) -> ContextPack:
 
 def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
     """The episodes of a run that ended with a report. Raises DatasetError where there are none."""
-    from gumshoe.collect.store import read_trajectories
+    from gumshoe.collect.data.store import read_trajectories
 
     found = [one for one in read_trajectories(folder) if episode in (None, one.id)]
     if episode is not None and not found:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.collect.config import BranchConfig
-from gumshoe.collect.store import read_failures, read_state, read_trajectories
-from gumshoe.collect.tree import Node, Trees, node_of
+from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
+from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.config import read_yaml, validate
 from gumshoe.errors import ConfigError
 from gumshoe.records import Usage

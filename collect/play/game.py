@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from rich.rule import Rule
 from rich.text import Text
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.environments import LocalEnvironment
-from gumshoe.collect.episode import Episode
-from gumshoe.collect.play.completing import Suggestion, suggestions
-from gumshoe.collect.play.line_input import LineInput
-from gumshoe.collect.play.show import patch_text, shown
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.environments import LocalEnvironment
+from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.play.lines import LineInput, Suggestion, suggestions
 from gumshoe.console import Console
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ToolFailure
-from gumshoe.records import Completion, StopReason, ToolCall, ToolSchema
+from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
+from gumshoe.standard_streams import visible
 from gumshoe.tools.typed_calls import line_parameter, parse_command
 
-__all__ = ["WORDS", "Game"]
+__all__ = ["WORDS", "Game", "patch_text", "shown"]
 
 WORDS: Mapping[str, str] = {
     "help": "the tools and these words; help TOOL says more",
@@ -184,3 +184,44 @@ def _code_last(schema: ToolSchema) -> ToolSchema:
         return schema
     ordered = {**{name: part for name, part in properties.items() if name != "code"}, "code": properties["code"]}
     return schema.model_copy(update={"parameters": {**schema.parameters, "properties": ordered}})
+
+
+_OBSERVED = [
+    (re.compile(r"^(FAILED|ERROR)\b.*"), "red"),
+    (re.compile(r"^E .*|\b\w*(Error|Exception)\b: .*"), "red"),
+    (re.compile(r"\b\d+ (failed|errors?)\b"), "bold red"),
+    (re.compile(r"\b\d+ passed\b"), "bold green"),
+    (re.compile(r"^(-> |> ).*"), "bold"),
+    (re.compile(r"^(stopped|breakpoint)\b.*", re.IGNORECASE), "cyan"),
+    (re.compile(r"^\*.*"), "yellow"),
+    (re.compile(r"^\[\.\.\. .* \.\.\.\]$"), "dim"),
+]
+_CHANGED = [
+    (re.compile(r"^(diff --git|index|---|\+\+\+|new file|deleted file) ?.*"), "bold"),
+    (re.compile(r"^@@.*"), "cyan"),
+    (re.compile(r"^\+.*"), "green"),
+    (re.compile(r"^-.*"), "red"),
+]
+
+
+def shown(observation: Observation) -> Text:
+    """An observation as a person reads it."""
+    if observation.failure is not None:
+        return Text(visible(observation.text), style="yellow")
+    return _styled(observation.text, _CHANGED if observation.tool == "rewrite" else _OBSERVED)
+
+
+def patch_text(patch: str) -> Text:
+    """A unified diff in color."""
+    return _styled(patch.rstrip("\n"), _CHANGED)
+
+
+def _styled(text: str, styles: list[tuple[re.Pattern[str], str]]) -> Text:
+    lines = [Text(line) for line in visible(text).split("\n")]
+    for line in lines:
+        for pattern, style in styles:
+            found = pattern.search(line.plain)
+            if found:
+                line.stylize(style, found.start(), found.end())
+                break
+    return Text("\n").join(lines)

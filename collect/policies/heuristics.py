@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.decisions import format_decision, turn_with_call
-from gumshoe.collect.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolSchema
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.suspects import describe_suspect, shown_suspects

@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, assert_never, runtime_checkable
 
-from gumshoe.collect.llm import find_key
-from gumshoe.collect.policies.replay import Recordings
+from gumshoe.collect.policies.llm import find_key
+from gumshoe.collect.policies.scripted import Recordings
 from gumshoe.collect.policy_config import (
     AnthropicConfig,
     CustomConfig,
@@ -110,11 +110,11 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
 
             return HumanPolicy()
         case OpenAIConfig():
-            from gumshoe.collect.policies.openai import OpenAIPolicy
+            from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 
             return OpenAIPolicy(config, seed=seed)
         case AnthropicConfig():
-            from gumshoe.collect.policies.anthropic import AnthropicPolicy
+            from gumshoe.collect.policies.providers.anthropic import AnthropicPolicy
 
             return AnthropicPolicy(config, seed=seed)
         case _:

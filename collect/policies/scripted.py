@@ -1,15 +1,16 @@
-"""A fixed list of completions."""
+"""Policies that follow a list of completions: a script, or the recording of another run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from gumshoe.errors import ConfigError, ScriptExhausted
+from gumshoe.collect.data.store import read_trajectories
+from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Message, ToolSchema
 from gumshoe.storage import read_records
 
-__all__ = ["ScriptedPolicy", "load_script"]
+__all__ = ["Recordings", "ScriptedPolicy", "load_script"]
 
 
 class ScriptedPolicy:
@@ -40,3 +41,20 @@ class ScriptedPolicy:
 def load_script(path: Path) -> tuple[Completion, ...]:
     """The completions in a JSON-lines file. Raises ConfigError."""
     return tuple(read_records(path, Completion, error=ConfigError))
+
+
+class Recordings:
+    """The first trajectory of each task in a run folder, read once. Raises DatasetError."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._scripts = {}
+        for trajectory in read_trajectories(run):
+            script = tuple(step.completion for step in trajectory.steps)
+            self._scripts.setdefault(trajectory.task.id, script)
+
+    def policy(self, task_id: str) -> ScriptedPolicy:
+        """A policy that does what was done on the task. Raises PolicyError for a task that is not in the run."""
+        if task_id not in self._scripts:
+            raise PolicyError(f"{self._run} has no trajectory of task {task_id} to replay")
+        return ScriptedPolicy(self._scripts[task_id], kind="replay", trusted=False)

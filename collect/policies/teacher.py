@@ -16,14 +16,14 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
-from gumshoe.collect.decisions import format_decision
-from gumshoe.collect.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
+from gumshoe.collect.data.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
+from gumshoe.collect.episode.decisions import format_decision
+from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.collect.policies.gold import LineChange, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema
 from gumshoe.tools.small_changes import changes_at

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.decisions import format_decision, turn_with_call
-from gumshoe.collect.evidence import MAX_QUOTE, failures, pack_arguments, stop_at, values_at
-from gumshoe.collect.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.data.evidence import MAX_QUOTE, failures, pack_arguments, stop_at, values_at
+from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
 from gumshoe.tools.spans import MODULE

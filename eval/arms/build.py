@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, LimitsConfig
-from gumshoe.collect.templates import read_template
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.prompts import read_template
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, StaticPacks

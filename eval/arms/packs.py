@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from gumshoe import __version__
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.parallel import run_parallel
-from gumshoe.collect.spec import task_ref
+from gumshoe.collect.episode.spec import task_ref
+from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError

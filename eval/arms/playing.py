@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
-from gumshoe.collect.runner import Runner, RunResult, plan_episodes
-from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.collect.data.store import RunFolder, read_trajectories
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs
 from gumshoe.eval.arms.policies import PolicyProvider
 from gumshoe.protocols import Policy

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from gumshoe.collect.llm import with_llm
+from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policy_config import OpenAIConfig, PolicyConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.eval.config import EvalConfig

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs, PackSource, Pair
 from gumshoe.records import ContextPack, PolicyInfo, Trajectory

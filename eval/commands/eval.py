@@ -14,7 +14,7 @@ from gumshoe.config import load_config
 from gumshoe.plugins import search_beside
 
 if TYPE_CHECKING:
-    from gumshoe.collect.control import Control
+    from gumshoe.collect.run.control import Control
     from gumshoe.eval.arms.arm import Hooks
 
 __all__ = ["configure", "run"]
@@ -38,8 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates. 0: all done; 1: some episodes were given up, or the official harness failed; 130: interrupted."""
-    from gumshoe.collect.control import Control
-    from gumshoe.collect.signals import stop_on_signals
+    from gumshoe.collect.run.control import Control, stop_on_signals
     from gumshoe.console import Console
     from gumshoe.eval.config import EvalConfig
     from gumshoe.eval.evaluate import evaluate

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.llm import with_llm
+from gumshoe.collect.commands.arguments import add_repository_arguments, policy_of, repository_options
+from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
-from gumshoe.collect.repository_arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.config import apply_overrides, read_yaml, validate
 from gumshoe.errors import TaskError
 from gumshoe.eval.mcp.config import McpConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import IO
 
-from gumshoe.collect.control import Control
+from gumshoe.collect.run.control import Control
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import Trajectory
 

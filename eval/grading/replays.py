@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.control import Control
-from gumshoe.collect.environments import EnvironmentSpec, InProcess
-from gumshoe.collect.episode import NOT_RUN, Episode
-from gumshoe.collect.grounding import is_quoted, observation_texts
-from gumshoe.collect.parallel import run_parallel
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.environments import EnvironmentSpec, InProcess
+from gumshoe.collect.episode.episode import NOT_RUN, Episode
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.packs import is_quoted, observation_texts
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.control import Control
+from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Finding, Step, Task, ToolCall, Trajectory
 

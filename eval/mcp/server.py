@@ -12,8 +12,8 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from gumshoe import __version__
-from gumshoe.collect.brief import pack_text
-from gumshoe.collect.control import Control, Interrupted
+from gumshoe.collect.packs import pack_text
+from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.errors import GumshoeError
 from gumshoe.eval.mcp.config import McpConfig
 from gumshoe.eval.mcp.tool_session import Repository, ToolSession

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from gumshoe.collect.agent import make_agent
-from gumshoe.collect.cancellation import run_cancellable
-from gumshoe.collect.control import Control, Interrupted
-from gumshoe.collect.environments import LocalEnvironment
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.environments import LocalEnvironment
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies import close_policy, make_policy
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.mirror import FolderMirror
 from gumshoe.env.tasks.folders import load_local

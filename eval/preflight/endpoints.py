@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from gumshoe.collect.llm import find_key
+from gumshoe.collect.policies.llm import find_key
 from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, PolicyConfig
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import CommandConfig

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.collect.policy_config import PolicyConfig
-from gumshoe.collect.replaced import TRAJECTORIES
 from gumshoe.eval.arms.arm import Arm
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.llm import with_llm
+from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.eval.arms.arm import Arm, Pair, Solver
 from gumshoe.eval.arms.build import make_arms

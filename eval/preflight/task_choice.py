@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from itertools import zip_longest
 
-from gumshoe.collect.runner import wanted_tasks
+from gumshoe.collect.run.runner import wanted_tasks
 from gumshoe.eval.arms.arm import Pair
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.control import Control
-from gumshoe.collect.parallel import run_parallel
+from gumshoe.collect.run.control import Control
+from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.repositories import Repositories

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gumshoe.collect.grounding import grounded_share, observation_texts, quoted_share
+from gumshoe.collect.packs import grounded_share, observation_texts, quoted_share
 from gumshoe.records import Oracle, Score, Trajectory
 
 __all__ = ["Grounding", "Quoted"]

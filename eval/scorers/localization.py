@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence, Set
 from functools import lru_cache
 from typing import Literal
 
-from gumshoe.collect.overlap import Gold, Overlap, clean_path, lines_overlap
+from gumshoe.collect.packs import Gold, Overlap, clean_path, lines_overlap
 from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.sources import Sources

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import openai
 from openai.types.chat import ChatCompletion
 
-from gumshoe.collect.chat import as_native_chat, as_template_chat
+from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import ServeError
 from gumshoe.eval.serve.check_rows import ASK, CONVERSATIONS, TOOLS, TrainedRow, Unrendered, render_rows
 from gumshoe.records import Message, ToolSchema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from gumshoe.collect.grounding import is_quoted, observation_texts
+from gumshoe.collect.packs import is_quoted, observation_texts
 from gumshoe.eval.scorers.localization import changed_lines, clean_path
 from gumshoe.records import ContextPack, Finding, Location, Step
 from gumshoe.tools.probe_checks import describe_place

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gumshoe.collect.elision import shown
-from gumshoe.collect.unseen import unseen
+from gumshoe.collect.data.unseen import unseen
+from gumshoe.collect.episode.conversation import shown
 from gumshoe.eval.view.code import code_of
 from gumshoe.eval.view.packs import pack_of
 from gumshoe.records import Message, Observation, Step, ToolCall, Trajectory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gumshoe.collect.tree import Node, Trees, node_of
+from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.records import Step, Trajectory
 
 __all__ = ["MOST_MEMBERS", "tree_ids", "tried_beside"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from gumshoe.collect.interchange import to_atif
+from gumshoe.collect.data.interchange import to_atif
 from gumshoe.records import Trajectory
 from support.collect.trajectory_strategies import foreign, own
 

@@ -18,9 +18,9 @@ from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.commands.status import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
-from gumshoe.collect.environments import LocalEnvironment
-from gumshoe.collect.store import read_failures, read_trajectories
-from gumshoe.collect.tree import Node, Trees, node_of
+from gumshoe.collect.data.store import read_failures, read_trajectories
+from gumshoe.collect.data.tree import Node, Trees, node_of
+from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
 from support.collect.small_tasks import make_task

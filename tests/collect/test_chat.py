@@ -1,6 +1,6 @@
 import json
 
-from gumshoe.collect.chat import as_text_chat
+from gumshoe.collect.episode.conversation import as_text_chat
 from gumshoe.records import Message, ToolCall, ToolSchema
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.cluster import Host
-from gumshoe.collect.environments import EnvironmentSpec
-from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.collect.data.store import read_failures, read_trajectories
+from gumshoe.collect.episode.environments import EnvironmentSpec
+from gumshoe.collect.run.cluster import Host
 from gumshoe.errors import SandboxError
 from gumshoe.records import StopReason, ToolCall
 from support.collect.ray_cluster import two_nodes

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.records import Score, StopReason, Trajectory
 from gumshoe.storage import read_records, write_jsonl
 from support.provider_server import Handler, chat, provider

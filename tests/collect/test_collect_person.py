@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 
 Make = Callable[..., Path]
 

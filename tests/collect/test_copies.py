@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.export import export_runs
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.export import export_runs
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import write_jsonl

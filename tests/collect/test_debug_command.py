@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.repository_arguments import add_repository_arguments, repository_options
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.commands.arguments import add_repository_arguments, repository_options
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.env.tasks.folders import PYTEST, load_local
 from gumshoe.env.tasks.taskset import write_taskset
 

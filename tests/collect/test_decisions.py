@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.decisions import ParsedDecision, describe_turn, format_decision, parse_decision, turn_with_call
+from gumshoe.collect.episode.decisions import (
+    ParsedDecision,
+    describe_turn,
+    format_decision,
+    parse_decision,
+    turn_with_call,
+)
 from gumshoe.records import Completion, Decision
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.elision import shown
-from gumshoe.collect.evidence import (
+from gumshoe.collect.data.evidence import (
     Region,
     build_pack,
     failures,
@@ -15,8 +14,9 @@ from gumshoe.collect.evidence import (
     stop_at,
     telling_values,
 )
-from gumshoe.collect.grounding import is_quoted, quoted_share
-from gumshoe.collect.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
+from gumshoe.collect.episode.conversation import shown
+from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
+from gumshoe.collect.packs import is_quoted, quoted_share
 from gumshoe.records import (
     Completion,
     ContextPack,

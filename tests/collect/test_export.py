@@ -11,15 +11,14 @@ import datasets
 import pytest
 import yaml
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import AgentConfig, CollectConfig
-from gumshoe.collect.export import export_runs
-from gumshoe.collect.export.rows import COLUMNS, agent_decision_rows, agent_row
-from gumshoe.collect.export.seeker import Dropped, SeekerView
-from gumshoe.collect.export.splits import held_out_projects
-from gumshoe.collect.grounding import quoted_share
-from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.collect.data.export import export_runs
+from gumshoe.collect.data.export.rows import COLUMNS, agent_decision_rows, agent_row, held_out_projects
+from gumshoe.collect.data.export.seeker import Dropped, SeekerView
+from gumshoe.collect.data.store import RunFolder, read_trajectories
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.packs import quoted_share
 from gumshoe.control_tokens import escape_json
 from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.export import export_runs
-from gumshoe.collect.store import RunFolder
+from gumshoe.collect.data.export import export_runs
+from gumshoe.collect.data.store import RunFolder
 from gumshoe.records import Trajectory
 from support.collect.export_episodes import episode
 

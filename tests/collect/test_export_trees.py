@@ -8,10 +8,10 @@ from typing import Any
 import datasets
 import pytest
 
-from gumshoe.collect.export import export_runs
-from gumshoe.collect.export.seeker import Dropped
-from gumshoe.collect.export.trees import TreeRows
-from gumshoe.collect.tool_output import tool_message
+from gumshoe.collect.data.export import export_runs
+from gumshoe.collect.data.export.seeker import Dropped
+from gumshoe.collect.data.export.trees import TreeRows
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import BranchPoint, Completion, Decision, Message, Observation, Score, Step, ToolCall, Trajectory
 from gumshoe.storage import write_jsonl
 from support.collect.small_trajectories import trajectory

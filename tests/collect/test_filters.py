@@ -11,8 +11,8 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.filters import make_rule
-from gumshoe.collect.store import RunFolder, read_trajectories
+from gumshoe.collect.data.filters import make_rule
+from gumshoe.collect.data.store import RunFolder, read_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import (
     Check,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from support.collect.hidden_tests import BUGGY, CLEAN, hidden_pair

@@ -11,7 +11,7 @@ import pytest
 
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.interchange import (
+from gumshoe.collect.data.interchange import (
     all_from_atif,
     from_atif,
     from_messages,
@@ -19,7 +19,7 @@ from gumshoe.collect.interchange import (
     from_swe_agent,
     to_atif,
 )
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Decision,

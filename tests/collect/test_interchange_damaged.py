@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.interchange.files import FORMATS
+from gumshoe.collect.data.interchange.files import FORMATS
 from gumshoe.errors import DatasetError
 from gumshoe.storage import read_jsonl
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.looks import information, looks
-from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.errors import PolicyError
 from gumshoe.records import (
     Failure,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policy_config import InvestigatorConfig
-from gumshoe.collect.unseen import unseen
 from gumshoe.eval.scorers.grounding import Grounding
 from gumshoe.records import Oracle, StopReason, Task, Trajectory, WorkspaceSpec
 from support.collect.seeker_episodes import play_seeker, shop_task

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import form_belief
 from gumshoe.collect.policies.investigator.handover import pack_of
 from gumshoe.collect.policies.investigator.latest import in_words
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import DebugFrame, ExecResult, Observation, TestOutcome, TestRun
 from gumshoe.tools.eval import as_data, describe
 

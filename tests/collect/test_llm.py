@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.llm import find_key, llm_path, load_llm, with_llm, write_template
-from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policies.llm import find_key, llm_path, load_llm, with_llm, write_template
+from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig, TeacherConfig
 from gumshoe.errors import ConfigError
 from gumshoe.records import Message

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Message

@@ -44,8 +44,8 @@ def test_a_person_looks_at_each_turn_edits_one_and_takes_over() -> None:
 
 
 def test_a_person_may_stop() -> None:
-    from gumshoe.collect.control import Interrupted
     from gumshoe.collect.policies.step import StepPolicy
+    from gumshoe.collect.run.control import Interrupted
 
     def stop() -> None:
         raise Interrupted

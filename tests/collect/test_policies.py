@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.decisions import parse_decision
+from gumshoe.collect.data.store import RunFolder
+from gumshoe.collect.episode.decisions import parse_decision
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, last_frame
 from gumshoe.collect.policies.registry import TRUSTED_KINDS
@@ -25,8 +27,6 @@ from gumshoe.collect.policy_config import (
     TracebackConfig,
     VaryConfig,
 )
-from gumshoe.collect.store import RunFolder
-from gumshoe.collect.tool_output import tool_message
 from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
 from support.collect.conversations import OPENING, answer, converse, schemas

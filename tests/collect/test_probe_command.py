@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import ContextPack, Finding, Trajectory
 from gumshoe.storage import write_jsonl
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
-from gumshoe.collect.brief import pack_text
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.export.seeker import SeekerView
+from gumshoe.collect.data.export.seeker import SeekerView
+from gumshoe.collect.data.probing import check_pack
+from gumshoe.collect.episode.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.probing import check_pack
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks

@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.agent import DEBUG_TOOLS, make_agent
-from gumshoe.collect.chat import as_text_messages
 from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
-from gumshoe.collect.control import Control, Interrupted
-from gumshoe.collect.elision import shown
-from gumshoe.collect.export.rows import agent_decision_rows
-from gumshoe.collect.journal import Diverged, Journal
+from gumshoe.collect.data.export.rows import agent_decision_rows
+from gumshoe.collect.data.journal import Diverged, Journal
+from gumshoe.collect.episode.agent import DEBUG_TOOLS, make_agent
+from gumshoe.collect.episode.conversation import as_text_messages, shown
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.collect.tool_output import AGAIN
+from gumshoe.collect.run.control import Control, Interrupted
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.errors import ContextOverflow, ScriptExhausted
 from gumshoe.protocols import Policy
 from gumshoe.records import (

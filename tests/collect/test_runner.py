@@ -11,10 +11,10 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect, run
 from gumshoe.collect.config import BudgetConfig, CollectConfig
-from gumshoe.collect.control import Control, Interrupted
-from gumshoe.collect.progress import ProgressShow
-from gumshoe.collect.runner import plan_episodes
-from gumshoe.collect.store import read_failures, read_trajectories
+from gumshoe.collect.data.store import read_failures, read_trajectories
+from gumshoe.collect.run.control import Control, Interrupted
+from gumshoe.collect.run.progress import ProgressShow
+from gumshoe.collect.run.runner import plan_episodes
 from gumshoe.console import Console
 from gumshoe.errors import PolicyError, TaskError
 from gumshoe.records import Score, StopReason, Usage

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.journal import Diverged, Journal, comparable
-from gumshoe.collect.store import (
+from gumshoe.collect.data.journal import Diverged, Journal, comparable
+from gumshoe.collect.data.store import (
     RunFolder,
     read_failures,
     read_state,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.data.unseen import unseen
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policy_config import TeacherConfig
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.collect.tool_output import outputs_of_steps, shown_code
-from gumshoe.collect.unseen import unseen
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, StopReason, Task, WorkspaceSpec
 from support.sandboxes.sandbox_backends import LOCAL

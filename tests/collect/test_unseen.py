@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.filters import make_rule
-from gumshoe.collect.tool_output import tool_message
-from gumshoe.collect.unseen import unseen
+from gumshoe.collect.data.filters import make_rule
+from gumshoe.collect.data.unseen import unseen
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import (
     Completion,
     ContextPack,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.control import Control
+from gumshoe.collect.run.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.repositories import Repositories
 from gumshoe.errors import DatasetError, TaskError

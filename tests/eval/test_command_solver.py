@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import StopReason
 from support.eval.solver_tasks import write_tasks
 from support.provider_server import Answer, chat, fault, provider

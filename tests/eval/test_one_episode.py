@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.eval.live import LiveEpisode, episode_scores, open_arena
 from gumshoe.records import StopReason, Trajectory
 from gumshoe.train.live import GeneratedTurn, Request, play

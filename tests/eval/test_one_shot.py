@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from gumshoe.collect.agent import make_agent
-from gumshoe.collect.brief import with_pack
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.packs import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe

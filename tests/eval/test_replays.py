@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.control import Control
-from gumshoe.collect.parallel import run_parallel
+from gumshoe.collect.run.control import Control
+from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError

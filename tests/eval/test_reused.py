@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.control import Control
+from gumshoe.collect.run.control import Control
 from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import EvalRun, Hooks
 from gumshoe.eval.arms.reused import PacksWithoutProbes, SharedPacks, read_earlier

@@ -17,8 +17,8 @@ import yaml
 
 from gumshoe.cli import main
 from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.control import Control
 from gumshoe.collect.policy_config import TracebackConfig
+from gumshoe.collect.run.control import Control
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.policies import fingerprint

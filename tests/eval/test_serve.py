@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.policies.openai import OpenAIPolicy
+from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig

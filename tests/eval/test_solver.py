@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.control import Control
 from gumshoe.collect.policy_config import TracebackConfig
+from gumshoe.collect.run.control import Control
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError

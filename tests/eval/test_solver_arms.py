@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import Trajectory
 from support.eval.explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
 from support.eval.solver_tasks import write_tasks

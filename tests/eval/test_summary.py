@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.control import Control
 from gumshoe.collect.policy_config import OpenAIConfig, TracebackConfig
+from gumshoe.collect.run.control import Control
 from gumshoe.console import Console
 from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
 from gumshoe.eval.arms.build import make_arms

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env import SandboxConfig
 from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import open_library

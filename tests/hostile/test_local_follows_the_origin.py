@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.control import Control
+from gumshoe.collect.run.control import Control
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.diff import make_patch
 from gumshoe.env.harvest.baseline import find_baseline

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gumshoe.collect.config import CollectConfig, TasksConfig
-from gumshoe.collect.journal import Journal
+from gumshoe.collect.data.journal import Journal
+from gumshoe.collect.data.store import RunFolder, read_failures, read_state, read_trajectories
 from gumshoe.collect.policy_config import TeacherConfig
-from gumshoe.collect.store import RunFolder, read_failures, read_state, read_trajectories
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Completion, PolicyInfo, Provenance, StopReason, TaskRef, Trajectory
 
@@ -140,7 +140,7 @@ def test_a_damaged_journal(content: bytes) -> None:
 
 
 def _replayed(replay: Callable[[Path], None], folder: Path) -> None:
-    from gumshoe.collect.journal import Diverged
+    from gumshoe.collect.data.journal import Diverged
 
     try:
         replay(folder)

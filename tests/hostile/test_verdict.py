@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.filters import make_rule
+from gumshoe.collect.data.filters import make_rule
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.evidence import failures
-from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.collect.data.evidence import failures
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, StopProbe
 from gumshoe.tools.probe_checks import check_probes
 from support.tools.reports import TOOLS, report

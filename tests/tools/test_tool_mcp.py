@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.spaces import action_space
 from gumshoe.errors import ConfigError

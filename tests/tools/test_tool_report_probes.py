@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.evidence import failures
-from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.collect.data.evidence import failures
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
 from gumshoe.tools.probe_checks import check_findings, check_probes
 from gumshoe.tools.probes import with_probes

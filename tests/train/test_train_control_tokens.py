@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.chat import as_native_chat, as_template_chat
+from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import DatasetError
 from gumshoe.records import Message, ToolCall
 from gumshoe.train.encoding import control_tokens

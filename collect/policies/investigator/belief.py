@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gumshoe.collect.evidence import seen_code
+from gumshoe.collect.data.evidence import seen_code
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.prior import ELSEWHERE, failing_frames, failing_tests, prior_weight
-from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.tools.small_changes import changes_at
 from gumshoe.tools.statements import Statement, statements_in
 from gumshoe.tools.suspects import shown_suspects

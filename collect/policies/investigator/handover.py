@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gumshoe.collect.evidence import failures, stop_at, telling_values
+from gumshoe.collect.data.evidence import failures, stop_at, telling_values
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.prior import failing_tests
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.statements import Statement

@@ -6,9 +6,9 @@ import random
 import re
 from collections.abc import Sequence
 
-from gumshoe.collect.evidence import failures
+from gumshoe.collect.data.evidence import failures
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
-from gumshoe.collect.tool_output import ToolOutput
 
 __all__ = ["CODE", "LatestFindings", "changed_code", "in_words"]
 

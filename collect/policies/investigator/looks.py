@@ -15,9 +15,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from gumshoe.collect.evidence import seen_code
+from gumshoe.collect.data.evidence import seen_code
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, SuspectFunction
-from gumshoe.collect.tool_output import ToolOutput
 from gumshoe.tools.small_changes import WhatifChange, changes_at
 from gumshoe.tools.statements import Statement
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from gumshoe.collect.decisions import format_decision, turn_with_call
-from gumshoe.collect.evidence import failures, pack_arguments
+from gumshoe.collect.data.evidence import failures, pack_arguments
+from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.handover import conclusion, pack_of
 from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.tool_output import tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, Decision, Message, ToolSchema
 

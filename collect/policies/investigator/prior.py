@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gumshoe.collect.tool_output import ToolOutput
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.tools.inside.gumshoe_project import holds_tests
 
 __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]

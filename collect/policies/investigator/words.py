@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gumshoe.collect.evidence import FailingTest
+from gumshoe.collect.data.evidence import FailingTest
 from gumshoe.collect.policies.investigator.belief import SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.latest import LatestFindings, changed_code, in_words
 from gumshoe.collect.policies.investigator.looks import Look

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.brief import pack_text, with_pack
-from gumshoe.collect.interchange.files import FORMATS
-from gumshoe.collect.parallel import run_parallel
-from gumshoe.collect.spec import task_ref
+from gumshoe.collect.data.interchange.files import FORMATS
+from gumshoe.collect.episode.spec import task_ref
+from gumshoe.collect.packs import pack_text, with_pack
+from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.episode.tool_output import shown_code, tool_outputs
 from gumshoe.collect.policies import close_policy
-from gumshoe.collect.templates import read_template, render
-from gumshoe.collect.tool_output import shown_code, tool_outputs
+from gumshoe.collect.prompts import read_template, render
 from gumshoe.eval.arms.solvers.code_answers import Shown, edits_in
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy

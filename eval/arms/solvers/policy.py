@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gumshoe.collect.brief import with_pack
 from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
-from gumshoe.collect.runner import plan_episodes
-from gumshoe.collect.spec import EpisodeSpec
-from gumshoe.collect.store import RunFolder
+from gumshoe.collect.data.store import RunFolder
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.packs import with_pack
+from gumshoe.collect.run.runner import plan_episodes
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.playing import collect_config, finished_of, run_episodes
 from gumshoe.eval.arms.policies import PolicyProvider

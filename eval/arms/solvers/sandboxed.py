@@ -12,8 +12,7 @@ from typing import Any
 
 import httpx2
 
-from gumshoe.collect.cancellation import run_cancellable
-from gumshoe.collect.control import Control
+from gumshoe.collect.run.control import Control, run_cancellable
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Session

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.play.choose import choose_task
-from gumshoe.collect.play.completing import DEBUGGER_COMMANDS, suggestions
-from gumshoe.collect.play.game import WORDS
-from gumshoe.collect.play.show import patch_text, shown
+from gumshoe.collect.commands.arguments import choose_task
+from gumshoe.collect.play.game import WORDS, patch_text, shown
+from gumshoe.collect.play.lines import DEBUGGER_COMMANDS, suggestions
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.environments import LocalEnvironment
+from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.sandboxes.engine import image_digest

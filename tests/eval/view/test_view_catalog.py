@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.export.export import export_runs
+from gumshoe.collect.data.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.view.code import code_of
 from gumshoe.eval.view.episodes import of_journal, read_line, read_row

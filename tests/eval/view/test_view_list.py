@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.store import RunFolder
+from gumshoe.collect.data.store import RunFolder
 from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
 from support.eval.viewer import open_library, quiet_page, serving
 

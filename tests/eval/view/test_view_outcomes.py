@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from gumshoe.collect.export.export import export_runs
+from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.sources import find_sources

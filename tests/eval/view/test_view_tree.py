@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from gumshoe.collect.export.export import export_runs
+from gumshoe.collect.data.export.export import export_runs
 from gumshoe.eval.view.trees import tree_ids
 from gumshoe.records import BranchPoint, Trajectory
 from support.eval.view_samples import REPAIR, SEEK, make_trajectory, write_run

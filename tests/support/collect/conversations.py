@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gumshoe.collect.tool_output import tool_message
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import Completion, Message, Observation, ToolSchema
 
 __all__ = ["OPENING", "answer", "converse", "schemas"]

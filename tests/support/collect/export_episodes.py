@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gumshoe.collect.tool_output import tool_message
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import Completion, Message, Observation, Score, Step, TaskRef, ToolCall, ToolSchema, Trajectory
 from support.collect.small_trajectories import trajectory
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gumshoe.collect.agent import make_agent
 from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policy_config import PolicyConfig
-from gumshoe.collect.rollout import Rollout
-from gumshoe.collect.spec import EpisodeSpec
+from gumshoe.collect.run.rollout import Rollout
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Limits, Task, Trajectory, WorkspaceSpec
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gumshoe.collect.interchange.messages import Turn, assemble, foreign_task
-from gumshoe.collect.tool_output import tool_message
+from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import (
     BranchPoint,
     Completion,

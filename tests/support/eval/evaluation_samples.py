@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gumshoe.collect.export.export import export_runs
+from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.results.comparisons import compare, compare_all

@@ -1,0 +1,1 @@
+"""What becomes of finished episodes: filters, checks, datasets, other formats."""

@@ -1,0 +1,308 @@
+"""From what was observed to a ContextPack: places in code that was seen, findings quoted word for word.
+
+The scripted teacher writes its reports with it, and the dataset's seeker view ends the teacher's whole episodes with
+it, so both mean the same thing. Only observations count: a pack never holds what was not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
+from gumshoe.records import ContextPack, Finding, Location
+from gumshoe.tools.outcomes import SHOW_OUTCOMES
+from gumshoe.tools.text import indentation
+from gumshoe.tools.tracebacks import doctest_place
+
+__all__ = [
+    "MAX_QUOTE",
+    "FailingTest",
+    "Region",
+    "build_pack",
+    "failures",
+    "functions_around",
+    "pack_arguments",
+    "region_of",
+    "seen_code",
+    "stop_at",
+    "telling_values",
+    "values_at",
+]
+
+MARGIN = 2
+"""Lines of context on each side of the lines that matter."""
+MAX_QUOTE = 60
+"""The most characters of a quote. A longer one is not cut but dropped for something shorter: quotes are meant to be
+read, and small models must be able to learn to repeat them word for word."""
+MAX_VALUES = 2
+PROGRAM = "the program"
+"""Stands for the test if individual tests are not known; its lines are in reverse order."""
+
+_OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+Code = Mapping[str, Mapping[int, str]]
+
+
+@dataclass(frozen=True)
+class FailingTest:
+    """One failing test that `eval` has shown: the step, the test's id, the lines of its message."""
+
+    step: int
+    test: str
+    lines: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """What is wrong, on one line: a doctest's difference, an error or a comparison, else the first line."""
+        difference = self._difference()
+        if difference:
+            return difference
+        telling = [line for line in self.lines if re.search(r"\b\w*(?:Error|Exception|Warning)\b|\bassert\b", line)]
+        return (telling or list(self.lines) or [""])[0]
+
+    def _difference(self) -> str:
+        """What a doctest expected and got; empty if the message is not about a doctest's difference."""
+        if not self.lines or doctest_place(self.test, self.lines[-1]) is None:
+            return ""
+        told = [number for number, line in enumerate(self.lines) if re.match(r"(Expected|Got)( nothing$|:$)", line)]
+        return " ".join(self.lines[told[0] : -1]) if told else self.lines[-1]
+
+
+@dataclass(frozen=True)
+class Region:
+    """The function or class around a line, both ends included; `symbol` is None at module level."""
+
+    start: int
+    end: int
+    symbol: str | None
+
+
+def seen_code(outputs: Iterable[ToolOutput]) -> dict[str, dict[int, str]]:
+    """The lines of code that `view` has shown, by path and number."""
+    code: dict[str, dict[int, str]] = {}
+    for output in outputs:
+        lines = shown_code(output)
+        if lines:
+            code.setdefault(output.data["path"], {}).update(lines)
+    return code
+
+
+def failures(outputs: Iterable[ToolOutput]) -> list[FailingTest]:
+    """The failing tests that `eval` has shown, in order."""
+    return [failure for output in outputs if output.tool in SHOW_OUTCOMES for failure in _failures_of(output)]
+
+
+def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
+    data = output.data
+    for outcome in data.get("outcomes", ()):
+        if outcome["outcome"] in ("failed", "error"):
+            yield FailingTest(output.step, outcome["id"], tuple(_lines(outcome["message"])))
+    if not data.get("outcomes") and not data.get("passed", True):
+        yield FailingTest(output.step, PROGRAM, tuple(reversed(_lines(data.get("output", "")))))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def region_of(lines: Mapping[int, str], number: int) -> Region:
+    """The innermost function or class around a line, by the indentation of the lines that were seen."""
+    names: list[str] = []
+    start = number
+    top: int | None = None
+    own = _OPENER.match(lines.get(number, ""))
+    indent = indentation(_solid(lines, number))
+    if own:
+        names, top, indent = [own["name"]], number, len(own["indent"])
+    for line in range(number - 1, 0, -1):
+        if line not in lines:
+            break
+        start = line
+        opener = _OPENER.match(lines[line])
+        if opener and len(opener["indent"]) < indent:
+            names.append(opener["name"])
+            indent = len(opener["indent"])
+            top = line if top is None else top
+    if top is None:
+        return Region(start, _last_seen(lines, number), None)
+    return Region(top, _end_of(lines, top), ".".join(reversed(names)))
+
+
+def build_pack(
+    outputs: Sequence[ToolOutput],
+    cause: Mapping[str, Collection[int]],
+    hypothesis: str,
+    *,
+    whole_functions: bool = False,
+) -> ContextPack | None:
+    """The report of a seeker that knows the cause from the observations.
+
+    Args:
+        outputs: what was seen.
+        cause: the lines that matter, by path, numbered as in the code that was seen.
+        hypothesis: what is wrong.
+        whole_functions: name the functions that hold the lines that matter, not these lines alone.
+
+    Returns:
+        The pack; None if none of the places was ever seen.
+    """
+    code = seen_code(outputs)
+    locations = [
+        location
+        for path, numbers in cause.items()
+        if path in code
+        for location in _locations(path, code[path], sorted(set(numbers) & set(code[path])), whole=whole_functions)
+    ]
+    if not locations:
+        return None
+    functions = {path: functions_around(code.get(path, {}), numbers) for path, numbers in cause.items()}
+    findings = [*_failure_findings(outputs), *_value_findings(outputs, cause, functions, code)]
+    return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
+
+
+def pack_arguments(pack: ContextPack) -> dict[str, JsonValue]:
+    """The pack as the arguments of a `report` call, without empty optional ones."""
+    arguments: dict[str, JsonValue] = pack.model_dump(
+        mode="json",
+        include={"locations", "findings", "hypothesis", "ruled_out", "failing_frame"},
+        exclude={"findings": {"__all__": {"probe", "check"}}},
+        exclude_defaults=True,
+    )
+    return {"locations": [], "findings": [], "hypothesis": "", **arguments}
+
+
+def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:
+    """One location for each function with some of the lines: these lines with a margin, or all that was seen of it."""
+    margin = len(lines) if whole else MARGIN
+    grouped: dict[Region, list[int]] = {}
+    for number in numbers:
+        grouped.setdefault(region_of(lines, number), []).append(number)
+    return [
+        Location(
+            path=path,
+            start=max(region.start, min(inside) - margin),
+            end=max(min(region.end, max(inside) + margin), max(inside)),
+            symbol=region.symbol,
+        )
+        for region, inside in grouped.items()
+    ]
+
+
+def _failure_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
+    """The first failure: what is wrong or else which test fails, if short enough to quote; otherwise how many fail."""
+    for failure in failures(outputs)[:1]:
+        shown = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
+        quote = next((quote for quote in shown if quote and len(quote) <= MAX_QUOTE), None)
+        if quote is not None:
+            return [Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=quote)]
+    return _count_findings(outputs)
+
+
+def _count_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
+    """The summary of the first test run that failed."""
+    failed = {failure.step for failure in failures(outputs)[:1]}
+    return [
+        Finding(claim="tests fail", step=output.step, quote=output.text.partition("\n")[0][:MAX_QUOTE])
+        for output in outputs
+        if output.step in failed and output.tool in SHOW_OUTCOMES
+    ]
+
+
+def functions_around(lines: Mapping[int, str], numbers: Collection[int]) -> frozenset[int]:
+    """The lines of the functions that hold some of the lines, and these lines themselves."""
+    regions = [region_of(lines, number) for number in numbers if number in lines]
+    inside = {line for region in regions if region.symbol for line in range(region.start, region.end + 1)}
+    return frozenset({*numbers, *inside})
+
+
+def _value_findings(
+    outputs: Sequence[ToolOutput],
+    cause: Mapping[str, Collection[int]],
+    functions: Mapping[str, Collection[int]],
+    code: Code,
+) -> list[Finding]:
+    """Quotes the values, seen in the function, of names in the lines that matter; if there are none, where the debugger
+    stopped.
+    """
+    for path, numbers in cause.items():
+        names = {name for number in numbers for name in _NAME.findall(code.get(path, {}).get(number, ""))}
+        for output in outputs:
+            if stop_at(output, path, functions[path]) is None:
+                continue
+            values = telling_values(output, names)
+            return [
+                Finding(claim=f"value of {name} there", step=output.step, quote=line)
+                for name, line in values[:MAX_VALUES]
+            ] or _stop_findings([output], {path: functions[path]})
+    return []
+
+
+def _stop_findings(outputs: Sequence[ToolOutput], places: Mapping[str, Collection[int]]) -> list[Finding]:
+    """Where the debugger first stopped at one of the places."""
+    for path, numbers in places.items():
+        for output in outputs:
+            stopped = stop_at(output, path, numbers)
+            if stopped is not None:
+                return [Finding(claim="the tests run through it", step=output.step, quote=stopped)]
+    return []
+
+
+def stop_at(output: ToolOutput, path: str, numbers: Collection[int]) -> str | None:
+    """`path:line` where the debugger stopped at one of the lines, or near it; None where it did not."""
+    if output.tool != "pdb" or not numbers:
+        return None
+    for result in output.data.get("results", ()):
+        stop = result.get("stop") or {}
+        if stop.get("path") == path and min(numbers) - MARGIN <= stop["line"] <= max(numbers) + MARGIN:
+            return f"{path}:{stop['line']}"
+    return None
+
+
+def values_at(output: ToolOutput) -> list[tuple[str, str]]:
+    """The values of variables that the debugger showed: name, and `name = value` as it was shown."""
+    return [
+        (name, f"{name} = {value}")
+        for result in output.data.get("results", ())
+        for name, value in result.get("values", ())
+        if name.isidentifier() and "\n" not in value
+    ]
+
+
+def telling_values(output: ToolOutput, names: Collection[str]) -> list[tuple[str, str]]:
+    """The values of `names` that fit into a quote, short ones first; `self` and `cls` come last, as they tell the
+    least.
+    """
+    values = [(name, line) for name, line in values_at(output) if name in names and len(line) <= MAX_QUOTE]
+    return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
+
+
+def _solid(lines: Mapping[int, str], number: int) -> str:
+    """The line, or the next one that is not blank."""
+    while number in lines and not lines[number].strip():
+        number += 1
+    return lines.get(number, "")
+
+
+def _end_of(lines: Mapping[int, str], top: int) -> int:
+    """The last line of the block that opens at `top`, as far as it was seen; blank lines at its end left out."""
+    indent = indentation(lines[top])
+    end = number = top
+    while number + 1 in lines:
+        number += 1
+        text = lines[number]
+        if text.strip() and indentation(text) <= indent and not text.lstrip().startswith((")", "]", "}")):
+            break
+        if text.strip():
+            end = number
+    return end
+
+
+def _last_seen(lines: Mapping[int, str], number: int) -> int:
+    while number + 1 in lines:
+        number += 1
+    return number

@@ -1,0 +1,228 @@
+"""Run folders in, a dataset folder out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gumshoe.collect.data.export.card import Statistics, render_card
+from gumshoe.collect.data.export.rows import (
+    COLUMNS,
+    DECISION_COLUMNS,
+    agent_decision_rows,
+    agent_row,
+    decision_rows,
+    held_out_projects,
+    is_held_out_bug,
+    project_of,
+    split_of,
+)
+from gumshoe.collect.data.export.seeker import Dropped, SeekerView
+from gumshoe.collect.data.export.trees import PREFERENCE_COLUMNS, SCORED_COLUMNS, TREE_VIEWS, TreeRows
+from gumshoe.collect.data.export.writer import ShardWriter
+from gumshoe.collect.data.store import Copies, read_trajectories
+from gumshoe.errors import DatasetError
+from gumshoe.records import Trajectory
+from gumshoe.storage import new_folder
+
+__all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "add_fingerprint", "export_runs"]
+
+VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions", *TREE_VIEWS)
+DEFAULT_VIEWS = ("agent", "seeker")
+RowMaker = Callable[[Trajectory], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """Rows by view and split, and what each view left out, by reason."""
+
+    rows: dict[str, dict[str, int]]
+    dropped: dict[str, dict[str, int]]
+
+
+def export_runs(
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    views: Sequence[str] = DEFAULT_VIEWS,
+    test_share: float = 0.1,
+    unresolved: bool = False,
+    held_out_bugs: bool = False,
+    license: str = "mit",
+) -> ExportResult:
+    """Writes the dataset of `runs` to `out`. An earlier export there is replaced in one step.
+
+    Reads each run twice, and twice more for the views of trees, one trajectory at a time: memory does not grow with
+    the runs, except for a few bytes for each episode, and for what is kept of each decision that was tried along with
+    others. An episode that is there twice, such as in two runs, is exported once.
+
+    Args:
+        runs: run folders.
+        out: the dataset folder.
+        views: of `VIEWS`; those of decisions have a row for each turn.
+        test_share: share of the projects whose rows make the test split.
+        unresolved: also export episodes that did not resolve their task. Without it, the agent views hold episodes
+            that did, or that were not judged; the seeker views hold only ones that did, plus a seeker's own. The views
+            of trees always hold failed episodes, too.
+        held_out_bugs: keep episodes on bugs that their source holds out for evaluation.
+        license: identifier for the card.
+
+    Raises:
+        DatasetError: a run is missing or broken, no row is left, `out` is something other than an export, or different
+            episodes of a tree have one id.
+    """
+    _check_target(out)
+    projects = _survey(runs, unique=bool(set(views) & set(TREE_VIEWS)))
+    held_out = held_out_projects(projects, test_share)
+    seeker = SeekerView(unresolved=unresolved)
+    wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
+    trees = TreeRows(lambda: _all(runs)) if set(views) & set(TREE_VIEWS) else TreeRows(tuple)
+    makers: dict[str, RowMaker] = {
+        "preferences": lambda trajectory: list(trees.preferences(trajectory)),
+        "steps_scored": lambda trajectory: [trees.scored(trajectory)],
+        "agent": lambda trajectory: [agent_row(_whole(wanted(trajectory)))],
+        "agent_decisions": lambda trajectory: list(agent_decision_rows(wanted(trajectory))),
+        "seeker": lambda trajectory: [seeker.row(_whole(trajectory))],
+        "seeker_decisions": lambda trajectory: list(decision_rows(seeker.row(_whole(trajectory)))),
+    }
+    statistics = {view: Statistics() for view in views}
+    identities: dict[str, str] = {}
+    sandboxes: Counter[str] = Counter()
+    with new_folder(out) as fresh:
+        with ExitStack() as stack:
+            writers = {
+                (view, split): stack.enter_context(ShardWriter(fresh / view, split, columns=columns_of(view)))
+                for view in views
+                for split in ("train", "test")
+            }
+            copies = Copies()
+            for run, trajectory in _with_run(runs, copies):
+                identities[run.name] = trajectory.provenance.config_hash
+                sandboxes[trajectory.provenance.sandbox] += 1
+                split = split_of(trajectory, held_out)
+                for view in views:
+                    _add(view, split, trajectory, makers[view], writers, statistics[view], held_out_bugs)
+        if copies.count:
+            for counts in statistics.values():
+                counts.dropped["given more than once"] = copies.count
+        if not any(counts.rows.total() for counts in statistics.values()):
+            raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(statistics)}")
+        fingerprint = add_fingerprint(fresh)
+        card = render_card(statistics, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
+        (fresh / "README.md").write_text(card, encoding="utf-8")
+    return ExportResult(
+        rows={view: {split: counts.rows[split] for split in ("train", "test")} for view, counts in statistics.items()},
+        dropped={view: dict(counts.dropped) for view, counts in statistics.items()},
+    )
+
+
+def _add(
+    view: str,
+    split: str,
+    trajectory: Trajectory,
+    make: RowMaker,
+    writers: dict[tuple[str, str], ShardWriter],
+    counts: Statistics,
+    held_out_bugs: bool,
+) -> None:
+    try:
+        if is_held_out_bug(trajectory) and not held_out_bugs:
+            raise Dropped("held-out bug")
+        rows = make(trajectory)
+    except Dropped as dropped:
+        counts.dropped[dropped.reason] += 1
+        return
+    for row in rows:
+        writers[view, split].write(row)
+        counts.add(split, row, trajectory)
+
+
+def _not_lost(trajectory: Trajectory) -> Trajectory:
+    """The trajectory, unless its patch failed the tests. Raises Dropped."""
+    if trajectory.resolved is False:
+        raise Dropped("not resolved")
+    return trajectory
+
+
+def _whole(trajectory: Trajectory) -> Trajectory:
+    """The trajectory, if the agent saw all of it: one row cannot tell what was left out when. Raises Dropped."""
+    if any(step.elided for step in trajectory.steps):
+        raise Dropped("old observations were left out: see agent_decisions")
+    return trajectory
+
+
+def columns_of(view: str) -> dict[str, str]:
+    """The columns of a view, with their kinds."""
+    own = {"preferences": PREFERENCE_COLUMNS, "steps_scored": SCORED_COLUMNS}
+    return own.get(view, DECISION_COLUMNS if view.endswith("_decisions") else COLUMNS)
+
+
+def _survey(runs: Sequence[Path], unique: bool) -> set[str]:
+    """The projects of all episodes. With `unique`, raises DatasetError where two of them have one id."""
+    projects: set[str] = set()
+    places: dict[str, Path] = {}
+    for run, trajectory in _with_run(runs, Copies()):
+        projects.add(project_of(trajectory))
+        if unique and trajectory.id in places:
+            raise DatasetError(
+                f"different episodes in {places[trajectory.id]} and {run} have the id {trajectory.id}: "
+                f"export {' and '.join(TREE_VIEWS)} from one of them at a time"
+            )
+        places[trajectory.id] = run
+    return projects
+
+
+def _with_run(runs: Sequence[Path], copies: Copies) -> Iterator[tuple[Path, Trajectory]]:
+    for run in runs:
+        for trajectory in read_trajectories(run):
+            if not copies.is_copy(trajectory):
+                yield run, trajectory
+
+
+def _all(runs: Sequence[Path]) -> Iterator[Trajectory]:
+    return (trajectory for _, trajectory in _with_run(runs, Copies()))
+
+
+def _reasons(statistics: dict[str, Statistics]) -> str:
+    dropped: Counter[str] = sum((counts.dropped for counts in statistics.values()), Counter())
+    return ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "the runs hold no trajectory"
+
+
+def _check_target(out: Path) -> None:
+    if not out.exists():
+        return
+    earlier = out / "README.md"
+    if out.is_dir() and (not any(out.iterdir()) or (earlier.is_file() and "- gumshoe\n" in earlier.read_text("utf-8"))):
+        return
+    raise DatasetError(f"{out} exists and is not a Gumshoe export: choose another --out")
+
+
+DIGITS = 12
+
+
+def add_fingerprint(folder: Path) -> str:
+    """Renames every `SPLIT-NNNNN.parquet` below `folder` to `SPLIT-FINGERPRINT-NNNNN.parquet`.
+
+    `datasets.load_dataset` keeps what it has read in a cache, under a key made from the last part of the folder's path
+    and the card's header, not from the data: of two exports called `dataset`, the older one's rows would be returned
+    for both. The names of the shards are in the header, so with a fingerprint in them each has a key of its own.
+
+    Returns:
+        The fingerprint: the first digits of the SHA-256 of all shards, in the order of their paths.
+    """
+    digest = hashlib.sha256()
+    shards = sorted(folder.rglob("*.parquet"))
+    for shard in shards:
+        digest.update(shard.relative_to(folder).as_posix().encode())
+        with shard.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    fingerprint = digest.hexdigest()[:DIGITS]
+    for shard in shards:
+        split, _, number = shard.name.rpartition("-")
+        shard.rename(shard.with_name(f"{split}-{fingerprint}-{number}"))
+    return fingerprint

@@ -1,0 +1,336 @@
+"""Named rules that decide which trajectories become data, each with a count of what it dropped.
+
+| rule              | drops                                                                                |
+|-------------------|--------------------------------------------------------------------------------------|
+| resolved          | episodes whose tests do not pass, or, for agents that cannot edit, without a report  |
+| steps=N           | more than N turns                                                                    |
+| budget=N          | more than N tokens, as counted, or estimated at four characters per token            |
+| loops=N           | the same call with the same answer N times (default 3)                               |
+| seek_first        | no information seeking before the first edit                                         |
+| grounded=X        | reports whose share of grounded findings is below X (default 1): findings that a     |
+|                   | new run confirmed and that distinguish failing tests from passing ones; also         |
+|                   | reports whose findings were never run again                                          |
+| quoted=X          | reports whose share of findings with a quote from the step they cite is below X      |
+| leakage           | calls that access git's history, hidden tests or the answer                          |
+| unseen            | mentions of locations, names, numbers or strings that nothing has shown before;      |
+|                   | `unseen=all` also checks new code                                                    |
+| honest            | tampering with the tests' configuration, the test runner or the sandbox              |
+| duplicates=N      | all but the first N episodes that change the same lines in the same way, ignoring    |
+|                   | their position in the project and whitespace (default 1)                             |
+| pass_rate=A..B    | tasks whose share of resolved episodes is not between A and B                        |
+| best=X            | all but the best episode of each task, by its outcome (1 if the patch resolves the   |
+|                   | task; the line F1 of a report); that one, too, if its outcome is below X (default 0) |
+| exclude=PATH      | projects named in a task set, or in a text file with one name per line               |
+| scored=ARM:NAME:X | episodes of an evaluation for which it measured less than X, or did not measure NAME |
+|                   | (its table `results.jsonl`); ARM is the run folder, such as runs/eval/x/arms/model   |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from gumshoe.collect.data.export.rows import project_of
+from gumshoe.collect.data.tree import outcome_of
+from gumshoe.collect.data.unseen import unseen
+from gumshoe.collect.packs import grounded_share, observation_texts, quoted_share
+from gumshoe.errors import ConfigError
+from gumshoe.records import Decision, StopReason, Trajectory
+from gumshoe.storage import read_jsonl, read_records
+
+__all__ = ["Rule", "make_rule", "rejecting_rule", "rule_names", "succeeded"]
+
+LEAKS = re.compile(
+    r"(?:^|[\s/'\"])\.git(?:/|\b(?!ignore|attributes))|\bgit(?:\s+-\S+(?:\s+[^\s-]\S*)??)*\s+(?:log|show|reflog|stash|fetch|pull|blame|"
+    r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
+    r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
+)
+INFORMATION = frozenset(
+    {"listdir", "view", "grep", "reproduce", "eval", "suspects", "trace", "whatif", "vary", "probe", "pdb", "bash"}
+)
+
+
+class Rule:
+    """One rule with its setting.
+
+    Args:
+        name: as it was given, with its setting; what counts are kept under.
+        keeps: whether a trajectory may stay.
+        survey: called with every trajectory of the run before the first is judged.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keeps: Callable[[Trajectory], bool],
+        survey: Callable[[Trajectory], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.keeps = keeps
+        self.survey = survey
+
+
+def rule_names() -> list[str]:
+    """The rules there are."""
+    return sorted(_RULES)
+
+
+def make_rule(text: str) -> Rule:
+    """The rule that `NAME` or `NAME=SETTING` describes. Raises ConfigError."""
+    name, _, setting = text.partition("=")
+    if name not in _RULES:
+        raise ConfigError(f"no rule {name!r}: there are {', '.join(rule_names())}")
+    try:
+        return _RULES[name](text, setting)
+    except ValueError:
+        raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting") from None
+
+
+def _number(setting: str) -> float:
+    """Raises ValueError for a text that is no number, and for nan, which nothing reaches."""
+    number = float(setting)
+    if math.isnan(number):
+        raise ValueError(setting)
+    return number
+
+
+def _fixed(keeps: Callable[[Trajectory], bool]) -> Callable[[str, str], Rule]:
+    """Makes a rule without a setting; it raises ValueError where one is given."""
+
+    def make(text: str, setting: str) -> Rule:
+        if setting:
+            raise ValueError(setting)
+        return Rule(text, keeps)
+
+    return make
+
+
+def _honest(trajectory: Trajectory) -> bool:
+    return not trajectory.tampering
+
+
+def succeeded(trajectory: Trajectory) -> bool:
+    """Whether the tests pass; for an agent that cannot edit, whether it reported."""
+    if any(tool.name == "rewrite" for tool in trajectory.tools):
+        return trajectory.resolved is True
+    return trajectory.stop is StopReason.REPORTED
+
+
+def _steps(text: str, setting: str) -> Rule:
+    most = int(setting)
+    return Rule(text, lambda trajectory: len(trajectory.steps) <= most)
+
+
+def _budget(text: str, setting: str) -> Rule:
+    most = int(setting)
+    return Rule(text, lambda trajectory: _tokens(trajectory) <= most)
+
+
+def _tokens(trajectory: Trajectory) -> int:
+    used = trajectory.usage.prompt_tokens + trajectory.usage.completion_tokens
+    return used or sum(len(message.content) for message in trajectory.messages) // 4
+
+
+def _loops(text: str, setting: str) -> Rule:
+    most = int(setting or 3)
+    return Rule(text, lambda trajectory: max(_repeats(trajectory).values(), default=0) < most)
+
+
+def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
+    return Counter(
+        (call.asks, observation.text)
+        for step in trajectory.steps
+        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+    )
+
+
+def _looked_before_editing(trajectory: Trajectory) -> bool:
+    for step in trajectory.steps:
+        if step.decision is Decision.EDIT:
+            return False
+        if any(call.name in INFORMATION for call in step.tool_calls):
+            return True
+    return not trajectory.patch
+
+
+def _grounded(text: str, setting: str) -> Rule:
+    least = _number(setting or "1")
+    return Rule(text, lambda trajectory: _share_of_grounded(trajectory) >= least)
+
+
+def _share_of_grounded(trajectory: Trajectory) -> float:
+    """1 where nothing was reported, and where the report has no findings to check."""
+    if trajectory.context_pack is None:
+        return 1.0
+    if not trajectory.context_pack.findings:
+        return 1.0
+    return grounded_share(trajectory.context_pack) or 0.0
+
+
+def _quoted(text: str, setting: str) -> Rule:
+    least = _number(setting or "1")
+    return Rule(text, lambda trajectory: _share_of_quoted(trajectory) >= least)
+
+
+def _share_of_quoted(trajectory: Trajectory) -> float:
+    """1 where nothing was reported, and where the report has no findings to check."""
+    if trajectory.context_pack is None:
+        return 1.0
+    share = quoted_share(trajectory.context_pack, observation_texts(trajectory.steps))
+    return 1.0 if share is None else share
+
+
+def _leaks_nothing(trajectory: Trajectory) -> bool:
+    return not any(map(LEAKS.search, _asked(trajectory)))
+
+
+def _unseen(text: str, setting: str) -> Rule:
+    if setting not in ("", "all"):
+        raise ValueError(setting)
+    allowed = () if setting else ("edit",)
+    return Rule(text, lambda trajectory: all(one.where in allowed for one in unseen(trajectory)))
+
+
+def _asked(trajectory: Trajectory) -> Iterable[str]:
+    for step in trajectory.steps:
+        for call in step.tool_calls:
+            yield from _texts(call.arguments)
+
+
+def _texts(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _duplicates(text: str, setting: str) -> Rule:
+    most = int(setting or 1)
+    seen: Counter[tuple[str, str]] = Counter()
+
+    def keeps(trajectory: Trajectory) -> bool:
+        same = (
+            _gist(trajectory.patch)
+            or trajectory.patch
+            or "\n".join(call.asks for step in trajectory.steps for call in step.tool_calls)
+        )
+        key = (project_of(trajectory), same)
+        seen[key] += 1
+        return seen[key] <= most
+
+    return Rule(text, keeps)
+
+
+def _gist(patch: str) -> str:
+    """The lines that a patch removes and adds, with whitespace collapsed and without their positions."""
+    changed = (line for line in patch.splitlines() if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"})
+    return "\n".join(sorted(f"{line[0]}{' '.join(line[1:].split())}" for line in changed))
+
+
+def _pass_rate(text: str, setting: str) -> Rule:
+    low, _, high = setting.partition("..")
+    least, most = _number(low), _number(high)
+    if least > most:
+        raise ConfigError(f"rule {text!r}: no share is between {low} and {high}: give the lower one first")
+    passed: Counter[str] = Counter()
+    played: Counter[str] = Counter()
+
+    def survey(trajectory: Trajectory) -> None:
+        played[trajectory.task.id] += 1
+        passed[trajectory.task.id] += succeeded(trajectory)
+
+    def keeps(trajectory: Trajectory) -> bool:
+        return least <= passed[trajectory.task.id] / played[trajectory.task.id] <= most
+
+    return Rule(text, keeps, survey)
+
+
+def _best(text: str, setting: str) -> Rule:
+    least = _number(setting or "0")
+    best: dict[str, tuple[float, str]] = {}
+
+    def survey(trajectory: Trajectory) -> None:
+        outcome, known = outcome_of(trajectory), best.get(trajectory.task.id)
+        if outcome is not None and outcome >= least and (known is None or outcome > known[0]):
+            best[trajectory.task.id] = outcome, trajectory.id
+
+    def keeps(trajectory: Trajectory) -> bool:
+        return trajectory.task.id in best and best[trajectory.task.id][1] == trajectory.id
+
+    return Rule(text, keeps, survey)
+
+
+def _exclude(text: str, setting: str) -> Rule:
+    names = _projects(Path(setting))
+    return Rule(text, lambda trajectory: project_of(trajectory) not in names)
+
+
+def _projects(path: Path) -> frozenset[str]:
+    """The projects that a task set's tasks are about, or the lines of a text file. Raises ConfigError."""
+    file = path / "tasks.jsonl" if path.is_dir() else path
+    if file.suffix == ".jsonl":
+        tasks = (row for _, row in read_jsonl(file, error=ConfigError))
+        return frozenset((task.get("tags") or {}).get("project") or task.get("id", "") for task in tasks)
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"rule exclude: {file} cannot be read: {error}") from None
+    return frozenset(line.strip() for line in lines if line.strip())
+
+
+class _Scored(BaseModel):
+    """What is read of a row of an evaluation's `results.jsonl`."""
+
+    arm: str
+    trajectory: str
+    scores: dict[str, float | None]
+
+
+def _scored(text: str, setting: str) -> Rule:
+    """Raises ConfigError where the arm was not measured, or not so; ValueError for a setting of another form."""
+    arm, metric, limit = setting.rsplit(":", 2)
+    least, run = _number(limit), Path(arm).resolve()
+    rows = read_records(run.parent.parent / "results.jsonl", _Scored, error=ConfigError)
+    scores = {row.trajectory: row.scores for row in rows if row.arm == run.name}
+    known = sorted({name for measured in scores.values() for name in measured})
+    if metric not in known:
+        raise ConfigError(f"rule scored: {arm} has no metric {metric!r}, but {', '.join(known) or 'none at all'}")
+
+    def keeps(trajectory: Trajectory) -> bool:
+        value = scores.get(trajectory.id, {}).get(metric)
+        return value is not None and value >= least
+
+    return Rule(text, keeps)
+
+
+_RULES: dict[str, Callable[[str, str], Rule]] = {
+    "honest": _fixed(_honest),
+    "resolved": _fixed(succeeded),
+    "steps": _steps,
+    "budget": _budget,
+    "loops": _loops,
+    "seek_first": _fixed(_looked_before_editing),
+    "grounded": _grounded,
+    "quoted": _quoted,
+    "leakage": _fixed(_leaks_nothing),
+    "unseen": _unseen,
+    "duplicates": _duplicates,
+    "pass_rate": _pass_rate,
+    "best": _best,
+    "exclude": _exclude,
+    "scored": _scored,
+}
+
+
+def rejecting_rule(rules: Sequence[Rule], trajectory: Trajectory) -> str | None:
+    """The name of the first rule that drops the trajectory; None where all keep it."""
+    return next((rule.name for rule in rules if not rule.keeps(trajectory)), None)

@@ -1,0 +1,324 @@
+"""ATIF, the Agent Trajectory Interchange Format: version 1.8 out, 1.0 to 1.8 in.
+
+What ATIF has no place for (decisions, rewards, structured observations, provenance) is kept under `gumshoe` in its
+`extra` objects, so that a Gumshoe trajectory comes back unchanged. One from elsewhere is read from the common fields.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gumshoe import __version__
+from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task, reading, tool_kind
+from gumshoe.collect.episode.tool_output import tool_message
+from gumshoe.errors import DatasetError
+from gumshoe.records import (
+    Completion,
+    Message,
+    Observation,
+    PolicyInfo,
+    Step,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+
+__all__ = ["VERSION", "all_from_atif", "from_atif", "to_atif"]
+
+VERSION = "ATIF-v1.8"
+VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
+OURS = "gumshoe"
+_STORED = (
+    "schema_version",
+    "task",
+    "policy",
+    "stop",
+    "patch",
+    "context_pack",
+    "scores",
+    "errors",
+    "tampering",
+    "branch",
+)
+_STEP = ("index", "decision", "stated", "rationale", "confidence", "elided", "reward", "started_at", "duration_s")
+
+
+def to_atif(trajectory: Trajectory) -> dict[str, Any]:
+    """The trajectory as an ATIF object, ready for JSON."""
+    if not trajectory.messages:
+        raise DatasetError(f"trajectory {trajectory.id} has no messages, and an ATIF trajectory needs a step")
+    ours = trajectory.model_dump(mode="json", include={*_STORED, "usage", "provenance"})
+    numbered = not any(_is_bare(trajectory, step) for step in trajectory.steps)
+    usage = trajectory.usage
+    return {
+        "schema_version": VERSION,
+        "session_id": trajectory.id,
+        "trajectory_id": trajectory.id,
+        "agent": {
+            "name": f"gumshoe-{trajectory.policy.agent}",
+            "version": trajectory.provenance.gumshoe or __version__,
+            **_known(model_name=trajectory.policy.model or None),
+            "tool_definitions": [tool.as_openai() for tool in trajectory.tools],
+        },
+        "steps": _steps(trajectory),
+        "final_metrics": {
+            "total_prompt_tokens": usage.prompt_tokens,
+            "total_completion_tokens": usage.completion_tokens,
+            "total_cached_tokens": usage.cached_tokens,
+            **_known(total_cost_usd=usage.cost_usd),
+            "total_steps": sum(message.role != "tool" for message in trajectory.messages),
+        },
+        "extra": {OURS: {**ours, "numbered": numbered}},
+    }
+
+
+def _is_bare(trajectory: Trajectory, step: Step) -> bool:
+    """Whether the tools' answers are in the conversation without the step's number, as in one from elsewhere."""
+    answers = trajectory.messages[step.message_index + 1 :]
+    return any(seen.text == answer.content for seen, answer in zip(step.observations, answers, strict=False))
+
+
+def _steps(trajectory: Trajectory) -> list[dict[str, Any]]:
+    by_message = {step.message_index: step for step in trajectory.steps}
+    start = _estimated_start(trajectory)
+    steps: list[dict[str, Any]] = []
+    for index, message in enumerate(trajectory.messages):
+        if message.role == "tool":
+            continue
+        entry: dict[str, Any] = {"step_id": len(steps) + 1}
+        step = by_message.get(index)
+        if step is not None:
+            entry |= _agent_step(step, start)
+        else:
+            entry |= {"source": "agent" if message.role == "assistant" else message.role, "message": message.content}
+        steps.append(entry)
+    return steps
+
+
+def _estimated_start(trajectory: Trajectory) -> datetime.datetime | None:
+    """About when the episode began, estimated from when it was recorded; None if that is not known."""
+    try:
+        end = datetime.datetime.fromisoformat(trajectory.provenance.created_at)
+    except ValueError:
+        return None
+    last = max((step.started_at + step.duration_s for step in trajectory.steps), default=0.0)
+    try:
+        return end - datetime.timedelta(seconds=last)
+    except OverflowError:
+        return None
+
+
+def _agent_step(step: Step, start: datetime.datetime | None) -> dict[str, Any]:
+    completion = step.completion
+    usage = completion.usage
+    at = start + datetime.timedelta(seconds=step.started_at) if start else None
+    entry: dict[str, Any] = {
+        **_known(timestamp=at.isoformat().replace("+00:00", "Z") if at else None),
+        "source": "agent",
+        **_known(model_name=completion.model or None),
+        "message": completion.text,
+        **_known(reasoning_content=completion.reasoning),
+        "metrics": {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cached_tokens": usage.cached_tokens,
+            **_known(
+                cost_usd=usage.cost_usd,
+                completion_token_ids=_list(completion.token_ids),
+                logprobs=_list(completion.logprobs),
+            ),
+            "extra": {OURS: {"duration_s": usage.duration_s}},
+        },
+        "extra": {
+            OURS: {
+                **step.model_dump(mode="json", include=set(_STEP)),
+                "finish_reason": completion.finish_reason,
+                "model": completion.model,
+            }
+        },
+    }
+    if completion.tool_calls:
+        entry["tool_calls"] = [_call(call) for call in completion.tool_calls]
+        entry["observation"] = {
+            "results": [
+                _result(call, observation)
+                for call, observation in zip(completion.tool_calls, step.observations, strict=False)
+            ]
+        }
+    return entry
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    unreadable = {"parse_error": call.parse_error, "raw": call.raw}
+    extra = {"extra": {OURS: unreadable}} if call.parse_error is not None or call.raw is not None else {}
+    return {"tool_call_id": call.id, "function_name": call.name, "arguments": call.arguments, **extra}
+
+
+def _result(call: ToolCall, observation: Observation) -> dict[str, Any]:
+    ours = observation.model_dump(mode="json", exclude={"text"})
+    return {"source_call_id": call.id, "content": observation.text, "extra": {OURS: ours}}
+
+
+def from_atif(data: Mapping[str, Any]) -> Trajectory:
+    """The trajectory in an ATIF object. Raises DatasetError for anything else."""
+    version = data.get("schema_version")
+    if version not in VERSIONS:
+        raise DatasetError(
+            f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}"
+        )
+    with reading("this ATIF trajectory"):
+        return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
+
+
+def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
+    """The trajectory in an ATIF object, then those of the subagents that are embedded in it. Raises DatasetError."""
+    yield from_atif(data)
+    embedded = data.get("subagent_trajectories") or []
+    if not isinstance(embedded, list) or not all(isinstance(one, Mapping) for one in embedded):
+        raise DatasetError("this ATIF trajectory cannot be read: subagent_trajectories is not a list of objects")
+    for one in embedded:
+        yield from all_from_atif(one)
+
+
+def _ours_back(data: Mapping[str, Any]) -> Trajectory:
+    rest = dict(data["extra"][OURS])
+    numbered = rest.pop("numbered", True)
+    messages: list[Message] = []
+    steps: list[Step] = []
+    for entry in data["steps"]:
+        if OURS not in (entry.get("extra") or {}):
+            role = "assistant" if entry["source"] == "agent" else entry["source"]
+            messages.append(Message(role=role, content=entry["message"]))
+            continue
+        completion = _completion(entry)
+        observations = tuple(
+            Observation(text=result["content"], **result["extra"][OURS])
+            for result in entry.get("observation", {}).get("results", ())
+        )
+        told = {name: entry["extra"][OURS][name] for name in _STEP}
+        steps.append(Step(message_index=len(messages), completion=completion, observations=observations, **told))
+        messages.append(completion.as_message())
+        messages.extend(
+            tool_message(steps[-1].index, seen, call) if numbered else _bare_message(seen, call)
+            for call, seen in zip(completion.tool_calls, observations, strict=False)
+        )
+    return Trajectory.model_validate(
+        {
+            **rest,
+            "id": data["session_id"],
+            "tools": _tools(data),
+            "messages": messages,
+            "steps": steps,
+        }
+    )
+
+
+def _completion(entry: Mapping[str, Any]) -> Completion:
+    metrics = entry.get("metrics") or {}
+    ours = (entry.get("extra") or {}).get(OURS, {})
+    calls = tuple(
+        ToolCall(
+            id=call["tool_call_id"],
+            name=call["function_name"],
+            arguments=call["arguments"],
+            **(call.get("extra") or {}).get(OURS, {}),
+        )
+        for call in entry.get("tool_calls") or ()
+    )
+    return Completion(
+        text=_text(entry["message"]),
+        reasoning=entry.get("reasoning_content"),
+        tool_calls=calls,
+        finish_reason=ours.get("finish_reason") or ("tool_calls" if calls else "stop"),
+        usage=Usage(
+            prompt_tokens=metrics.get("prompt_tokens") or 0,
+            completion_tokens=metrics.get("completion_tokens") or 0,
+            cached_tokens=metrics.get("cached_tokens") or 0,
+            cost_usd=metrics.get("cost_usd"),
+            duration_s=(metrics.get("extra") or {}).get(OURS, {}).get("duration_s", 0.0),
+        ),
+        model=ours.get("model", entry.get("model_name") or ""),
+        token_ids=_tuple(metrics.get("completion_token_ids")),
+        logprobs=_tuple(metrics.get("logprobs")),
+    )
+
+
+def _foreign(data: Mapping[str, Any]) -> Trajectory:
+    agent = data["agent"]
+    name = str(data.get("trajectory_id") or data.get("session_id") or "")
+    turns: list[Message | Turn] = []
+    for number, entry in enumerate(data["steps"], 1):
+        with reading(f"step {number} of this ATIF trajectory"):
+            turns += _turns(entry)
+    return assemble(
+        turns,
+        task=foreign_task(name, source="atif"),
+        policy=PolicyInfo(kind="atif", model=agent.get("model_name") or "", agent=agent["name"]),
+        tools=_tools(data),
+    )
+
+
+def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
+    """A step as a turn. A step that the agent's model did not write at this point, because it was copied from an
+    earlier trajectory or no model was asked for it, is only shown and not trained on.
+    """
+    results = (entry.get("observation") or {}).get("results") or ()
+    if entry["source"] != "agent":
+        yield Message(role=entry["source"], content=_text(entry["message"]))
+        yield from (Message(role="user", content=_result_text(result)) for result in results)
+        return
+    completion = _completion(entry)
+    answers, others = _answers(completion.tool_calls, results)
+    if entry.get("is_copied_context") or entry.get("llm_call_count") == 0:
+        yield completion.as_message()
+        yield from (_bare_message(seen, call) for seen, call in zip(answers, completion.tool_calls, strict=True))
+    else:
+        yield Turn(completion, answers)
+    yield from (Message(role="user", content=text) for text in others)
+
+
+def _bare_message(seen: Observation, call: ToolCall) -> Message:
+    return Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
+
+
+def _answers(
+    calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[Observation, ...], list[str]]:
+    """Each call's answer, and the results that belong to no call; those that name none go to the calls in order."""
+    named = {result["source_call_id"]: result for result in results if result.get("source_call_id")}
+    rest = iter([result for result in results if not result.get("source_call_id")])
+    found = [named.get(call.id) or next(rest, {}) for call in calls]
+    answers = tuple(
+        Observation(tool=call.name, text=_result_text(result)) for call, result in zip(calls, found, strict=True)
+    )
+    return answers, [_result_text(result) for result in rest]
+
+
+def _result_text(result: Mapping[str, Any]) -> str:
+    return _text(result.get("content") or "")
+
+
+def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
+    return tuple(tool_kind(definition) for definition in data["agent"].get("tool_definitions") or ())
+
+
+def _text(content: Any) -> str:
+    """The text of a message; for one in parts, its text parts."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+
+
+def _known(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _list(values: Sequence[Any] | None) -> list[Any] | None:
+    return None if values is None else list(values)
+
+
+def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)

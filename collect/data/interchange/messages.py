@@ -1,0 +1,179 @@
+"""Chat messages of any agent as a trajectory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from gumshoe.collect.episode.decisions import parse_decision
+from gumshoe.errors import DatasetError
+from gumshoe.records import (
+    Completion,
+    Message,
+    Observation,
+    PolicyInfo,
+    Provenance,
+    Step,
+    StopReason,
+    TaskRef,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
+from gumshoe.storage import describe
+from gumshoe.tools.text_calls import parse_native, split_text_calls
+
+__all__ = ["Turn", "assemble", "foreign_task", "from_messages", "reading", "tool_kind"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an agent said, and the answers to its calls; an agent that was stopped may have calls without an answer."""
+
+    completion: Completion
+    observations: tuple[Observation, ...]
+
+
+def from_messages(
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]] = (),
+    *,
+    name: str,
+    source: str = "messages",
+) -> Trajectory:
+    """The trajectory in chat messages in the OpenAI form; calls may also be Hermes text. Raises DatasetError."""
+    turns = _turns(messages, name)
+    with reading(f"{name}: the list of tools"):
+        schemas = tuple(tool_kind(tool) for tool in tools)
+    policy = PolicyInfo(kind=source, agent="unknown")
+    return assemble(turns, task=foreign_task(name, source=source), policy=policy, tools=schemas)
+
+
+def assemble(
+    turns: Sequence[Message | Turn],
+    *,
+    task: TaskRef,
+    policy: PolicyInfo,
+    tools: tuple[ToolSchema, ...],
+    patch: str = "",
+    usage: Usage | None = None,
+) -> Trajectory:
+    """A trajectory from elsewhere. Its messages are kept as they are: no step numbers are written into them."""
+    messages: list[Message] = []
+    steps: list[Step] = []
+    for turn in turns:
+        if isinstance(turn, Message):
+            messages.append(turn)
+            continue
+        stated = parse_decision(turn.completion.text)
+        steps.append(
+            Step(
+                index=len(steps),
+                message_index=len(messages),
+                stated=stated.decision,
+                rationale=stated.rationale,
+                confidence=stated.confidence,
+                completion=turn.completion,
+                observations=turn.observations,
+            )
+        )
+        messages.append(turn.completion.as_message())
+        messages.extend(
+            Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
+            for call, seen in zip(turn.completion.tool_calls, turn.observations, strict=False)
+        )
+    total = Usage()
+    for step in steps:
+        total = total + step.completion.usage
+    return Trajectory(
+        id=f"{task.source}/{task.id}",
+        task=task,
+        policy=policy,
+        tools=tools,
+        messages=tuple(messages),
+        steps=tuple(steps),
+        stop=StopReason.UNKNOWN,
+        patch=patch,
+        usage=usage or total,
+        provenance=Provenance(gumshoe="", python="", sandbox="unknown"),
+    )
+
+
+def foreign_task(name: str, *, source: str) -> TaskRef:
+    """A task about which only the name is known."""
+    return TaskRef(id=name or "unnamed", hash="", source=source, regime="issue")
+
+
+def tool_kind(definition: Mapping[str, Any]) -> ToolSchema:
+    """A tool in the OpenAI form, with or without its outer layer."""
+    inner = definition.get("function", definition)
+    return ToolSchema(
+        name=inner["name"], description=inner.get("description") or "", parameters=inner.get("parameters") or {}
+    )
+
+
+def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | Turn]:
+    turns: list[Message | Turn] = []
+    answers: dict[str | None, str] = {}
+    for number, message in enumerate(messages):
+        with reading(f"{name}: message {number}"):
+            if message["role"] == "tool":
+                answers[message.get("tool_call_id")] = _content(message.get("content"))
+    for number, message in enumerate(messages):
+        with reading(f"{name}: message {number}"):
+            role = message["role"]
+            if not isinstance(role, str):
+                raise TypeError("role must be a string")
+            if role == "assistant":
+                turns.append(_turn(message, answers, number))
+            elif role != "tool":
+                text = _content(message.get("content"))
+                turns.append(Message(role="system" if role == "system" else "user", content=text))
+    return turns
+
+
+def _turn(message: Mapping[str, Any], answers: Mapping[str | None, str], number: int) -> Turn:
+    text, calls = _content(message.get("content")), _calls(message)
+    if not calls:
+        text, calls = split_text_calls(text, prefix=f"call-{number}")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    completion = Completion(
+        text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop"
+    )
+    answered = itertools.takewhile(lambda call: call.id in answers, calls)
+    return Turn(completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    return tuple(
+        parse_native(call.get("id") or f"call-{number}", call["function"]["name"], call["function"].get("arguments"))
+        for number, call in enumerate(message.get("tool_calls") or ())
+    )
+
+
+def _content(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+
+
+@contextmanager
+def reading(where: str) -> Generator[None]:
+    """Turns what a missing value, or one of another type, makes the block raise into a DatasetError about `where`."""
+    try:
+        yield
+    except ValidationError as error:
+        raise DatasetError(f"{where} cannot be read: {describe(error)}") from None
+    except KeyError as error:
+        raise DatasetError(f"{where} cannot be read: it lacks {error}") from None
+    except (AttributeError, IndexError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        told = " ".join(str(error).split())
+        raise DatasetError(f"{where} cannot be read: a value is not of the type that it should be ({told})") from None

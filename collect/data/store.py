@@ -1,0 +1,373 @@
+"""The run folder: everything that one `gumshoe collect` leaves behind.
+
+    config.yaml          the resolved config, without secrets
+    state.json           how many episodes were planned, by which process
+    trajectories.jsonl   one finished trajectory per line
+    failures.jsonl       one failed attempt per line: a failure of the infrastructure, or our own
+    journal/             the episodes in flight
+    replaced.jsonl       trajectories that --force-all or --force-failed has set aside
+    run.log              what happened when
+
+One process at a time works in it. Whatever kills that process, the next one finds each line whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Set
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from pydantic import ValidationError
+
+from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.data.journal import Journal
+from gumshoe.collect.data.tree import Node, node_of
+from gumshoe.config import dump_config
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.locks import is_locked, take_lock
+from gumshoe.records import StopReason, Trajectory
+from gumshoe.run_owner import RUN_CONFIG, earlier_config
+from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic
+
+__all__ = [
+    "FAILURES",
+    "TRAJECTORIES",
+    "Again",
+    "Copies",
+    "RunFolder",
+    "read_failures",
+    "read_state",
+    "read_trajectories",
+    "run_identity",
+    "set_aside",
+]
+
+log = logging.getLogger(__name__)
+MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts", "fail_on_error")
+_ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
+
+
+class RunFolder:
+    """A run folder held open for writing. Use it as a context manager.
+
+    Args:
+        path: the folder; made if missing.
+        again: which finished episodes are to be played again; see `set_aside`.
+        config: what is run. An earlier config in the folder must agree in everything but `MAY_CHANGE` and
+            `tasks.limit`.
+
+    Damaged lines of failures.jsonl, and journals from their first damaged line on, are left out with a warning.
+
+    Raises:
+        ConfigError: another process holds the folder, or another run is in it.
+        DatasetError: a line of trajectories.jsonl is not a whole trajectory; the message names it.
+    """
+
+    def __init__(self, path: Path, config: CollectConfig, again: Again | None = None) -> None:
+        self.path = path
+        self.identity = run_identity(config)
+        self._guard = threading.Lock()
+        earlier_config(path, CollectConfig, "collect")  # Before anything is made in a folder of another command.
+        try:
+            (path / "journal").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the run folder {path} cannot be created: {error}") from None
+        self._lock = take_lock(path)
+        self._files: list[IO[bytes]] = []
+        try:
+            _check_config(path, config)
+            if again is not None:
+                set_aside(path, again)
+            self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
+            self._branches = config.branch is not None
+            self.nodes: dict[str, Node | None] = {
+                trajectory.id: node_of(trajectory) if self._branches else None for trajectory in _finished(path)
+            }
+            """The finished episodes; each is None in a run that does not branch."""
+            _drop_finished_journals(path, self.finished)
+            self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def finished(self) -> Set[str]:
+        """The ids of the finished episodes."""
+        return self.nodes.keys()
+
+    def plan(self, episodes: int) -> None:
+        """Notes how many episodes the run has, for `gumshoe status`."""
+        state = {"planned": episodes, "pid": os.getpid(), "started": time.time()}
+        write_atomic(self.path / "state.json", json.dumps(state) + "\n")
+
+    def failed_attempts(self, episode: str) -> int:
+        """How often the infrastructure has failed the episode so far."""
+        with self._guard:
+            return self._attempts[episode]
+
+    def journal(self, episode: str, identity: dict[str, Any]) -> Journal:
+        """The journal of an episode."""
+        place = self.path / "journal" / _journal_name(episode)
+        return Journal(place, {"id": episode, "run": self.identity, **identity})
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Puts a finished trajectory on disk. Returns only when it is there; its journal is removed."""
+        with self._guard:
+            append_line(self._trajectories, trajectory.model_dump_json())
+            self.nodes[trajectory.id] = node_of(trajectory) if self._branches else None
+        (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
+
+    def read(self, id: str) -> Trajectory:
+        """A finished trajectory. Raises KeyError."""
+        for line in _lines(self.path / TRAJECTORIES):
+            if line.strip() and trajectory_id(line) == id:
+                return Trajectory.model_validate_json(line)
+        raise KeyError(id)
+
+    def add_failure(self, episode: str, kind: str, message: str, traceback: str | None = None) -> None:
+        """Puts a failed attempt on disk.
+
+        Args:
+            episode: its id.
+            kind: the error's type, or `diverged`.
+            message: what the error says.
+            traceback: that of an unforeseen error.
+        """
+        entry = {
+            "id": episode,
+            "kind": kind,
+            "message": message,
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **({} if traceback is None else {"traceback": traceback}),
+        }
+        with self._guard:
+            append_line(self._failures, json.dumps(entry, ensure_ascii=False))
+            self._attempts[episode] += kind != "diverged"
+
+    def close(self) -> None:
+        """Closes the files and releases the lock. Idempotent."""
+        for file in self._files:
+            file.close()
+        self._lock.close()
+
+    def _open(self, name: str) -> IO[bytes]:
+        file = open_append(self.path / name)
+        self._files.append(file)
+        return file
+
+
+def run_identity(config: CollectConfig) -> str:
+    """SHA-256 (hex) of the part of the config that makes two runs the same run."""
+    return hashlib.sha256(json.dumps(_fixed(config), sort_keys=True).encode()).hexdigest()
+
+
+def read_trajectories(path: Path) -> Iterator[Trajectory]:
+    """The finished trajectories of a run folder, one at a time; a torn last line is left out with a warning.
+
+    Raises DatasetError, including when that line is all there is.
+    """
+    file = path / TRAJECTORIES
+    if not file.is_file():
+        raise DatasetError(f"{path} is not a run folder: it has no {TRAJECTORIES} (create one with gumshoe collect)")
+    count = 0
+    for trajectory in read_records(file, Trajectory, finished=True):
+        count += 1
+        yield trajectory
+    if not is_locked(path) and not ends_whole(file):
+        if not count:
+            raise DatasetError(f"{file} holds nothing but the beginning of a line: the file was cut off")
+        log.warning("%s was cut off: its last line is incomplete and left out", file)
+
+
+def _finished(path: Path) -> Iterator[Trajectory]:
+    """Like `read_trajectories`, for those who want to go on with the run."""
+    try:
+        yield from read_trajectories(path)
+    except DatasetError as error:
+        hint = "the line is broken: mend it, or remove it to play its episode again"
+        raise DatasetError(f"{error} ({hint})") from None
+
+
+def read_failures(path: Path) -> Iterator[dict[str, Any]]:
+    """The entries of failures.jsonl: `id`, `kind`, `message`, `at`. Damaged lines are left out with a warning."""
+    damaged: list[int] = []
+    for number, line in enumerate(_lines(path / FAILURES), start=1):
+        entry = _entry(line)
+        if entry is None:
+            damaged.append(number)
+        else:
+            yield entry
+    if damaged:
+        where = f"{path / FAILURES} line {damaged[0]}"
+        log.warning("%s is damaged and skipped; damaged lines in total: %d", where, len(damaged))
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = parse_json(line)
+    except ValueError:
+        return None
+    known = isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("id", "kind", "message"))
+    return entry if known else None
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What the last process said about the run: `planned`, `pid`, `started`, and whether it is `running` now."""
+    try:
+        state = parse_json((path / "state.json").read_bytes())
+    except (OSError, ValueError):
+        state = {}
+    return {**(state if isinstance(state, dict) else {}), "running": is_locked(path)}
+
+
+def trajectory_id(line: bytes) -> str:
+    """The id in a line of trajectories.jsonl, without reading the rest of it. Raises DatasetError."""
+    match = _ID.match(line)
+    try:
+        return str(parse_json(match[1])) if match else str(parse_json(line)["id"])
+    except (ValueError, KeyError, TypeError):
+        raise DatasetError(f"a line of {TRAJECTORIES} is broken: {line[:60]!r}") from None
+
+
+def _journal_name(episode: str) -> str:
+    return f"{hashlib.sha256(episode.encode()).hexdigest()[:24]}.jsonl"
+
+
+def _drop_finished_journals(path: Path, finished: Set[str]) -> None:
+    """Removes journals of episodes whose trajectory got to the disk just before the process was killed."""
+    left = list((path / "journal").iterdir())
+    names = {_journal_name(episode) for episode in finished} if left else set[str]()
+    for journal in left:
+        if journal.name in names or journal.suffix == ".new":
+            journal.unlink()
+
+
+def _check_config(path: Path, config: CollectConfig) -> None:
+    """Refuses a folder that holds another run; writes config.yaml."""
+    earlier = earlier_config(path, CollectConfig, "collect")
+    if earlier is not None:
+        differing = _differences(*_comparable(earlier, config))
+        if differing:
+            raise ConfigError(
+                f"{path} holds another run: {differing[0]} differs; give another folder with -p out=..., or remove it"
+            )
+    write_atomic(path / RUN_CONFIG, dump_config(config))
+
+
+def _fixed(config: CollectConfig) -> dict[str, Any]:
+    """What makes two runs the same run. Default values are left out, so that a run begun before some key existed can
+    continue.
+    """
+    return _without_changeable(config.model_dump(mode="json", exclude_defaults=True))
+
+
+def _comparable(earlier: dict[str, Any], config: CollectConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What was written earlier and what is asked for now; in full if the earlier one is no longer a valid config."""
+    try:
+        return _fixed(CollectConfig.model_validate(earlier)), _fixed(config)
+    except (ValidationError, ConfigError):
+        return _without_changeable(earlier), _without_changeable(config.model_dump(mode="json"))
+
+
+def _without_changeable(data: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in data.items() if key not in MAY_CHANGE}
+    tasks = kept.get("tasks")
+    if isinstance(tasks, dict):
+        kept["tasks"] = {key: value for key, value in tasks.items() if key != "limit"}
+    return kept
+
+
+def _differences(left: Any, right: Any, at: str = "") -> list[str]:
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        return [] if left == right else [at]
+    keys = sorted({*left, *right})
+    return [
+        found
+        for key in keys
+        for found in _differences(left.get(key), right.get(key), f"{at}.{key}" if at else str(key))
+    ]
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The complete lines of a file, without line ends."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line[:-1]
+
+
+TRAJECTORIES = "trajectories.jsonl"
+FAILURES = "failures.jsonl"
+REPLACED = "replaced.jsonl"
+DECIDED = (StopReason.SUBMITTED, StopReason.REPORTED)
+
+Again = Literal["all", "failed"]
+
+
+def set_aside(path: Path, again: Again) -> None:
+    """Moves trajectories of a run folder to replaced.jsonl and forgets failed attempts, so that a run plays them again.
+
+    Episodes in flight continue from their journals with `failed`, and begin anew with `all`. A process that is killed
+    in between loses nothing: a trajectory is in replaced.jsonl before it leaves trajectories.jsonl.
+
+    Args:
+        path: the run folder, which its caller has locked.
+        again: `all` trajectories, or those that `failed`: not resolved, or ended by a limit.
+
+    Raises:
+        DatasetError: trajectories.jsonl is broken.
+    """
+    if (path / TRAJECTORIES).exists():
+        fresh = path / f".{TRAJECTORIES}.new"
+        with open_append(path / REPLACED) as replaced, fresh.open("wb") as kept:
+            for trajectory in read_records(path / TRAJECTORIES, Trajectory, finished=True):
+                leaves = again == "all" or has_failed(trajectory)
+                append_line(replaced if leaves else kept, trajectory.model_dump_json(), sync=False)
+            for file in (replaced, kept):
+                os.fsync(file.fileno())
+        fresh.replace(path / TRAJECTORIES)
+    (path / FAILURES).unlink(missing_ok=True)
+    if again == "all":
+        for journal in (path / "journal").glob("*"):
+            journal.unlink()
+
+
+def has_failed(trajectory: Trajectory) -> bool:
+    """Whether an episode did not resolve its task or, if it was not judged, did not end by submit or report."""
+    return trajectory.resolved is False or (trajectory.resolved is None and trajectory.stop not in DECIDED)
+
+
+class Copies:
+    """Tells copies of episodes from episodes that only have the same id, as those of two arms may have.
+
+    Attributes:
+        count: how many copies there were.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._seen: set[bytes] = set()
+
+    def is_copy(self, trajectory: Trajectory) -> bool:
+        """Whether one with the same content was asked about before."""
+        digest = hashlib.sha256(trajectory.model_dump_json().encode()).digest()
+        copied = digest in self._seen
+        self._seen.add(digest)
+        self.count += copied
+        return copied

@@ -1,0 +1,168 @@
+"""The conversation as servers want it, with native tool calls or as text; and what a model wrote, read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+from gumshoe.tools.text_calls import describe_tools, render_text_calls, split_text_calls
+
+__all__ = [
+    "as_native_chat",
+    "as_template_chat",
+    "as_text_chat",
+    "as_text_messages",
+    "boundary",
+    "read_turn",
+    "shown",
+    "split_thought",
+]
+
+THINK_END = "</think>"
+
+
+def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
+    """The conversation for a server that knows no tools: schemas in the system message, calls and answers as text.
+
+    This is the layout that the Hermes and Qwen chat templates give native messages. Control tokens are escaped.
+    """
+    chat: list[dict[str, str]] = []
+    for message in (message.escaped() for message in messages):
+        role, content = message.role, message.content
+        if role == "system" and tools:
+            content = f"{content}\n\n{describe_tools(tools)}"
+        elif role == "assistant" and message.tool_calls:
+            content = f"{content}\n{_text_of_calls(message.tool_calls)}".lstrip("\n")
+        elif role == "tool":
+            role, content = "user", f"<tool_response>\n{content}\n</tool_response>"
+        if chat and chat[-1]["role"] == role == "user":
+            chat[-1]["content"] += f"\n{content}"
+        else:
+            chat.append({"role": role, "content": content})
+    return chat
+
+
+def as_text_messages(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[Message]:
+    """The same in the form of messages, for any policy; reasoning stays separate from the text."""
+    return [Message.model_validate(message) for message in as_text_chat(messages, tools)]
+
+
+def as_native_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation in the chat API's own form, control tokens escaped."""
+    return [message.as_openai() for message in messages]
+
+
+def as_template_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation for a server that renders tools with the model's own chat template.
+
+    What the model wrote goes back as its original text, calls and reasoning included. `transformers serve` drops
+    the content of a message that has native calls, and reasoning from every message: the prompt would not be the one
+    that the model was trained on. Templates of the Hermes and Qwen kind render both forms to the same tokens.
+    Control tokens are escaped.
+    """
+    return [
+        _as_written(message.escaped()) if message.role == "assistant" else message.as_openai() for message in messages
+    ]
+
+
+def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()) -> Completion:
+    """The completion of a turn whose text holds its calls, and perhaps a leading `<think>` block, unescaped.
+
+    Args:
+        written: its text is everything that the model wrote.
+        prefix: start of the calls' ids.
+        offered: names of the tools that the model may call, as for `split_text_calls`.
+    """
+    content, thought = split_thought(written.text)
+    text, calls = split_text_calls(content, prefix=prefix, offered=offered)
+    reasoning = written.reasoning or thought
+    return written.model_copy(update={"text": text, "reasoning": reasoning, "tool_calls": calls}).unescaped()
+
+
+def split_thought(content: str) -> tuple[str, str | None]:
+    """The text after a leading `<think>` block, and what is in the block; None without one."""
+    head, end, tail = content.partition(THINK_END)
+    if not end:
+        return content, None
+    return tail.lstrip("\n"), head.strip().removeprefix("<think>").strip() or None
+
+
+def _as_written(message: Message) -> dict[str, Any]:
+    thought = f"<think>\n{message.reasoning}\n</think>\n\n" if message.reasoning else ""
+    return {"role": "assistant", "content": thought + _with_calls(message)}
+
+
+def _with_calls(message: Message) -> str:
+    return (
+        f"{message.content}\n{_text_of_calls(message.tool_calls)}".strip("\n")
+        if message.tool_calls
+        else message.content
+    )
+
+
+def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
+    """Like `render_text_calls`, but a call that could not be read is kept as the model wrote it."""
+    return "\n".join(
+        render_text_calls((call,)) if call.raw is None else f"<tool_call>\n{call.raw}\n</tool_call>" for call in calls
+    )
+
+
+CHARACTERS_A_TOKEN = 4
+KEEP_TURNS = 2
+"""This many of the latest turns are always shown whole."""
+_STEP = re.compile(r"\A\[step \d+\] ")
+
+
+def shown(messages: Sequence[Message], before: int) -> list[Message]:
+    """The conversation as an agent with a limited context sees it: tool messages at positions below `before` without
+    their text.
+
+    The trajectory keeps every message whole. A step records this one number, so that what the agent saw can be
+    reconstructed exactly.
+    """
+    return [_elided(message) if index < before else message for index, message in enumerate(messages)]
+
+
+def boundary(messages: Sequence[Message], tools: Sequence[ToolSchema], budget: int, current: int) -> int:
+    """The position before which to elide, for the coming turn.
+
+    It stays where it is while the conversation fits, so that the prefix stays the same and caches stay warm. Once the
+    conversation no longer fits, the position moves on until at most half of the budget is used, or to the latest turns.
+
+    Args:
+        messages: the whole conversation.
+        tools: the tools that are offered, which take up room as well.
+        budget: tokens, at four characters each.
+        current: the position so far.
+    """
+    fixed = sum(len(tool.model_dump_json()) for tool in tools)
+    room = budget * CHARACTERS_A_TOKEN - fixed
+    if _size(shown(messages, current)) <= room:
+        return current
+    turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    last = turns[-KEEP_TURNS] if len(turns) >= KEEP_TURNS else 0
+    for position in [turn for turn in turns if current < turn < last]:
+        if _size(shown(messages, position)) <= room // 2:
+            return position
+    return max(current, last)
+
+
+def _elided(message: Message) -> Message:
+    if message.role != "tool":
+        return message
+    head = _STEP.match(message.content)
+    prefix = head[0] if head else ""
+    text = f"{prefix}[left out: {len(message.content) - len(prefix)} characters]"
+    return (
+        message.model_copy(update={"content": text, "observation": None})
+        if len(text) < len(message.content)
+        else message
+    )
+
+
+def _size(messages: Sequence[Message]) -> int:
+    return sum(
+        len(message.content) + sum(len(call.model_dump_json()) for call in message.tool_calls) for message in messages
+    )

@@ -1,0 +1,321 @@
+"""One episode as a state machine: what the policy is asked next, and what its answer leads to.
+
+    episode = Episode(spec, agent, open_environment)
+    try:
+        while (request := episode.next_request()) is not None:
+            episode.accept(policy.complete(request.messages, request.tools))
+        trajectory = finished_trajectory(episode, policy)
+    finally:
+        episode.close()
+
+Everything that plays episodes drives this class: `gumshoe collect`, evaluations, live episodes in training, replays,
+the text environment and `gumshoe play`. It owns the limits, the nudges, the elision of old observations and the
+unlocking of tools. Who answers, what is journaled and when to give up waiting are up to the driver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gumshoe.collect.config import LimitsConfig
+from gumshoe.collect.episode.agent import Agent, nudge
+from gumshoe.collect.episode.conversation import as_text_messages, boundary, read_turn, shown
+from gumshoe.collect.episode.decisions import parse_decision
+from gumshoe.collect.episode.environments import Environment, EnvironmentInfo, StepResult
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.tool_output import tool_message
+from gumshoe.env.verifier import Grade
+from gumshoe.records import (
+    Completion,
+    ContextPack,
+    Decision,
+    Failure,
+    Message,
+    Observation,
+    Step,
+    StopReason,
+    Task,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
+from gumshoe.tools.text_calls import bare_name
+
+__all__ = ["NOT_RUN", "Episode", "EpisodeSnapshot", "Request"]
+
+NO_CALL = "You called no tool."
+NOT_RUN = "episode_over"
+"""The kind of failure of a call that came after the end of the episode."""
+SAME = "You gave the same answer as before, and called no tool."
+DEBUGGER = "pdb"
+CUT_OFF = "Your answer reached its length limit before a tool call was complete."
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the policy is asked: the conversation as the agent sees it, and the tools that it may call."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...]
+
+
+@dataclass(frozen=True)
+class EpisodeSnapshot:
+    """An episode as it stood before a turn, with the environment's own snapshot."""
+
+    environment: str
+    messages: tuple[Message, ...]
+    steps: tuple[Step, ...]
+    usage: Usage
+    used: Counter[str]
+    idle_turns: int
+    elided: int
+    elapsed_s: float
+
+
+class Episode:
+    """An agent in front of one task, from the first request to the last answer.
+
+    The environment ends the episode at `submit`, `report`, and the limits that a single call can reach: calls and
+    wall clock. The episode adds those that are checked between two turns: turns, tokens, money, wall clock, and turns
+    in a row without a call.
+
+    Args:
+        spec: the task and its seed.
+        agent: tools and prompts.
+        open_environment: makes the environment of the task, whose limits are those of this episode. Nothing is
+            started before the first request.
+        limits: limits that replace the task's own.
+        perform: how a call is carried out; by default, the environment's `step`.
+    """
+
+    def __init__(
+        self,
+        spec: EpisodeSpec,
+        agent: Agent,
+        open_environment: Callable[[Task], Environment],
+        *,
+        limits: LimitsConfig | None = None,
+        perform: Callable[[Environment, ToolCall], StepResult] | None = None,
+    ) -> None:
+        own = limits or LimitsConfig()
+        self.spec = spec
+        self.agent = agent
+        self.task = spec.task.model_copy(update={"limits": own.over(spec.task.limits)})
+        self.environment = open_environment(self.task)
+        self.messages: list[Message] = []
+        self.steps: list[Step] = []
+        self.usage = Usage()
+        self.stop: StopReason | None = None
+        self.reward = 0.0
+        self.grade: Grade | None = None
+        """The grade of the last call."""
+        self.context_pack: ContextPack | None = None
+        self._cost_usd = own.cost_usd
+        self._perform = perform or (lambda environment, call: environment.step(call))
+        self._info: EnvironmentInfo | None = None
+        self._used: Counter[str] = Counter()
+        self._idle_turns = 0
+        self._elided = 0
+        self._started = self._asked = time.monotonic()
+
+    @property
+    def info(self) -> EnvironmentInfo:
+        """What the environment offers; the first request starts it."""
+        assert self._info is not None, "next_request() starts the episode"
+        return self._info
+
+    def next_request(self) -> Request | None:
+        """What the policy is asked next; None once the episode is over. The first one starts the environment.
+
+        Raises:
+            SandboxError, TaskError, ConfigError: the environment cannot be started.
+        """
+        if self.stop is not None:
+            return None
+        self._asked = time.monotonic()
+        if self._info is None:
+            self._started = self._asked
+            self._info = self.environment.reset(self.spec.seed % 2**32)
+            self.messages += self.agent.opening(self.task, self._info.schemas, self._info.instructions)
+        offered = self.offered()
+        if self.agent.context_tokens is not None:
+            self._elided = boundary(self.messages, offered, self.agent.context_tokens, self._elided)
+        messages = shown(self.messages, self._elided)
+        if self.agent.as_text:
+            return Request(tuple(as_text_messages(messages, offered)), ())
+        return Request(tuple(messages), offered)
+
+    def accept(self, completion: Completion) -> Step:
+        """Takes in the policy's turn: carries out its calls in order, or answers that there were none.
+
+        Calls after the one that ended the episode are refused. If a call raises, the turn has not happened.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        assert self.stop is None, "the episode is over"
+        offered = self.offered()
+        completion = self.read(completion)
+        observations, reward = self._act(completion.tool_calls, offered)
+        step = self._step(completion, observations, reward)
+        self.messages += [completion.as_message(), *self._answers(completion, observations, offered)]
+        self.steps.append(step)
+        self.usage = self.usage + completion.usage
+        self._idle_turns = 0 if completion.tool_calls else self._idle_turns + 1
+        self.stop = self.stop or self._reached_limit()
+        return step
+
+    def read(self, completion: Completion) -> Completion:
+        """The completion, with the calls that its text holds if the agent writes them there."""
+        if not self.agent.as_text or completion.tool_calls:
+            return completion
+        offered = {schema.name for schema in self.offered()}
+        return read_turn(completion, prefix=f"call-{len(self.steps)}", offered=offered)
+
+    def decision(self, completion: Completion) -> Decision | None:
+        """What a turn is for: the kind of the last existing tool that it called; None if it called none."""
+        known = self.info.decisions
+        kinds = [known[call.name] for call in self.read(completion).tool_calls if call.name in known]
+        return kinds[-1] if kinds else None
+
+    def snapshot(self) -> EpisodeSnapshot | None:
+        """Keeps the episode between a request and its answer; None if the environment cannot be fully restored.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        name = self.environment.snapshot()
+        if name is None:
+            return None
+        return EpisodeSnapshot(
+            environment=name,
+            messages=tuple(self.messages),
+            steps=tuple(self.steps),
+            usage=self.usage,
+            used=self._used.copy(),
+            idle_turns=self._idle_turns,
+            elided=self._elided,
+            elapsed_s=time.monotonic() - self._started,
+        )
+
+    def restore(self, kept: EpisodeSnapshot, spec: EpisodeSpec) -> None:
+        """Goes back to a snapshot and continues from there as another episode of the same task: that of `spec`.
+
+        Raises:
+            SandboxError: the sandbox broke.
+        """
+        self.environment.restore(kept.environment)
+        self.spec = spec
+        self.messages, self.steps = list(kept.messages), list(kept.steps)
+        self.usage, self._used = kept.usage, kept.used.copy()
+        self._idle_turns, self._elided = kept.idle_turns, kept.elided
+        self._started = time.monotonic() - kept.elapsed_s
+        self.stop, self.reward, self.grade, self.context_pack = None, 0.0, None, None
+
+    def answers(self) -> tuple[Message, ...]:
+        """The messages that answered the last turn: one for each call, or a nudge."""
+        return tuple(self.messages[self.steps[-1].message_index + 1 :]) if self.steps else ()
+
+    def end(self, reason: StopReason) -> None:
+        """Ends the episode for a reason outside it, such as a conversation that is too long."""
+        self.stop = self.stop or reason
+
+    def close(self) -> None:
+        """Removes the sandbox. Idempotent."""
+        self.environment.close()
+
+    def offered(self) -> tuple[ToolSchema, ...]:
+        """The tools that the next turn may call."""
+        return self.agent.offered(self.info.schemas, self._used)
+
+    def _act(self, calls: Sequence[ToolCall], offered: Sequence[ToolSchema]) -> tuple[tuple[Observation, ...], float]:
+        observations: list[Observation] = []
+        reward = 0.0
+        for call in calls:
+            if self.stop is not None:
+                observations.append(_refusal(call, NOT_RUN, "not run: the episode was over"))
+                continue
+            observation, gained = self._call(call, {schema.name for schema in offered})
+            observations.append(observation)
+            reward += gained
+        return tuple(observations), reward
+
+    def _call(self, call: ToolCall, offered: set[str]) -> tuple[Observation, float]:
+        if call.name not in offered and call.name in self.info.decisions:
+            needed, count = self.agent.unlocked_by[call.name]
+            return _refusal(call, "locked_tool", f"error: {call.name} can be used after {count} calls of {needed}"), 0.0
+        result = self._perform(self.environment, call)
+        self._used[call.name] += 1
+        self.stop = result.stop
+        self.reward = result.reward
+        self.grade = result.grade
+        self.context_pack = result.context_pack
+        return result.observation, result.reward
+
+    def _answers(
+        self, completion: Completion, observations: Sequence[Observation], offered: Sequence[ToolSchema]
+    ) -> list[Message]:
+        if not completion.tool_calls:
+            return [Message(role="user", content=nudge(offered, self._why_no_call(completion), self._used))]
+        seen = self.steps[-1] if self.steps else None
+        return [
+            tool_message(len(self.steps), observation, call, again=_was_made(call, observation, seen))
+            for call, observation in zip(completion.tool_calls, observations, strict=True)
+        ]
+
+    def _why_no_call(self, completion: Completion) -> str:
+        if completion.finish_reason == "length":
+            return CUT_OFF
+        unknown = bare_name(completion.text)
+        if unknown is not None:
+            return f"There is no tool called {unknown[:80]!r}."
+        before = self.steps[-1].completion if self.steps else None
+        same = before is not None and not before.tool_calls and before.text == completion.text
+        return SAME if same else NO_CALL
+
+    def _step(self, completion: Completion, observations: tuple[Observation, ...], reward: float) -> Step:
+        stated = parse_decision(completion.text)
+        return Step(
+            index=len(self.steps),
+            message_index=len(self.messages),
+            decision=self.decision(completion),
+            stated=stated.decision,
+            rationale=stated.rationale,
+            confidence=stated.confidence,
+            completion=completion,
+            observations=observations,
+            elided=self._elided,
+            reward=reward,
+            started_at=self._asked - self._started,
+            duration_s=time.monotonic() - self._asked,
+        )
+
+    def _reached_limit(self) -> StopReason | None:
+        limits, usage = self.task.limits, self.usage
+        if self._idle_turns >= self.agent.nudges:
+            return StopReason.NO_TOOL_CALL
+        if len(self.steps) >= limits.steps:
+            return StopReason.STEP_LIMIT
+        if limits.tokens is not None and usage.prompt_tokens + usage.completion_tokens >= limits.tokens:
+            return StopReason.TOKEN_LIMIT
+        if self._cost_usd is not None and (usage.cost_usd or 0.0) >= self._cost_usd:
+            return StopReason.COST_LIMIT
+        if limits.wall_s is not None and time.monotonic() - self._started >= limits.wall_s:
+            return StopReason.WALL_LIMIT
+        return None
+
+
+def _was_made(call: ToolCall, observation: Observation, step: Step | None) -> bool:
+    """Whether a step made the same call and got the same answer, to no purpose: a debugger may stop there again."""
+    pairs = zip(step.tool_calls, step.observations, strict=False) if step is not None else ()
+    return call.name != DEBUGGER and any(
+        (one.name, one.arguments, seen.text) == (call.name, call.arguments, observation.text) for one, seen in pairs
+    )
+
+
+def _refusal(call: ToolCall, kind: str, message: str) -> Observation:
+    return Observation(tool=call.name, text=message, failure=Failure(kind=kind, message=message))

@@ -1,0 +1,108 @@
+"""The result of a finished episode: its trajectory, with the final patch and its verdict."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+
+from gumshoe import __version__
+from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.spec import task_ref
+from gumshoe.collect.packs import lines_overlap
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.verifier import Grade, without_tests
+from gumshoe.protocols import Policy
+from gumshoe.records import PolicyInfo, Provenance, Score, Trajectory
+
+__all__ = ["REPORT_SCORE", "finished_trajectory"]
+
+REPORT_SCORE = "line_f1"
+"""The score of a report, which is an episode's outcome if no patch was judged."""
+
+
+def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
+    """The trajectory of an episode that is over and not closed yet.
+
+    Args:
+        episode: it has had at least one request.
+        policy: who decided.
+
+    Raises:
+        SandboxError: the sandbox broke.
+    """
+    assert episode.stop is not None, "the episode is not over"
+    patch = _final_patch(episode)
+    tampering = episode.environment.tampering()
+    grade = _grade(episode)
+    return Trajectory(
+        id=episode.spec.id,
+        task=task_ref(episode.spec.task),
+        policy=PolicyInfo(kind=policy.kind, model=policy.model, agent=episode.agent.kind),
+        tools=episode.info.schemas,
+        messages=tuple(episode.messages),
+        steps=tuple(episode.steps),
+        stop=episode.stop,
+        patch=patch,
+        context_pack=episode.context_pack,
+        scores=(*_scores(episode, grade), *_report_scores(episode)),
+        tampering=(*tampering, *(() if grade is None else grade.tampering)),
+        usage=episode.usage,
+        provenance=_provenance(episode),
+        branch=episode.spec.branch,
+    )
+
+
+def _final_patch(episode: Episode) -> str:
+    """What the agent has changed, without the files of tests that it does not know about."""
+    patch, oracle = episode.environment.patch(), episode.spec.oracle
+    return patch if episode.task.regime == "debug" or oracle is None else without_tests(patch, oracle)
+
+
+def _grade(episode: Episode) -> Grade | None:
+    """The verifier's grade; None if it was not asked: by config, for an agent that cannot edit, or without tests."""
+    hidden = episode.task.regime == "issue" and episode.spec.oracle is None
+    if hidden or not episode.spec.eval_on_submit:
+        return None
+    if episode.grade is not None:
+        return episode.grade
+    if "rewrite" not in episode.info.decisions and not episode.environment.patch():
+        return None
+    return episode.environment.verify()
+
+
+def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
+    """Whether the patch resolves the task. An agent that cannot edit is not scored."""
+    if not episode.spec.eval_on_submit:
+        return (Score(name="resolved", value=None, explanation="not verified: eval_on_submit is false"),)
+    if grade is None:
+        hidden = Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
+        return (hidden,) if episode.task.regime == "issue" else ()
+    if grade.outcome in ("error", "withheld"):
+        return (Score(name="resolved", value=None, explanation=grade.explanation),)
+    when = "at submit" if episode.grade is not None else "at the end of the episode"
+    # The names of hidden tests stay hidden.
+    why = f": {grade.explanation}" if grade.explanation and episode.task.regime == "debug" else ""
+    return (Score(name="resolved", value=float(grade.resolved), explanation=f"verified {when}, {grade.outcome}{why}"),)
+
+
+def _report_scores(episode: Episode) -> tuple[Score, ...]:
+    """How well the report names the lines that the gold patch touches, if that is wanted; 0 without a report."""
+    oracle = episode.spec.oracle
+    if not episode.spec.score_report or oracle is None or "report" not in episode.info.decisions:
+        return ()
+    pack = episode.context_pack
+    found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))
+    why = f"{found.shared} of {found.gold} lines, {found.named} named" if pack is not None else "no report"
+    return (Score(name=REPORT_SCORE, value=found.f1, explanation=why),)
+
+
+def _provenance(episode: Episode) -> Provenance:
+    return Provenance(
+        gumshoe=__version__,
+        python=platform.python_version(),
+        sandbox=episode.info.sandbox,
+        image_digest=episode.info.image_digest,
+        config_hash=episode.spec.run,
+        seed=episode.spec.seed,
+        created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )

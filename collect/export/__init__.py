@@ -1,5 +1,0 @@
-"""From run folders to a Hugging Face dataset."""
-
-from gumshoe.collect.export.export import ExportResult, export_runs
-
-__all__ = ["ExportResult", "export_runs"]

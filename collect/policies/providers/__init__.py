@@ -1,0 +1,1 @@
+"""Models behind servers: the SDKs of OpenAI and Anthropic."""

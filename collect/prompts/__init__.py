@@ -1,0 +1,41 @@
+"""The prompts, and how texts are made from Jinja templates."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import jinja2
+
+from gumshoe.errors import ConfigError
+
+__all__ = ["PROMPTS", "read_template", "render"]
+
+PROMPTS = Path(__file__).parent
+
+
+def read_template(path: Path) -> str:
+    """The source of a template. Raises ConfigError where it cannot be read, or is not a template."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the prompt template {path} cannot be read: {error}") from None
+    try:
+        _compiled(source)
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigError(f"the prompt template {path} is invalid: line {error.lineno}: {error.message}") from None
+    return source
+
+
+@lru_cache(maxsize=16)
+def _compiled(source: str) -> jinja2.Template:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(source)
+
+
+def render(source: str, **values: object) -> str:
+    """The text of a template with these values. Raises ConfigError."""
+    try:
+        return _compiled(source).render(**values).strip()
+    except jinja2.TemplateError as error:
+        raise ConfigError(f"the prompt template is invalid: {error}") from None

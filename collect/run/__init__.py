@@ -1,0 +1,1 @@
+"""Playing many episodes: workers, run folders, journals, clusters."""

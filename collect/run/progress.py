@@ -1,0 +1,143 @@
+"""The progress of a run: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import IO
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from gumshoe.collect.run.control import Control
+from gumshoe.console import Console
+from gumshoe.records import Trajectory
+
+__all__ = ["ProgressShow"]
+
+PLAIN_EVERY_S = 10.0
+
+
+class ProgressShow:
+    """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
+
+    Of a run with one episode, it shows what that does, turn by turn.
+
+    Args:
+        planned: episodes of the run.
+        before: those that were finished before this process.
+        control: where the counts are.
+        stream: where it is shown; default stderr.
+        console: a console instead of one made on `stream`.
+    """
+
+    def __init__(
+        self,
+        planned: int,
+        before: int,
+        control: Control,
+        stream: IO[str] | None = None,
+        *,
+        console: Console | None = None,
+    ) -> None:
+        self._planned = planned
+        self._whole = before
+        self._before = before
+        self._done = 0
+        self._branches = 0
+        self._control = control
+        self._resolved = 0
+        self._scored = 0
+        self._console = console or Console(file=stream or sys.stderr, highlight=False)
+        self._live: Live | None = None
+        self._last_plain = time.monotonic()
+        self._told = False
+        self._shown = ""
+        self._bar = Progress(
+            TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
+        )
+        self._task = self._bar.add_task("collect", total=planned, completed=before)
+
+    def __enter__(self) -> ProgressShow:
+        if self._console.is_terminal:
+            self._live = Live(self._render(), console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def done(self, trajectory: Trajectory) -> None:
+        """Counts a finished trajectory."""
+        self._done += 1
+        self._branches += trajectory.branch is not None
+        self._scored += trajectory.resolved is not None
+        self._resolved += trajectory.resolved is True
+
+    def whole(self) -> None:
+        """Counts an episode that is finished along with all that branches from it."""
+        self._whole += 1
+
+    def tick(self) -> None:
+        """Draws, or prints a line if one is due."""
+        if self._live is not None:
+            self._live.update(self._render(), refresh=True)
+            return
+        if self._stopping() and not self._told:
+            self._told = True
+            self._console.print(self._stopping(), soft_wrap=True)
+        if self._planned == 1:
+            doing = self._doing()[-1:]
+            if doing and doing[0] != self._shown:
+                self._shown = doing[0]
+                self._console.print(Text(self._shown), soft_wrap=True)
+        elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
+            self._last_plain = time.monotonic()
+            self._console.print(f"{self._whole}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
+
+    def line(self) -> str:
+        """The counts in one line."""
+        elapsed = max(self._control.elapsed_s, 1e-9)
+        spent = self._control.spent
+        parts = [f"{self._done / elapsed * 60:.1f} episodes/min"]
+        if self._branches:
+            parts.append(f"{self._branches} branches")
+        if self._scored:
+            parts.append(f"{self._resolved} of {self._scored} resolved")
+        if self._control.failures:
+            parts.append(f"failed tries: {self._control.failures}")
+        parts.append(f"{self._control.steps / elapsed:.1f} steps/s")
+        tokens = spent.prompt_tokens + spent.completion_tokens
+        if tokens:
+            parts.append(f"{tokens / elapsed:.0f} tokens/s")
+        if spent.cost_usd is not None:
+            parts.append(f"${spent.cost_usd:.2f}")
+        return ", ".join(parts)
+
+    def _stopping(self) -> str:
+        """The message to a user who has pressed Ctrl-C."""
+        asked = self._control.finishing and not self._control.aborting and self._control.exhausted is None
+        return "finishing the episodes at hand; Ctrl-C again stops at once" if asked else ""
+
+    def _left(self) -> str:
+        """The time left at the speed so far; nothing before there is a speed."""
+        now = self._whole - self._before
+        if not now:
+            return ""
+        seconds = round(self._control.elapsed_s / now * (self._planned - self._whole))
+        return f", {seconds // 60} min {seconds % 60} s left"
+
+    def _doing(self) -> list[str]:
+        """What each worker is doing."""
+        return [doing for _, doing in sorted(self._control.doing.items())]
+
+    def _render(self) -> Group:
+        self._bar.update(self._task, completed=self._whole)
+        stopping = [Text(self._stopping())] if self._stopping() else []
+        doing = [Text(f"  {line}", overflow="ellipsis", no_wrap=True) for line in self._doing()]
+        if self._planned == 1:
+            return Group(*(doing or [Text("  starting")]), *stopping)
+        return Group(self._bar, Text(self.line()), *doing, *stopping)

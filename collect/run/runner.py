@@ -1,0 +1,320 @@
+"""Many episodes at once, in threads: the work happens in sandboxes and on servers, not in this process.
+
+Where the sandboxes are is up to the factories: in this process, or on the nodes of a cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gumshoe.collect.config import CollectConfig, TasksConfig
+from gumshoe.collect.data.journal import Diverged
+from gumshoe.collect.data.store import RunFolder
+from gumshoe.collect.data.tree import is_whole, open_episodes
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.environments import EnvironmentFactory, InProcess, MakeFactory
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.run.branching import OpenTree
+from gumshoe.collect.run.control import Control, Interrupted
+from gumshoe.collect.run.rollout import Rollout
+from gumshoe.env.tasks import load_tasks
+from gumshoe.errors import ConfigError, GumshoeError, TaskError
+from gumshoe.protocols import Policy
+from gumshoe.records import Oracle, Task, Trajectory
+
+__all__ = ["RunResult", "Runner", "plan_episodes", "wanted_tasks"]
+
+log = logging.getLogger(__name__)
+TICK_S = 0.25
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended: episodes planned, finished in all, finished by this process, and given up; and why it stopped
+    early, if it did.
+
+    An episode that branches is finished when its whole tree is; `branches` counts the additional episodes of trees,
+    which are in `now`, too.
+    """
+
+    planned: int
+    finished: int
+    now: int
+    gave_up: int
+    stopped: str | None
+    branches: int = 0
+
+
+def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
+    """The episodes of a run, in their order. Raises TaskError when the filters leave no task."""
+    tasks = _chosen(config.tasks, config.seed)
+    branching = config.branch is not None
+    return [
+        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run, config.eval_on_submit, branching)
+        for sample in range(config.tasks.samples)
+        for task, oracle in tasks
+    ]
+
+
+class Runner:
+    """Plays the episodes of a config that the run folder does not hold yet.
+
+    An episode that failed, for whatever reason, is tried again at the end, up to `config.attempts` times in all; the
+    others continue. With `config.fail_on_error`, the run stops after that many failed attempts. When the infrastructure
+    fails every attempt (as many in a row as there are workers, at least three, and no success), the run stops with the
+    last failure.
+
+    Args:
+        config: what is run.
+        folder: where it is kept.
+        control: stops it, counts for it.
+        on_done: called with each finished trajectory, one at a time.
+        wrap: puts something around the policy of each episode.
+        make_factory: makes each worker's environments; default in this process.
+        on_whole: called when an episode is finished along with all that branches from it, one at a time.
+    """
+
+    def __init__(
+        self,
+        config: CollectConfig,
+        folder: RunFolder,
+        control: Control,
+        on_done: Callable[[Trajectory], None] = lambda _: None,
+        wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
+        make_factory: MakeFactory = InProcess,
+        on_whole: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._control = control
+        self._on_done = on_done
+        self._on_whole = on_whole
+        self._wrap = wrap
+        self._make_factory = make_factory
+        self._agent = make_agent(config.agent)
+        self._queue: queue.SimpleQueue[EpisodeSpec] = queue.SimpleQueue()
+        self._guard = threading.Lock()
+        self._open = 0
+        self._done = 0
+        self._failures = 0
+        self._failed_in_a_row = 0
+        self._max_failures_in_a_row = max(3, config.workers)
+        self._fatal: BaseException | None = None
+
+    def run(self, episodes: Sequence[EpisodeSpec], on_tick: Callable[[], None] = lambda: None) -> RunResult:
+        """Plays what is open and returns when it is done or was stopped.
+
+        Args:
+            episodes: all episodes of the run; finished ones are skipped.
+            on_tick: called about four times a second from this thread.
+
+        Raises:
+            GumshoeError: the config is wrong, or every attempt fails.
+        """
+        todo = [episode for episode in episodes if self._wanted(episode)]
+        self._open = len(todo)
+        for episode in todo:
+            self._queue.put(episode)
+        workers = [
+            threading.Thread(target=self._work, args=(f"worker {number}",), daemon=True)
+            for number in range(1, min(self._config.workers, len(todo)) + 1)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(TICK_S)
+                on_tick()
+        if self._fatal is not None:
+            raise self._fatal
+        return self._result(episodes)
+
+    def _result(self, episodes: Iterable[EpisodeSpec]) -> RunResult:
+        trees = list(episodes)
+        open_ones = sum(self._wanted(episode) for episode in trees)
+        finished = sum(is_whole(episode, self._config.branch, self._folder.nodes) for episode in trees)
+        stopped = None
+        if open_ones:
+            exhausted = self._control.exhausted
+            stopped = f"the budget of {exhausted} is used up" if exhausted else "interrupted"
+        branches = sum(node is not None and node.branch is not None for node in self._folder.nodes.values())
+        return RunResult(len(trees), finished, self._done, len(trees) - open_ones - finished, stopped, branches)
+
+    def _wanted(self, episode: EpisodeSpec) -> bool:
+        return next(self._open_episodes(episode), None) is not None
+
+    def _open_episodes(self, root: EpisodeSpec) -> Iterator[EpisodeSpec]:
+        """The episodes of a tree that are to be played; those that have failed too often are left out."""
+        return open_episodes(root, self._config.branch, self._folder.nodes, self._is_given_up)
+
+    def _is_given_up(self, id: str) -> bool:
+        return self._folder.failed_attempts(id) >= self._config.attempts
+
+    def _work(self, worker: str) -> None:
+        try:
+            factory = self._make_factory()
+            try:
+                self._work_with(factory, worker)
+            finally:
+                factory.close()
+        except BaseException as error:
+            # Handed to the thread that called run(), which raises it.
+            self._fatal = self._fatal or error
+            self._control.abort()
+
+    def _work_with(self, factory: EnvironmentFactory, worker: str) -> None:
+        while not self._control.finishing and self._fatal is None:
+            episode = self._take(factory)
+            if episode is None:
+                return
+            self._play(episode, worker, factory)
+            self._control.doing.pop(worker, None)
+
+    def _take(self, factory: EnvironmentFactory) -> EpisodeSpec | None:
+        """The next episode, once the factory can take it; None once none is left or can come back."""
+        while not self._control.finishing:
+            with self._guard:
+                if self._open == 0:
+                    return None
+            if not factory.ready():
+                continue
+            try:
+                return self._queue.get(timeout=TICK_S)
+            except queue.Empty:
+                continue
+        return None
+
+    def _play(self, root: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
+        """Plays one episode, and all that branches from it, to the end, to a failure, or until the run is stopped."""
+        episode = root
+        tree = OpenTree(self._config.branch, self._folder.read)
+        try:
+            for episode in self._open_episodes(root):
+                if self._control.finishing:
+                    raise Interrupted
+                trajectory = self._rollout(episode, worker, factory, tree)
+                self._folder.add(trajectory)
+                self._finished(trajectory)
+        except Interrupted:
+            log.info("%s left where it is", episode.id)
+        except ConfigError:
+            raise
+        except Exception as error:
+            # Even an unforeseen error ends only this episode.
+            self._failed(root, episode, error)
+        else:
+            self._ended(root)
+        finally:
+            tree.close()
+
+    def _rollout(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
+        """The finished trajectory. If a replay diverges, its journal is set aside and the episode begins anew."""
+        while True:
+            made = make_policy(self._config.policy, episode.task, episode.oracle, episode.seed)
+            policy = self._wrap(made, episode)
+            journal = self._folder.journal(episode.id, {"seed": episode.seed, "task": episode.task.hash})
+            if journal.replayable:
+                log.info("%s replays %d turns of a stopped process", episode.id, journal.replayable)
+            rollout = Rollout(
+                episode,
+                self._agent,
+                policy,
+                sandbox=self._config.sandbox,
+                factory=factory,
+                limits=self._config.limits,
+                journal=journal,
+                control=self._control,
+                worker=worker,
+                tree=tree,
+            )
+            try:
+                return rollout.run()
+            except Diverged as error:
+                log.warning("%s diverged: %s; restarted", episode.id, error)
+                self._folder.add_failure(episode.id, "diverged", str(error))
+                journal.set_aside()
+            finally:
+                journal.close()
+                close_policy(policy)
+
+    def _finished(self, trajectory: Trajectory) -> None:
+        log.info("%s %s after %d steps%s", trajectory.id, trajectory.stop, len(trajectory.steps), _outcome(trajectory))
+        with self._guard:
+            self._done += 1
+            self._failed_in_a_row = 0
+            self._on_done(trajectory)
+
+    def _ended(self, root: EpisodeSpec) -> None:
+        """Nothing of a tree is left to be played."""
+        whole = is_whole(root, self._config.branch, self._folder.nodes)
+        with self._guard:
+            self._open -= 1
+            if whole:
+                self._on_whole()
+
+    def _failed(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
+        """Keeps a failed attempt and puts the tree back in the queue. Raises GumshoeError if the run is to stop."""
+        foreseen = isinstance(error, GumshoeError)
+        kind = type(error).__name__
+        log.warning("%s failed: %s: %s", episode.id, kind, error, exc_info=None if foreseen else error)
+        details = None if foreseen else "".join(traceback.format_exception(error))
+        self._folder.add_failure(episode.id, kind, str(error), details)
+        self._control.fail()
+        with self._guard:
+            self._failures += 1
+            # A mistake in our own code is no sign that nothing works.
+            self._failed_in_a_row += foreseen
+            hopeless = foreseen and self._failed_in_a_row >= self._max_failures_in_a_row and self._done == 0
+            enough = self._config.fail_on_error is not None and self._failures >= self._config.fail_on_error
+            if self._wanted(root) and not hopeless and not enough:
+                self._queue.put(root)
+            else:
+                self._open -= 1
+        if hopeless:
+            raise error
+        if enough:
+            raise GumshoeError(f"stopped after {self._failures} failures (fail_on_error), the last: {kind}: {error}")
+
+
+def _outcome(trajectory: Trajectory) -> str:
+    return {True: ", resolved", False: ", not resolved", None: ""}[trajectory.resolved]
+
+
+def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> list[tuple[Task, Oracle]]:
+    """The tasks with the wanted ids and tags, in the order of their source.
+
+    Args:
+        config: which tasks; its `shuffle` and `limit` are left to the caller.
+        on_error: called for each broken entry of the source, which is left out.
+
+    Raises:
+        TaskError: the source cannot be read, or no task is left.
+    """
+    options: dict[str, Any] = dict(config.options)
+    tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=on_error, **options)
+    if not tasks:
+        raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: relax these filters")
+    return tasks
+
+
+def _chosen(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
+    tasks = wanted_tasks(config, _pass_over)
+    if config.shuffle:
+        random.Random(seed).shuffle(tasks)
+    return tasks if config.limit is None else tasks[: config.limit]
+
+
+def _pass_over(error: TaskError) -> None:
+    log.warning("skipped: %s", error)
+
+
+def _seed(run_seed: int, task_id: str, sample: int) -> int:
+    return random.Random(f"{run_seed}/{task_id}/{sample}").getrandbits(48)
