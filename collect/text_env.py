@@ -14,7 +14,6 @@ from gymnasium.utils import RecordConstructorArgs
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.agent import Agent, make_agent
-from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.collect.episode.episode import NOT_RUN, Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.control_tokens import escape
@@ -63,13 +62,13 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         Raises TypeError if what is wrapped is not a `DebugEnv`.
         """
         inner = self._inner
-        return f"{describe_tools(inner.toolbox.schemas)}\n\n{inner.instructions}".rstrip()
+        return f"{describe_tools(inner.toolbox.schemas)}\n\n{inner.toolbox.instructions}".rstrip()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Starts an episode. Raises what `DebugEnv.reset` raises."""
-        task, environment = self._inner.task, LocalEnvironment(self.env, options)
-        self._episode = Episode(EpisodeSpec(task, seed=seed or 0), self._agent, lambda _: environment)
-        self._episode.next_request()
+        task = self._inner.task
+        self._episode = Episode(EpisodeSpec(task, seed=seed or 0), self._agent, environment=self.env)
+        self._episode.start(options)
         problem = Observation(tool="reset", text=task.problem_statement)
         text = escape(f"{self.prompt}\n\n{problem.text}" if self._describe else problem.text)
         return text[:MAX_TEXT], {"observation": problem, "observations": [problem], "stop": None}

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gymnasium
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
 from gumshoe.env.verifier import Verdict, VerifierAhead, verify
@@ -26,19 +29,44 @@ from gumshoe.env.verifier.harness_files import CONFIGURATION_FILES, is_configura
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
 from gumshoe.protocols import Sandbox, Tool
-from gumshoe.records import ContextPack, ExecResult, Failure, Observation, Oracle, StopReason, Task, TestRun, ToolCall
-from gumshoe.tools.registry import make_toolbox
+from gumshoe.records import (
+    ContextPack,
+    Decision,
+    ExecResult,
+    Failure,
+    Observation,
+    Oracle,
+    StopReason,
+    Task,
+    TestRun,
+    ToolCall,
+    ToolSchema,
+)
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.registry import DEBUG_TOOLS, make_toolbox, with_reproduce
 from gumshoe.tools.submit import STILL_FAILS
 
-__all__ = ["DEFAULT_TOOLS", "ISSUE_TOOLS", "DebugEnv"]
+__all__ = ["DebugEnv", "EnvironmentInfo"]
 
-SHELL = "bash"
-"""The tool that may change files without saying so."""
-SUBMIT = "submit"
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5
-DEFAULT_TOOLS = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
-ISSUE_TOOLS = ("listdir", "view", "grep", "reproduce", "eval", "pdb", "rewrite", "submit")
+
+
+@dataclass(frozen=True)
+class EnvironmentInfo:
+    """What an environment offers once its sandbox runs."""
+
+    schemas: tuple[ToolSchema, ...]
+    instructions: str
+    """What the tools in use want the agent to be told besides their schemas."""
+    sandbox: str
+    """The sandbox's backend."""
+    image_digest: str | None
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """The role of every tool."""
+        return {tool.name: tool.decision for tool in self.schemas if tool.decision is not None}
 
 
 class _Kept(NamedTuple):
@@ -71,9 +99,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     Args:
         task: what to debug.
         oracle: names the tests that decide; without it, those of the original repository do.
-        tools: the tools in use, or their names; default `DEFAULT_TOOLS`, or `ISSUE_TOOLS` in the regime `issue`. The
-            tools of an MCP server (`mcp:COMMAND`) come after the others, and into `action_space` with the first
-            `reset`.
+        tools: the tools in use, or their names; default `DEBUG_TOOLS` of `gumshoe.tools.registry`, and `reproduce` in
+            the regime `issue`. The tools of an MCP server (`mcp:COMMAND`) come after the others, and into
+            `action_space` with the first `reset`.
         sandbox: which sandbox, and its limits.
         trusted: the actions come from a built-in script or a person. The `local` backend takes only these, and only on
             built-in tasks, unless the config says `unsafe` (see SandboxConfig).
@@ -98,7 +126,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.eval_on_submit = eval_on_submit
         self._oracle = oracle
         self.render_mode = render_mode
-        usual = ISSUE_TOOLS if task.regime == "issue" else DEFAULT_TOOLS
+        usual = with_reproduce(DEBUG_TOOLS) if task.regime == "issue" else DEBUG_TOOLS
         self.toolbox = make_toolbox(usual if tools is None else tools)
         self.action_space = action_space(self._tools)
         self.observation_space = observation_space(MAX_TEXT)
@@ -122,10 +150,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """The episode's sandbox. Raises SandboxError before the first `reset` and after `close`."""
         return self.workspace.sandbox
 
-    @property
-    def instructions(self) -> str:
-        """What the tools in use want the agent to be told besides their schemas."""
-        return self.toolbox.instructions
+    def describe(self) -> EnvironmentInfo:
+        """What is offered since the last `reset`. Raises SandboxError before the first one and after `close`."""
+        sandbox = self.sandbox
+        return EnvironmentInfo(self.toolbox.schemas, self.toolbox.instructions, sandbox.backend, sandbox.image_digest)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -187,8 +215,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
         The debugger's program is paused where it was, unless it had threads: then it starts over. What a shell runs in
-        the background, and its variables that are not exported, are lost. An episode that has ended since goes on; the
-        limits on calls and time count from where the snapshot was made.
+        the background, and its variables that are not exported, are lost. Tools that keep no snapshots, such as those
+        of servers, begin anew if they were used. An episode that has ended since goes on; the limits on calls and time
+        count from where the snapshot was made.
 
         Raises:
             SandboxError: there is no such snapshot.
@@ -199,6 +228,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         for edit in self.workspace.restore(kept.files):
             self.toolbox.on_edit(edit, self.workspace)
         self.toolbox.restore(kept.tools, self.workspace)
+        if self.toolbox.others_used:
+            self.toolbox.restart_others(self.workspace)
         self.verdict = None
         del self.toolbox.history[kept.calls :]
         self._calls, self._started = kept.calls, time.monotonic() - kept.elapsed_s
@@ -243,6 +274,13 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """The last observation's text in mode `ansi`, else None."""
         return self._last_text if self.render_mode == "ansi" else None
 
+    def give_up(self) -> None:
+        """Ends the call that another thread waits for, so that `close` need not wait for it."""
+        sandbox = self._sandbox
+        if isinstance(sandbox, WardenSandbox):
+            with suppress(SandboxError):
+                sandbox.give_up()
+
     def close(self) -> None:
         """Ends the episode and removes the sandbox. Idempotent."""
         self._release()
@@ -269,11 +307,13 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def _finish(self, observation: Observation) -> float:
         """Ends the episode where the call or a limit ends it; returns the reward of the step."""
         limit = self._limit_reached()
-        if self._is_handed_in(observation, last=limit is not None):
+        tool = self.toolbox.tools.get(observation.tool)
+        role = None if tool is None else tool.decision
+        if role is Decision.SUBMIT and _is_handed_in(observation, last=limit is not None):
             self.stop = StopReason.SUBMITTED
             self.verdict = self.verify() if self.eval_on_submit else None
             return float(self.verdict is not None and self.verdict.resolved)
-        if observation.failure is None and observation.tool == "report":
+        if role is Decision.REPORT and observation.failure is None:
             self.stop = StopReason.REPORTED
             self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
         else:
@@ -287,13 +327,6 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         wall_s = self.task.limits.wall_s
         return StopReason.WALL_LIMIT if wall_s is not None and time.monotonic() - self._started >= wall_s else None
 
-    @staticmethod
-    def _is_handed_in(observation: Observation, last: bool) -> bool:
-        """Whether a call submits. One that was sent back counts if no call is left to submit again."""
-        if observation.tool != SUBMIT:
-            return False
-        return observation.failure is None or (last and observation.failure.kind == STILL_FAILS)
-
     @property
     def _has_verdicts(self) -> bool:
         return self.task.regime != "issue" or self._oracle is not None
@@ -304,8 +337,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
         Where sandboxes are not kept warm, that would cost as much as it saves.
         """
-        can_submit = self.eval_on_submit and SUBMIT in self.toolbox.tools
-        wanted = can_submit or bool(self.workspace.edits) or observation.tool == SHELL
+        can_submit = self.eval_on_submit and any(tool.decision is Decision.SUBMIT for tool in self._tools)
+        tool = self.toolbox.tools.get(observation.tool)
+        silent = isinstance(tool, BaseTool) and tool.changes_files
+        wanted = can_submit or bool(self.workspace.edits) or silent
         if wanted and self.stop is None and self._ahead is None and self._has_verdicts and self._warm:
             self._ahead = VerifierAhead(self.task, self._oracle, self._config, trusted=self._trusted)
 
@@ -337,3 +372,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.toolbox.close()
         if sandbox is not None:
             sandbox.close()
+
+
+def _is_handed_in(observation: Observation, last: bool) -> bool:
+    """Whether a call submits. One that was sent back counts if no call is left to submit again."""
+    return observation.failure is None or (last and observation.failure.kind == STILL_FAILS)

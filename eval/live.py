@@ -16,7 +16,6 @@ from pydantic import Field, JsonValue
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.conversation import as_template_chat, read_turn
-from gumshoe.collect.episode.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import grounded_share
@@ -91,11 +90,7 @@ class LiveArena:
         episode = Episode(
             EpisodeSpec(found, oracle),
             self.agent,
-            lambda limited: InProcess().environment(
-                EnvironmentSpec(
-                    limited, self.agent.tools_in(found.regime), self.config.sandbox, trusted=False, oracle=oracle
-                )
-            ),
+            sandbox=self.config.sandbox,
             limits=self.config.limits,
         )
         return LiveEpisode(episode)

@@ -82,6 +82,8 @@ class _NoEvents:
 class BaseTool:
     """Base of the tools. Subclasses set `name`, perhaps `decision` and `instructions`, and write `run`.
 
+    `decision` is the tool's role. A tool that reports returns the `ContextPack` in its data, as `context_pack`.
+
     The schema and the description come from the signature and the docstring of `run`, which returns the text of the
     observation, or a whole `Observation`, and raises ToolFailure for what the agent got wrong.
     """
@@ -90,6 +92,8 @@ class BaseTool:
     decision: Decision = Decision.SEEK
     instructions: str = ""
     """What a prompt should say about the tool beyond its description."""
+    changes_files: bool = False
+    """Whether a call may change files without reporting it as an edit."""
 
     run: Callable[..., str | Observation]
 

@@ -73,6 +73,7 @@ class Bash(BaseTool):
     """
 
     name = "bash"
+    changes_files = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from gumshoe.errors import ConfigError
 from gumshoe.plugins import TOOLS, announced, load_named
 from gumshoe.protocols import Tool
+from gumshoe.records import Decision, ToolSchema
 from gumshoe.tools.base import FunctionTool
 from gumshoe.tools.mcp_tools import ToolServer, is_tool_server
 from gumshoe.tools.toolbox import Toolbox
 
-__all__ = ["BUILTIN", "make_toolbox", "make_tools", "tool_names"]
+__all__ = [
+    "BUILTIN",
+    "DEBUG_TOOLS",
+    "decisions_of",
+    "make_toolbox",
+    "make_tools",
+    "tool_names",
+    "with_reproduce",
+]
 
 BUILTIN: dict[str, str] = {
     "listdir": "gumshoe.tools.listdir:ListDir",
@@ -31,6 +41,26 @@ BUILTIN: dict[str, str] = {
     "report": "gumshoe.tools.report:Report",
     "submit": "gumshoe.tools.submit:Submit",
 }
+DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
+"""Those of an agent that debugs, unless others are named."""
+
+
+def with_reproduce(tools: Sequence[str]) -> tuple[str, ...]:
+    """The tools for an issue that no test shows yet: `reproduce` comes before `eval`, if there is one."""
+    if "eval" not in tools:
+        return tuple(tools)
+    before = tools.index("eval")
+    return (*tools[:before], "reproduce", *tools[before:])
+
+
+def decisions_of(schemas: Iterable[ToolSchema]) -> Mapping[str, Decision]:
+    """The role of each tool by name: of those among `schemas` that know theirs, and of the built-in ones."""
+    return {**_built_in_decisions(), **{tool.name: tool.decision for tool in schemas if tool.decision is not None}}
+
+
+@cache
+def _built_in_decisions() -> Mapping[str, Decision]:
+    return {tool.name: tool.decision for tool in make_tools(BUILTIN)}
 
 
 def tool_names() -> list[str]:

@@ -45,7 +45,7 @@ class Toolbox:
     def schemas(self) -> tuple[ToolSchema, ...]:
         """The tools as a model sees them."""
         return tuple(
-            ToolSchema(name=tool.name, description=tool.description, parameters=tool.parameters)
+            ToolSchema(name=tool.name, description=tool.description, parameters=tool.parameters, decision=tool.decision)
             for tool in self.tools.values()
         )
 

@@ -42,6 +42,7 @@ from gumshoe.collect.packs import grounded_share, observation_texts, quoted_shar
 from gumshoe.errors import ConfigError
 from gumshoe.records import Decision, StopReason, Trajectory
 from gumshoe.storage import read_jsonl, read_records
+from gumshoe.tools.registry import decisions_of
 
 __all__ = ["Rule", "make_rule", "rejecting_rule", "rule_names", "succeeded"]
 
@@ -50,9 +51,8 @@ LEAKS = re.compile(
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
-INFORMATION = frozenset(
-    {"listdir", "view", "grep", "reproduce", "eval", "suspects", "trace", "whatif", "vary", "probe", "pdb", "bash"}
-)
+INFORMATION = (Decision.SEEK, Decision.VERIFY)
+"""Roles of tools that show something and change nothing."""
 
 
 class Rule:
@@ -116,7 +116,8 @@ def _honest(trajectory: Trajectory) -> bool:
 
 def succeeded(trajectory: Trajectory) -> bool:
     """Whether the tests pass; for an agent that cannot edit, whether it reported."""
-    if any(tool.name == "rewrite" for tool in trajectory.tools):
+    roles = decisions_of(trajectory.tools)
+    if any(roles.get(tool.name) is Decision.EDIT for tool in trajectory.tools):
         return trajectory.resolved is True
     return trajectory.stop is StopReason.REPORTED
 
@@ -150,10 +151,11 @@ def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
 
 
 def _looked_before_editing(trajectory: Trajectory) -> bool:
+    roles = decisions_of(trajectory.tools)
     for step in trajectory.steps:
         if step.decision is Decision.EDIT:
             return False
-        if any(call.name in INFORMATION for call in step.tool_calls):
+        if any(roles.get(call.name) in INFORMATION for call in step.tool_calls):
             return True
     return not trajectory.patch
 

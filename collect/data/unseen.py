@@ -17,16 +17,17 @@ import builtins
 import keyword
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from gumshoe.collect.episode.decisions import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, shown_code
-from gumshoe.records import Completion, Message, Step, Trajectory
+from gumshoe.records import Completion, Decision, Message, Step, Trajectory
 from gumshoe.storage import parse_json
 from gumshoe.tools.probe_facts import normal
+from gumshoe.tools.registry import decisions_of
 from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["Unseen", "unseen"]
@@ -61,7 +62,6 @@ SMALL = {"0", "1", "2"}
 OTHERS = {*sys.stdlib_module_names, *dir(builtins)}
 """What dotted names of the standard library begin with; everyone knows these."""
 KNOWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
-EDITS = ("rewrite",)
 FUNCTION = re.compile(r"(?:^|\n)\s*(?:b|break|tbreak)\s+([A-Za-z_][\w.]*)\s*(?=,|\n|$)")
 """A breakpoint at a function."""
 MOST_OF_CODE = 30
@@ -105,7 +105,7 @@ class _Seen:
         for output in outputs:
             for path, numbers in _shown_lines(output):
                 self.lines.setdefault(path, set()).update(numbers)
-            for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
+            for suspect in shown_suspects(output.data):
                 span = range(suspect["start"], suspect["end"] + 1)
                 self.lines.setdefault(suspect["path"], set()).update((suspect["start"], suspect["end"]))
                 self.spans.setdefault(suspect["path"], []).append(span)
@@ -127,6 +127,7 @@ class _Seen:
 def unseen(trajectory: Trajectory) -> list[Unseen]:
     """All that the turns of a trajectory say and nothing before them has shown, each listed once per turn."""
     descriptions = [f"{tool.name} {tool.description} {tool.parameters}" for tool in trajectory.tools]
+    roles = decisions_of(trajectory.tools)
     seen = _Seen(_defined(trajectory))
     seen.add(descriptions, ())
     found: list[Unseen] = []
@@ -138,7 +139,7 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
         seen.add(shown, outputs_of_steps(answered))
         turn = [message for message in before if message.role == "assistant"]
         turn += trajectory.messages[step.message_index : step.message_index + 1]
-        found += dict.fromkeys(_of_step(step, turn, seen))
+        found += dict.fromkeys(_of_step(step, turn, roles, seen))
         read, answered = step.message_index + 1, (step,)
     return list(dict.fromkeys([*found, *_at_the_end(trajectory, read, seen)]))
 
@@ -161,14 +162,14 @@ def _defined(trajectory: Trajectory) -> frozenset[str]:
     answers = (observation for step in trajectory.steps for observation in step.observations)
     shown = {name for answer in answers for name in DEFINED.findall(answer.text)}
     for output in outputs_of_steps(trajectory.steps):
-        for suspect in shown_suspects(output.data) if output.tool == "suspects" else ():
+        for suspect in shown_suspects(output.data):
             shown.update(WORD.findall(suspect["function"]))
     for place in trajectory.context_pack.locations if trajectory.context_pack else ():
         shown.update(WORD.findall(place.symbol or ""))
     return frozenset(name for name in shown if len(name) > 3)
 
 
-def _of_step(step: Step, turn: Sequence[Message], seen: _Seen) -> Iterator[Unseen]:
+def _of_step(step: Step, turn: Sequence[Message], roles: Mapping[str, Decision], seen: _Seen) -> Iterator[Unseen]:
     said = [step.completion, *(Completion(text=one.content, reasoning=one.reasoning) for one in turn)]
     prose = [step.rationale, *(text for one in said for text in (parse_decision(one.text).rationale, one.reasoning))]
     for text in dict.fromkeys(text for text in prose if text):
@@ -177,11 +178,11 @@ def _of_step(step: Step, turn: Sequence[Message], seen: _Seen) -> Iterator[Unsee
     calls += [call for message in turn for call in message.tool_calls if call not in calls]
     for call in calls:
         arguments: Any = call.arguments
-        if call.name == "report":
+        if roles.get(call.name) is Decision.REPORT:
             yield from (Unseen(step.index, "report", kind, text) for kind, text in _few(_in_report(arguments, seen)))
             continue
         yield from (Unseen(step.index, "call", "place", text) for text in _few(_places_of(arguments, seen)))
-        if call.name in EDITS:
+        if roles.get(call.name) is Decision.EDIT:
             code = str(arguments.get("code") or "")
             yield from (Unseen(step.index, "edit", kind, text) for kind, text in _few(_in_code(code, seen)))
 

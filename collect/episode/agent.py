@@ -21,15 +21,13 @@ from typing import Literal
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.records import Message, Task, ToolSchema
-from gumshoe.tools.registry import make_toolbox
+from gumshoe.tools.registry import DEBUG_TOOLS, make_toolbox, with_reproduce
 
 __all__ = ["Agent", "Regime", "make_agent", "nudge"]
 
 SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
 REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
-DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
-REPRODUCE, EVAL = "reproduce", "eval"
-WITHOUT_ARGUMENTS = (EVAL, "suspects", "vary", "listdir")
+WITHOUT_ARGUMENTS = ("eval", "suspects", "vary", "listdir")
 """Tools that need no arguments, in the order in which they help."""
 Regime = Literal["debug", "issue"]
 
@@ -55,10 +53,7 @@ class Agent:
 
     def tools_in(self, regime: Regime) -> tuple[str, ...]:
         """The tools on tasks of a regime."""
-        if regime != "issue" or not self.reproduces or EVAL not in self.tools:
-            return self.tools
-        before = self.tools.index(EVAL)
-        return (*self.tools[:before], REPRODUCE, *self.tools[before:])
+        return with_reproduce(self.tools) if regime == "issue" and self.reproduces else self.tools
 
     def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str, regime: Regime = "debug") -> str:
         """The system message: the same for every task of a regime, so that servers can keep it cached."""

@@ -137,7 +137,7 @@ def boundary(messages: Sequence[Message], tools: Sequence[ToolSchema], budget: i
         budget: tokens, at four characters each.
         current: the position so far.
     """
-    fixed = sum(len(tool.model_dump_json()) for tool in tools)
+    fixed = sum(len(tool.model_dump_json(exclude={"decision"})) for tool in tools)
     room = budget * CHARACTERS_A_TOKEN - fixed
     if _size(shown(messages, current)) <= room:
         return current

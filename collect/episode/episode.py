@@ -1,16 +1,14 @@
 """One episode as a state machine: what the policy is asked next, and what its answer leads to.
 
-    episode = Episode(spec, agent, open_environment)
-    try:
+    with closing(Episode(spec, agent)) as episode:
         while (request := episode.next_request()) is not None:
             episode.accept(policy.complete(request.messages, request.tools))
         trajectory = finished_trajectory(episode, policy)
-    finally:
-        episode.close()
 
 Everything that plays episodes drives this class: `gumshoe collect`, evaluations, live episodes in training, replays,
-the text environment and `gumshoe play`. It owns the limits, the nudges, the elision of old observations and the
-unlocking of tools. Who answers, what is journaled and when to give up waiting are up to the driver.
+the text environment and `gumshoe play`. It owns the environment, the limits, the nudges, the elision of old
+observations and the unlocking of tools. Who answers and what is journaled is up to the driver, such as
+`gumshoe.collect.run.play`.
 """
 
 from __future__ import annotations
@@ -19,15 +17,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, SupportsFloat, TypeAlias, cast
+
+import gymnasium
 
 from gumshoe.collect.config import LimitsConfig
 from gumshoe.collect.episode.agent import Agent, nudge
 from gumshoe.collect.episode.conversation import as_text_messages, boundary, read_turn, shown
 from gumshoe.collect.episode.decisions import parse_decision
-from gumshoe.collect.episode.environments import Environment, EnvironmentInfo, StepResult
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.episode.tool_output import tool_message
-from gumshoe.env.verifier import Grade
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.debug_env import DebugEnv, EnvironmentInfo
+from gumshoe.env.verifier import Verdict
 from gumshoe.records import (
     Completion,
     ContextPack,
@@ -37,14 +39,22 @@ from gumshoe.records import (
     Observation,
     Step,
     StopReason,
-    Task,
     ToolCall,
     ToolSchema,
     Usage,
 )
 from gumshoe.tools.text_calls import bare_name
 
-__all__ = ["NOT_RUN", "Episode", "EpisodeSnapshot", "Request"]
+__all__ = ["NOT_RUN", "AnyEnv", "Episode", "EpisodeSnapshot", "MakeEnv", "Perform", "Request", "StepResult"]
+
+AnyEnv: TypeAlias = gymnasium.Env[Any, Any]
+"""A `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns."""
+MakeEnv: TypeAlias = Callable[..., DebugEnv]
+"""Makes the environment of an episode; it takes the arguments of `DebugEnv`."""
+StepResult: TypeAlias = tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]
+"""What `DebugEnv.step` returns."""
+Perform: TypeAlias = Callable[[AnyEnv, ToolCall], StepResult]
+"""How a call is carried out."""
 
 NO_CALL = "You called no tool."
 NOT_RUN = "episode_over"
@@ -79,16 +89,19 @@ class EpisodeSnapshot:
 class Episode:
     """An agent in front of one task, from the first request to the last answer.
 
-    The environment ends the episode at `submit`, `report`, and the limits that a single call can reach: calls and
-    wall clock. The episode adds those that are checked between two turns: turns, tokens, money, wall clock, and turns
-    in a row without a call.
+    The environment ends the episode at a tool that submits or reports, and at the limits that a single call can reach:
+    calls and wall clock. The episode adds those that are checked between two turns: turns, tokens, money, wall clock,
+    and turns in a row without a call.
 
     Args:
-        spec: the task and its seed.
+        spec: the task, its oracle and its seed.
         agent: tools and prompts.
-        open_environment: makes the environment of the task, whose limits are those of this episode. Nothing is
-            started before the first request.
+        sandbox: what programs run in.
+        trusted: whether the policy is, as for `DebugEnv`.
         limits: limits that replace the task's own.
+        environment: an environment of the task that is there already; by default, the episode has one of its own.
+            Nothing is started before the first request.
+        make_env: makes the environment; by default in this process.
         perform: how a call is carried out; by default, the environment's `step`.
     """
 
@@ -96,26 +109,37 @@ class Episode:
         self,
         spec: EpisodeSpec,
         agent: Agent,
-        open_environment: Callable[[Task], Environment],
         *,
+        sandbox: SandboxConfig | None = None,
+        trusted: bool = False,
         limits: LimitsConfig | None = None,
-        perform: Callable[[Environment, ToolCall], StepResult] | None = None,
+        environment: AnyEnv | None = None,
+        make_env: MakeEnv = DebugEnv,
+        perform: Perform | None = None,
     ) -> None:
         own = limits or LimitsConfig()
         self.spec = spec
         self.agent = agent
         self.task = spec.task.model_copy(update={"limits": own.over(spec.task.limits)})
-        self.environment = open_environment(self.task)
+        self._outer: AnyEnv = environment or make_env(
+            self.task,
+            oracle=spec.oracle,
+            tools=agent.tools_in(self.task.regime),
+            sandbox=sandbox,
+            trusted=trusted,
+            eval_on_submit=spec.eval_on_submit,
+        )
+        self.environment = cast("DebugEnv", self._outer.unwrapped)
         self.messages: list[Message] = []
         self.steps: list[Step] = []
         self.usage = Usage()
         self.stop: StopReason | None = None
         self.reward = 0.0
-        self.grade: Grade | None = None
-        """The grade of the last call."""
+        self.verdict: Verdict | None = None
+        """The verdict on what was submitted, if there is any."""
         self.context_pack: ContextPack | None = None
         self._cost_usd = own.cost_usd
-        self._perform = perform or (lambda environment, call: environment.step(call))
+        self._perform = perform or (lambda env, call: env.step(call))
         self._info: EnvironmentInfo | None = None
         self._used: Counter[str] = Counter()
         self._idle_turns = 0
@@ -128,6 +152,20 @@ class Episode:
         assert self._info is not None, "next_request() starts the episode"
         return self._info
 
+    def start(self, options: dict[str, Any] | None = None) -> None:
+        """Starts the environment, which the first request does otherwise.
+
+        Args:
+            options: those of the environment's `reset`.
+
+        Raises:
+            SandboxError, TaskError, ConfigError: it cannot be started.
+        """
+        self._started = time.monotonic()
+        self._outer.reset(seed=self.spec.seed % 2**32, options=options)
+        self._info = self.environment.describe()
+        self.messages += self.agent.opening(self.task, self._info.schemas, self._info.instructions)
+
     def next_request(self) -> Request | None:
         """What the policy is asked next; None once the episode is over. The first one starts the environment.
 
@@ -138,9 +176,8 @@ class Episode:
             return None
         self._asked = time.monotonic()
         if self._info is None:
-            self._started = self._asked
-            self._info = self.environment.reset(self.spec.seed % 2**32)
-            self.messages += self.agent.opening(self.task, self._info.schemas, self._info.instructions)
+            self.start()
+            self._asked = self._started
         offered = self.offered()
         if self.agent.context_tokens is not None:
             self._elided = boundary(self.messages, offered, self.agent.context_tokens, self._elided)
@@ -189,7 +226,7 @@ class Episode:
             SandboxError: the sandbox broke.
         """
         name = self.environment.snapshot()
-        if name is None:
+        if not self.environment.is_whole(name):
             return None
         return EpisodeSnapshot(
             environment=name,
@@ -214,7 +251,7 @@ class Episode:
         self.usage, self._used = kept.usage, kept.used.copy()
         self._idle_turns, self._elided = kept.idle_turns, kept.elided
         self._started = time.monotonic() - kept.elapsed_s
-        self.stop, self.reward, self.grade, self.context_pack = None, 0.0, None, None
+        self.stop, self.reward, self.verdict, self.context_pack = None, 0.0, None, None
 
     def answers(self) -> tuple[Message, ...]:
         """The messages that answered the last turn: one for each call, or a nudge."""
@@ -226,7 +263,7 @@ class Episode:
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""
-        self.environment.close()
+        self._outer.close()
 
     def offered(self) -> tuple[ToolSchema, ...]:
         """The tools that the next turn may call."""
@@ -248,13 +285,13 @@ class Episode:
         if call.name not in offered and call.name in self.info.decisions:
             needed, count = self.agent.unlocked_by[call.name]
             return _refusal(call, "locked_tool", f"error: {call.name} can be used after {count} calls of {needed}"), 0.0
-        result = self._perform(self.environment, call)
+        _, reward, _, _, info = self._perform(self._outer, call)
         self._used[call.name] += 1
-        self.stop = result.stop
-        self.reward = result.reward
-        self.grade = result.grade
-        self.context_pack = result.context_pack
-        return result.observation, result.reward
+        self.stop = info["stop"]
+        self.reward = float(reward)
+        self.verdict = info.get("verdict")
+        self.context_pack = info.get("context_pack")
+        return info["observation"], self.reward
 
     def _answers(
         self, completion: Completion, observations: Sequence[Observation], offered: Sequence[ToolSchema]

@@ -10,9 +10,9 @@ from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.verifier import Grade, without_tests
+from gumshoe.env.verifier import Grade, grade_of, without_tests
 from gumshoe.protocols import Policy
-from gumshoe.records import PolicyInfo, Provenance, Score, Trajectory
+from gumshoe.records import Decision, PolicyInfo, Provenance, Score, StopReason, Trajectory
 
 __all__ = ["REPORT_SCORE", "finished_trajectory"]
 
@@ -59,15 +59,26 @@ def _final_patch(episode: Episode) -> str:
 
 
 def _grade(episode: Episode) -> Grade | None:
-    """The verifier's grade; None if it was not asked: by config, for an agent that cannot edit, or without tests."""
+    """The verdict in the words of the official report; None if none was wanted: by config, for an agent that cannot
+    edit, or without tests.
+
+    Tests that the patch keeps from finishing have not passed.
+    """
     hidden = episode.task.regime == "issue" and episode.spec.oracle is None
     if hidden or not episode.spec.eval_on_submit:
         return None
-    if episode.grade is not None:
-        return episode.grade
-    if "rewrite" not in episode.info.decisions and not episode.environment.patch():
+    submitted = episode.stop is StopReason.SUBMITTED
+    if not (submitted or _can_edit(episode) or episode.environment.patch()):
         return None
-    return episode.environment.verify()
+    verdict = episode.verdict if submitted else episode.environment.verify()
+    if verdict is None:
+        return Grade(task_id=episode.task.id, outcome="empty")
+    grade = grade_of(episode.task, verdict)
+    return grade.model_copy(update={"outcome": "unresolved"}) if verdict.run.result.timed_out else grade
+
+
+def _can_edit(episode: Episode) -> bool:
+    return Decision.EDIT in episode.info.decisions.values()
 
 
 def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
@@ -79,7 +90,7 @@ def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
         return (hidden,) if episode.task.regime == "issue" else ()
     if grade.outcome in ("error", "withheld"):
         return (Score(name="resolved", value=None, explanation=grade.explanation),)
-    when = "at submit" if episode.grade is not None else "at the end of the episode"
+    when = "at submit" if episode.stop is StopReason.SUBMITTED else "at the end of the episode"
     # The names of hidden tests stay hidden.
     why = f": {grade.explanation}" if grade.explanation and episode.task.regime == "debug" else ""
     return (Score(name="resolved", value=float(grade.resolved), explanation=f"verified {when}, {grade.outcome}{why}"),)
@@ -88,7 +99,7 @@ def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
 def _report_scores(episode: Episode) -> tuple[Score, ...]:
     """How well the report names the lines that the gold patch touches, if that is wanted; 0 without a report."""
     oracle = episode.spec.oracle
-    if not episode.spec.score_report or oracle is None or "report" not in episode.info.decisions:
+    if not episode.spec.score_report or oracle is None or Decision.REPORT not in episode.info.decisions.values():
         return ()
     pack = episode.context_pack
     found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))

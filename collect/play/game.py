@@ -10,7 +10,6 @@ from rich.text import Text
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.play.lines import LineInput, Suggestion, suggestions
@@ -46,7 +45,7 @@ class Game:
     def __init__(self, env: DebugEnv, console: Console) -> None:
         self._env = env
         # The tools are the environment's own; a person is shown them, not a prompt.
-        self._episode = Episode(EpisodeSpec(env.task), make_agent(AgentConfig()), lambda _: LocalEnvironment(env))
+        self._episode = Episode(EpisodeSpec(env.task), make_agent(AgentConfig()), environment=env)
         self._console = console
         self._mode = ""
         self._calls = 0

@@ -14,27 +14,20 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from gumshoe import __version__
 from gumshoe.collect.config import RayConfig
-from gumshoe.collect.episode.environments import (
-    Environment,
-    EnvironmentInfo,
-    EnvironmentSpec,
-    InProcess,
-    MakeFactory,
-    StepResult,
-)
-from gumshoe.env.verifier import Grade
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ConfigError, SandboxError
-from gumshoe.records import ToolCall
+from gumshoe.records import Task
 
 __all__ = ["RayFactory", "ray_factories"]
 
@@ -50,7 +43,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def ray_factories(config: RayConfig) -> Generator[MakeFactory]:
+def ray_factories(config: RayConfig) -> Generator[Callable[[], RayFactory]]:
     """Joins the cluster, or starts one on this machine, and yields a function that makes a worker's factory in it.
 
     Raises:
@@ -97,51 +90,28 @@ class Host:
     """What runs on a node: the environment of one episode at a time."""
 
     def __init__(self) -> None:
-        self._environment: Environment | None = None
+        self._environment: DebugEnv | None = None
         self._backends: set[str] = set()
 
     def version(self) -> str:
         """The version of Gumshoe on the node."""
         return __version__
 
-    def reset(self, spec: EnvironmentSpec, seed: int) -> EnvironmentInfo:
+    def reset(self, task: Task, options: dict[str, Any], seed: int) -> None:
         """Begins an episode; an earlier one that was left behind is closed. The oracle never enters a sandbox."""
         self.close()
         # One episode at a time needs only one warm sandbox.
-        warm = spec.sandbox.model_copy(update={"pool": min(spec.sandbox.pool, 1)})
-        self._environment = InProcess().environment(replace(spec, sandbox=warm))
-        info = self._environment.reset(seed)
-        self._backends.add(info.sandbox)
-        return info
+        sandbox: SandboxConfig = options["sandbox"] or SandboxConfig()
+        options = {**options, "sandbox": sandbox.model_copy(update={"pool": min(sandbox.pool, 1)})}
+        self._environment = DebugEnv(task, **options)
+        self._environment.reset(seed=seed)
+        self._backends.add(self._environment.sandbox.backend)
 
-    def step(self, call: ToolCall) -> StepResult:
-        """Carries out one call."""
-        return self._current().step(call)
-
-    def patch(self) -> str:
-        """What has been changed so far."""
-        return self._current().patch()
-
-    def verify(self) -> Grade:
-        """The verifier's grade of what has been changed so far."""
-        return self._current().verify()
-
-    def tampering(self) -> tuple[str, ...]:
-        """What the agent did to the harness."""
-        return self._current().tampering()
-
-    def snapshot(self) -> str | None:
-        """Keeps the environment as it is, if it can."""
-        return self._current().snapshot()
-
-    def restore(self, snapshot: str) -> None:
-        """Puts the environment back."""
-        self._current().restore(snapshot)
-
-    def give_up(self) -> None:
-        """Ends the call in progress; called from another thread."""
-        if self._environment is not None:
-            self._environment.give_up()
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Calls a method of the environment; `give_up` comes from another thread."""
+        if self._environment is None:
+            raise SandboxError("the host has no episode in progress")
+        return getattr(self._environment, method)(*arguments)
 
     def close(self) -> None:
         """Ends the episode."""
@@ -159,11 +129,6 @@ class Host:
         if "docker" in self._backends:
             with suppress(SandboxError):
                 reap_orphans()
-
-    def _current(self) -> Environment:
-        if self._environment is None:
-            raise SandboxError("the host has no episode in progress")
-        return self._environment
 
 
 class RayFactory:
@@ -200,9 +165,9 @@ class RayFactory:
         done, _ = ray.wait([self._version], timeout=POLL_S)
         return bool(done) and self._started()
 
-    def environment(self, spec: EnvironmentSpec) -> Environment:
+    def environment(self, task: Task, **options: Any) -> DebugEnv:
         """The environment of one episode, on the host's node."""
-        return RemoteEnvironment(self, spec)
+        return cast("DebugEnv", RemoteEnvironment(self, task, options))
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the host and waits for its answer. Raises SandboxError if the host is lost."""
@@ -246,47 +211,36 @@ class RayFactory:
 
 
 class RemoteEnvironment:
-    """An environment on a factory's host."""
+    """A `DebugEnv` on a factory's host: what is called here is carried out there."""
 
-    def __init__(self, factory: RayFactory, spec: EnvironmentSpec) -> None:
+    def __init__(self, factory: RayFactory, task: Task, options: dict[str, Any]) -> None:
         self._factory = factory
-        self._spec = spec
+        self._task = task
+        self._options = options
 
-    def reset(self, seed: int) -> EnvironmentInfo:
+    @property
+    def unwrapped(self) -> RemoteEnvironment:
+        """Itself: it wraps nothing."""
+        return self
+
+    def reset(self, *, seed: int, options: dict[str, Any] | None = None) -> None:
         """Starts the sandbox on the node."""
-        return self._factory.call("reset", self._spec, seed)
-
-    def step(self, call: ToolCall) -> StepResult:
-        """Carries out one call on the node."""
-        return self._factory.call("step", call)
-
-    def patch(self) -> str:
-        """What has been changed so far."""
-        return self._factory.call("patch")
-
-    def verify(self) -> Grade:
-        """The verifier's grade of what has been changed so far."""
-        return self._factory.call("verify")
-
-    def tampering(self) -> tuple[str, ...]:
-        """What the agent did to the harness."""
-        return self._factory.call("tampering")
-
-    def snapshot(self) -> str | None:
-        """Keeps the environment as it is, if it can."""
-        return self._factory.call("snapshot")
-
-    def restore(self, snapshot: str) -> None:
-        """Puts the environment back."""
-        self._factory.call("restore", snapshot)
+        del options
+        self._factory.call("reset", self._task, self._options, seed)
 
     def give_up(self) -> None:
         """Ends the call that another thread waits for."""
-        self._factory.call("give_up")
+        with suppress(SandboxError):
+            self._factory.call("call", "give_up")
 
     def close(self) -> None:
         """Removes the sandbox."""
         self._factory.close_episode()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or not callable(getattr(DebugEnv, name, None)):
+            raise AttributeError(name)
+        return partial(self._factory.call, "call", name)
 
 
 def _answer(reference: Any) -> Any:

@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gumshoe.collect.config import CollectConfig, TasksConfig
@@ -19,12 +20,13 @@ from gumshoe.collect.data.journal import Diverged
 from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.data.tree import is_whole, open_episodes
 from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.environments import EnvironmentFactory, InProcess, MakeFactory
+from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.run.branching import OpenTree
 from gumshoe.collect.run.control import Control, Interrupted
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.factories import EnvironmentFactory, InProcess, MakeFactory
+from gumshoe.collect.run.play import cancellable, play
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.protocols import Policy
@@ -215,32 +217,35 @@ class Runner:
         finally:
             tree.close()
 
-    def _rollout(self, episode: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
+    def _rollout(self, spec: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
         """The finished trajectory. If a replay diverges, its journal is set aside and the episode begins anew."""
         while True:
-            made = make_policy(self._config.policy, episode.task, episode.oracle, episode.seed)
-            policy = self._wrap(made, episode)
-            journal = self._folder.journal(episode.id, {"seed": episode.seed, "task": episode.task.hash})
+            policy = self._wrap(make_policy(self._config.policy, spec.task, spec.oracle, spec.seed), spec)
+            journal = self._folder.journal(spec.id, {"seed": spec.seed, "task": spec.task.hash})
             if journal.replayable:
-                log.info("%s replays %d turns of a stopped process", episode.id, journal.replayable)
-            rollout = Rollout(
-                episode,
+                log.info("%s replays %d turns of a stopped process", spec.id, journal.replayable)
+            make = partial(
+                Episode,
+                spec,
                 self._agent,
-                policy,
                 sandbox=self._config.sandbox,
-                factory=factory,
+                trusted=policy.trusted,
                 limits=self._config.limits,
-                journal=journal,
-                control=self._control,
-                worker=worker,
-                tree=tree,
+                make_env=factory.environment,
+                perform=cancellable(self._control),
             )
             try:
-                return rollout.run()
+                episode = tree.begin(spec, make)
+                trajectory = play(
+                    episode, policy, self._control, journal=journal, worker=worker, on_completion=tree.before
+                )
+                tree.finish(trajectory)
+                return trajectory
             except Diverged as error:
-                log.warning("%s diverged: %s; restarted", episode.id, error)
-                self._folder.add_failure(episode.id, "diverged", str(error))
+                log.warning("%s diverged: %s; restarted", spec.id, error)
+                self._folder.add_failure(spec.id, "diverged", str(error))
                 journal.set_aside()
+                tree.close()
             finally:
                 journal.close()
                 close_policy(policy)

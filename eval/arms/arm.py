@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from gumshoe.collect.episode.environments import InProcess, MakeFactory
 from gumshoe.collect.run.control import Control
+from gumshoe.collect.run.factories import InProcess, MakeFactory
 from gumshoe.env.repositories import Repositories
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.scorers.ranking import Ranked

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.environments import EnvironmentSpec, InProcess
 from gumshoe.collect.episode.episode import NOT_RUN, Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import is_quoted, observation_texts
@@ -17,11 +16,12 @@ from gumshoe.collect.policies.registry import TRUSTED_KINDS
 from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
-from gumshoe.records import Finding, Step, Task, ToolCall, Trajectory
+from gumshoe.records import Decision, Finding, Step, Task, ToolCall, Trajectory
+from gumshoe.tools.registry import decisions_of
 
 __all__ = ["Recorded", "Replays", "replayed_share"]
 
-ENDS = ("report", "submit")
+ENDS = (Decision.REPORT, Decision.SUBMIT)
 
 
 @dataclass(frozen=True)
@@ -82,25 +82,26 @@ def replayed_share(task: Task, tools: Sequence[str], trajectory: Trajectory, san
     episode = Episode(
         EpisodeSpec(unlimited, seed=trajectory.provenance.seed),
         make_agent(AgentConfig(tools=tuple(tools), nudges=10**9)),
-        lambda task: InProcess().environment(EnvironmentSpec(task, tuple(tools), sandbox, trusted)),
+        sandbox=sandbox,
+        trusted=trusted,
     )
     try:
         for step in trajectory.steps[: last + 1]:
             episode.next_request()
-            episode.accept(step.completion.model_copy(update={"tool_calls": _carried_out(step)}))
+            calls = tuple(_carried_out(step, decisions_of(trajectory.tools)))
+            episode.accept(step.completion.model_copy(update={"tool_calls": calls}))
     finally:
         episode.close()
     texts = observation_texts(episode.steps)
     return sum(is_quoted(finding, texts) for finding in findings) / len(findings)
 
 
-def _carried_out(step: Step) -> tuple[ToolCall, ...]:
+def _carried_out(step: Step, roles: Mapping[str, Decision]) -> Iterator[ToolCall]:
     """The calls of a step that were carried out, without those that would end the episode."""
-    return tuple(
-        call
-        for call, seen in zip(step.tool_calls, step.observations, strict=False)
-        if call.name not in ENDS and (seen.failure is None or seen.failure.kind not in ("locked_tool", NOT_RUN))
-    )
+    for call, seen in zip(step.tool_calls, step.observations, strict=False):
+        skipped = seen.failure is not None and seen.failure.kind in ("locked_tool", NOT_RUN)
+        if not skipped and roles.get(call.name) not in ENDS:
+            yield call
 
 
 def _findings(trajectory: Trajectory) -> tuple[Finding, ...]:

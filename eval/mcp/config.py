@@ -8,10 +8,10 @@ from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.collect.policy_config import InvestigatorConfig, PolicyConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
+from gumshoe.records import Decision
+from gumshoe.tools.registry import decisions_of
 
-__all__ = ["ENDING_TOOLS", "McpConfig"]
-
-ENDING_TOOLS = frozenset({"report", "submit"})
+__all__ = ["McpConfig"]
 
 
 class McpConfig(Config):
@@ -35,7 +35,8 @@ class McpConfig(Config):
     @field_validator("tools")
     @classmethod
     def _no_end(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
-        wrong = next((name for name in tools if name in ENDING_TOOLS), None)
+        roles = decisions_of(())
+        wrong = next((name for name in tools if roles.get(name) in (Decision.REPORT, Decision.SUBMIT)), None)
         if wrong is not None:
             raise ValueError(f"{wrong} ends an episode, and clients of this server have no episodes")
         return tools

@@ -17,14 +17,15 @@ from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.errors import GumshoeError
 from gumshoe.eval.mcp.config import McpConfig
 from gumshoe.eval.mcp.tool_session import Repository, ToolSession
-from gumshoe.records import ContextPack, Observation, Trajectory
+from gumshoe.protocols import Tool
+from gumshoe.records import ContextPack, Decision, Observation, Trajectory
 from gumshoe.tools import make_tools
+from gumshoe.tools.base import BaseTool
 from gumshoe.tools.schema import read_signature
 
 __all__ = ["INVESTIGATE", "make_server"]
 
 INVESTIGATE = "investigate"
-CHANGING = frozenset({"rewrite", "bash"})
 INSTRUCTIONS = """\
 Tools on a copy of the repository in a sandbox: nothing that they run can change your files or reach the network. \
 Edits to your files are copied into the sandbox before the next call. Start with `eval` or `suspects`, see what a \
@@ -93,13 +94,17 @@ async def _in_thread(work: Callable[[Control], T]) -> T:
         control.abort()
 
 
+def _changes_files(tool: Tool) -> bool:
+    return tool.decision is Decision.EDIT or (isinstance(tool, BaseTool) and tool.changes_files)
+
+
 def _tools(config: McpConfig) -> list[types.Tool]:
     made = [
         types.Tool(
             name=tool.name,
             description=tool.description,
             inputSchema=tool.parameters,
-            annotations=types.ToolAnnotations(readOnlyHint=tool.name not in CHANGING, openWorldHint=False),
+            annotations=types.ToolAnnotations(readOnlyHint=not _changes_files(tool), openWorldHint=False),
         )
         for tool in make_tools(config.tools)
     ]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
 from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.mirror import FolderMirror
 from gumshoe.env.tasks.folders import load_local
@@ -108,13 +106,8 @@ class ToolSession:
         call = ToolCall(id=f"call-{next(self._ids)}", name=name, arguments=dict(arguments))
         try:
             env = self._up_to_date()
-            environment = LocalEnvironment(env)
-
-            def give_up() -> None:
-                with suppress(SandboxError):
-                    environment.give_up()
-
-            return run_cancellable(control, lambda: environment.step(call), give_up).observation
+            *_, info = run_cancellable(control, lambda: env.step(call), env.give_up)
+            return info["observation"]
         except (Interrupted, SandboxError):
             # A tool that was cut off would answer the next call with the results of this one.
             self._discard()
@@ -139,14 +132,14 @@ class ToolSession:
         task = self._repository.task(problem)
         policy = make_policy(self._config.policy, task, None, 0)
         try:
-            return Rollout(
+            return play_one(
                 EpisodeSpec(task),
                 make_agent(self._config.agent),
                 policy,
                 sandbox=self._config.sandbox,
                 limits=self._config.limits,
                 control=control,
-            ).run()
+            )
         finally:
             close_policy(policy)
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from gumshoe.collect.commands.status import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
-from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
 from support.collect.small_tasks import make_task
@@ -99,44 +99,36 @@ def test_a_shell_is_as_it_was_in_every_branch(config: Make) -> None:
 
 def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
-    env = DebugEnv(task, tools=["view", "bash", "report"], sandbox=LOCAL)
-    environment = LocalEnvironment(env)
-    try:
-        environment.reset(0)
-        environment.step(ToolCall(id="1", name="view", arguments={"path": "shop.py"}))
-        before = environment.snapshot()
-        assert before is not None
-        environment.step(ToolCall(id="2", name="bash", arguments={"command": "cd /; X=1"}))
-        assert environment.snapshot() is None, "a variable that is not exported would be lost"
-        environment.restore(before)
+    with closing(DebugEnv(task, tools=["view", "bash", "report"], sandbox=LOCAL)) as env:
+        env.reset(seed=0)
+        env.step(ToolCall(id="1", name="view", arguments={"path": "shop.py"}))
+        before = env.snapshot()
+        assert env.is_whole(before)
+        env.step(ToolCall(id="2", name="bash", arguments={"command": "cd /; X=1"}))
+        assert not env.is_whole(env.snapshot()), "a variable that is not exported would be lost"
+        env.restore(before)
         assert [one.tool for one in env.toolbox.history] == ["view"]
-        assert environment.snapshot() is not None
-        seen = environment.step(ToolCall(id="3", name="bash", arguments={"command": "echo $X; ls"})).observation.text
-        assert seen.split() == ["check.py", "shop.py"]
-    finally:
-        environment.close()
+        assert env.is_whole(env.snapshot())
+        *_, info = env.step(ToolCall(id="3", name="bash", arguments={"command": "echo $X; ls"}))
+        assert info["observation"].text.split() == ["check.py", "shop.py"]
 
 
 def test_a_paused_debugger_goes_along_with_a_snapshot(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
-    env = DebugEnv(task, tools=["pdb", "report"], sandbox=LOCAL)
-    environment = LocalEnvironment(env)
+    with closing(DebugEnv(task, tools=["pdb", "report"], sandbox=LOCAL)) as env:
 
-    def pdb(command: str) -> str:
-        return environment.step(ToolCall(id="1", name="pdb", arguments={"command": command})).observation.text
+        def pdb(command: str) -> str:
+            return env.step(ToolCall(id="1", name="pdb", arguments={"command": command}))[-1]["observation"].text
 
-    try:
-        environment.reset(0)
+        env.reset(seed=0)
         pdb("b shop.py:7\nc\n!total = 40")
-        before = environment.snapshot()
-        assert before is not None
+        before = env.snapshot()
+        assert env.is_whole(before)
         assert "program ended" in pdb("cl\nc\nc")
-        environment.restore(before)
+        env.restore(before)
         assert pdb("p total") == "total = 40"
         pdb("!import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()")
-        assert environment.snapshot() is None, "a program with threads cannot be kept"
-    finally:
-        environment.close()
+        assert not env.is_whole(env.snapshot()), "a program with threads cannot be kept"
 
 
 def test_reports_are_compared_with_the_gold_patch(config: Make) -> None:

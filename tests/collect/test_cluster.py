@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.data.store import read_failures, read_trajectories
-from gumshoe.collect.episode.environments import EnvironmentSpec
 from gumshoe.collect.run.cluster import Host
 from gumshoe.errors import SandboxError
 from gumshoe.records import StopReason, ToolCall
@@ -87,24 +86,24 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path / "repo", 3)
     host = Host()
     with pytest.raises(SandboxError, match="no episode in progress"):
-        host.patch()
+        host.call("patch")
+    options = {"tools": ("view", "rewrite", "submit"), "trusted": True, "oracle": oracle}
     for _ in range(2):
-        sandbox = LOCAL.model_copy(update={"pool": 4})
-        info = host.reset(EnvironmentSpec(task, ("view", "rewrite", "submit"), sandbox, True, oracle), 1)
+        host.reset(task, {**options, "sandbox": LOCAL.model_copy(update={"pool": 4})}, 1)
+        info = host.call("describe")
         assert set(info.decisions) == {"view", "rewrite", "submit"}
         assert info.sandbox == "local"
-        assert host.patch() == ""
+        assert host.call("patch") == ""
     fix: dict[str, Any] = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
-    assert host.step(ToolCall(id="1", name="rewrite", arguments=fix)).stop is None
-    assert host.verify().resolved
-    assert "total - 10" in host.patch()
-    ended = host.step(ToolCall(id="2", name="submit"))
-    assert (ended.stop, ended.reward) == (StopReason.SUBMITTED, 1.0)
-    assert ended.grade is not None
-    assert (ended.grade.task_id, ended.grade.outcome) == (task.id, "resolved")
+    *_, info = host.call("step", ToolCall(id="1", name="rewrite", arguments=fix))
+    assert info["stop"] is None
+    assert host.call("verify").resolved
+    assert "total - 10" in host.call("patch")
+    _, reward, _, _, info = host.call("step", ToolCall(id="2", name="submit"))
+    assert (info["stop"], reward, info["verdict"].resolved) == (StopReason.SUBMITTED, 1.0, True)
     host.shutdown()
     with pytest.raises(SandboxError, match="no episode in progress"):
-        host.verify()
+        host.call("verify")
 
 
 def test_collecting_imports_no_ray() -> None:

@@ -11,7 +11,7 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from support.collect.hidden_tests import BUGGY, CLEAN, hidden_pair
@@ -35,7 +35,7 @@ def played(pair: tuple[Task, Oracle | None], *rewrites: dict[str, Any]) -> Traje
     ]
     episode = EpisodeSpec(*pair, sample=0, seed=0)
     agent = make_agent(AgentConfig())
-    return Rollout(episode, agent, ScriptedPolicy(script), sandbox=LOCAL).run()
+    return play_one(episode, agent, ScriptedPolicy(script), sandbox=LOCAL)
 
 
 def resolved(trajectory: Trajectory) -> float | None:

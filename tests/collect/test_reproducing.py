@@ -16,7 +16,7 @@ from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
@@ -65,7 +65,7 @@ def script(*calls: tuple[str, dict[str, Any]]) -> ScriptedPolicy:
 
 def play(pair: tuple[Task, Oracle], policy: Policy, kind: str = "debug", sandbox: SandboxConfig = LOCAL) -> Trajectory:
     agent = make_agent(AgentConfig(kind=kind))  # pyright: ignore[reportArgumentType]
-    return Rollout(EpisodeSpec(*pair), agent, policy, sandbox=sandbox).run()
+    return play_one(EpisodeSpec(*pair), agent, policy, sandbox=sandbox)
 
 
 def test_an_agent_reproduces_repairs_and_submits(pair: tuple[Task, Oracle]) -> None:

@@ -17,7 +17,7 @@ from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.collect.run.control import Control, Interrupted
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ContextOverflow, ScriptExhausted
 from gumshoe.protocols import Policy
 from gumshoe.records import (
@@ -44,15 +44,15 @@ def say(*calls: tuple[str, dict[str, Any]], text: str = "[seek 0.5] why", **extr
 
 
 def play(tmp_path: Path, *script: Completion, policy: Policy | None = None, **settings: Any) -> Trajectory:
-    return rollout(tmp_path, policy or ScriptedPolicy(script), **settings).run()
+    return play_with(tmp_path, policy or ScriptedPolicy(script), **settings)
 
 
-def rollout(tmp_path: Path, policy: Policy, *, agent: str = "debug", steps: int = 20, **settings: Any) -> Rollout:
+def play_with(tmp_path: Path, policy: Policy, *, agent: str = "debug", steps: int = 20, **settings: Any) -> Trajectory:
     task, oracle = make_task(tmp_path / "repo", 3)
     task = task.model_copy(update={"limits": Limits(steps=steps)})
     episode = EpisodeSpec(task, oracle, 0, 1)
     config = make_agent(AgentConfig(kind=agent))  # pyright: ignore[reportArgumentType]
-    return Rollout(episode, config, policy, sandbox=LOCAL, **settings)
+    return play_one(episode, config, policy, sandbox=LOCAL, **settings)
 
 
 def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path
     looks = [say(("view", {"path": "shop.py"})) for _ in range(12)]
     policy = Remembering([*looks, say(("submit", {}))])
     agent = make_agent(AgentConfig(context_tokens=1400))
-    found = Rollout(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=LOCAL).run()
+    found = play_one(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=LOCAL)
     assert len(found.steps) == 13
     positions = [step.elided for step in found.steps]
     assert positions == sorted(positions)

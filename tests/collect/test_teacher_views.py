@@ -13,7 +13,7 @@ from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policy_config import TeacherConfig
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, StopReason, Task, WorkspaceSpec
 from support.sandboxes.sandbox_backends import LOCAL
@@ -48,7 +48,7 @@ def test_it_reads_on_to_a_line_behind_a_long_view(seed: int, tmp_path: Path) -> 
     oracle = Oracle(task_id=task.id, gold_patch=make_patch({"long.py": (wrong.encode(), right.encode())}))
     policy = make_policy(TeacherConfig(explore=0.0), task, oracle, seed)
     agent = make_agent(AgentConfig(kind="seeker"))
-    found = Rollout(EpisodeSpec(task), agent, policy, sandbox=LOCAL).run()
+    found = play_one(EpisodeSpec(task), agent, policy, sandbox=LOCAL)
     views = [output for output in outputs_of_steps(found.steps) if output.tool == "view"]
     line = MIDDLE + 2
     assert not any(view.observation.truncated for view in views)

@@ -12,7 +12,7 @@ from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
@@ -42,7 +42,7 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
     task = limited(with_pack(task, pack), pack)
     policy = ShownFirst(solver, shown)
     spec = EpisodeSpec(task, oracle)
-    found = Rollout(spec, make_agent(AGENT), policy, sandbox=LOCAL).run()
+    found = play_one(spec, make_agent(AGENT), policy, sandbox=LOCAL)
     question = solver.asked[-1].content
     assert question.index("# shop.py:1-6") < question.index("# test_shop.py:5-9") < question.index("each part that")
     assert [len(step.tool_calls) for step in found.steps] == [2, 1]
@@ -66,7 +66,7 @@ def test_code_in_a_block_becomes_an_edit(tmp_path: Path) -> None:
     answer = "The discount is too small.\n\n```python\n# shop.py:3-3\n        total = total - 10\n```\n"
     policy = ShownFirst(Remembering([Completion(text=answer)]), looks(pack))
     spec = EpisodeSpec(limited(with_pack(task, pack), pack), oracle)
-    found = Rollout(spec, make_agent(AGENT), policy, sandbox=LOCAL).run()
+    found = play_one(spec, make_agent(AGENT), policy, sandbox=LOCAL)
     assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
     assert "+        total = total - 10" in found.patch
 
@@ -76,7 +76,7 @@ def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
     answer = "```python\n# shop.py:3\n        total = total - 10\n```"
     solver = Remembering([Completion(text=answer)])
     spec = EpisodeSpec(limited(task, None), oracle)
-    found = Rollout(spec, make_agent(AGENT), ShownFirst(solver, ()), sandbox=LOCAL).run()
+    found = play_one(spec, make_agent(AGENT), ShownFirst(solver, ()), sandbox=LOCAL)
     assert "# path/to/file.py:12-14" in solver.asked[-1].content
     assert found.resolved
 
@@ -90,7 +90,7 @@ def test_a_change_that_helped_is_shown_as_code(tmp_path: Path) -> None:
         pack = make_pack(("shop.py", 3, 3)).model_copy(update={"findings": (finding,)})
         solver = Remembering([Completion(text="I do not know.")])
         spec = EpisodeSpec(limited(with_pack(task, pack), pack), oracle)
-        Rollout(spec, make_agent(AGENT), ShownFirst(solver, looks(pack), trials(pack)), sandbox=LOCAL).run()
+        play_one(spec, make_agent(AGENT), ShownFirst(solver, looks(pack), trials(pack)), sandbox=LOCAL)
         question = solver.asked[-1].content
         assert ("With this code instead, 1 test now passes: test_total:\n\n```python\n" in question) is finding.grounded
         assert ("        total = total - 10\n" in question) is finding.grounded

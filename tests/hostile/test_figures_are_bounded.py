@@ -11,7 +11,7 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env import SandboxConfig
 from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import open_library
@@ -53,11 +53,11 @@ def test_calls_in_parallel_are_one_turn(small_task: Task) -> None:
     views = tuple(ToolCall(id=str(n), name="view", arguments={"path": "app.py"}) for n in range(5))
     turns = [Completion(text="", tool_calls=views), Completion(text="", tool_calls=(ToolCall(id="s", name="submit"),))]
     task = small_task.model_copy(update={"limits": Limits(steps=3)})
-    found = Rollout(
+    found = play_one(
         EpisodeSpec(task, None, 0, 1),
         make_agent(AgentConfig(kind="debug")),
         ScriptedPolicy(turns, trusted=False),
         sandbox=SandboxConfig(kind="bubblewrap"),
-    ).run()
+    )
     assert found.stop is StopReason.SUBMITTED
     assert [len(step.observations) for step in found.steps] == [5, 1]

@@ -13,7 +13,7 @@ from gumshoe.collect.data.filters import make_rule
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.scripted import ScriptedPolicy
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
@@ -66,7 +66,7 @@ def played(pair: tuple[Task, Oracle], backend: str, hack: Hack) -> Trajectory:
     policy = ScriptedPolicy([Completion(text="", tool_calls=tuple(calls))], trusted=False)
     agent = dataclasses.replace(make_agent(AgentConfig(kind="debug")), tools=TOOLS)
     sandbox = SandboxConfig(kind=backend, pool=2)  # pyright: ignore[reportArgumentType]
-    return Rollout(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=sandbox).run()
+    return play_one(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=sandbox)
 
 
 def of_patch(pair: tuple[Task, Oracle], changes: dict[str, str]) -> Verdict:

@@ -29,6 +29,7 @@ from gumshoe.records import (
 )
 from gumshoe.tools import Toolbox, make_tools
 from gumshoe.tools.probes import with_probes
+from gumshoe.tools.registry import decisions_of
 
 __all__ = ["Dropped", "SeekerView"]
 
@@ -93,8 +94,9 @@ def _opening(regime: Regime) -> tuple[str, tuple[ToolSchema, ...]]:
 def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
     """The steps before the first edit. Raises Dropped where a seeker, with the tools `known`, could not take them."""
     steps: list[Step] = []
+    roles = decisions_of(trajectory.tools)
     for step in trajectory.steps:
-        if any(call.name in {"rewrite", "submit"} for call in step.tool_calls):
+        if any(roles.get(call.name) in (Decision.EDIT, Decision.SUBMIT) for call in step.tool_calls):
             break
         if not step.tool_calls:
             raise Dropped("a turn without a call before the first edit")

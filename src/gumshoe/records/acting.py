@@ -13,7 +13,10 @@ from gumshoe.records.base import Record, TimedRecord
 
 
 class Decision(StrEnum):
-    """What a turn is for."""
+    """What a turn is for, and so the role of the tools that it calls.
+
+    A tool with the role `submit` or `report` ends the episode when a call of it succeeds.
+    """
 
     SEEK = "seek"
     EDIT = "edit"
@@ -44,10 +47,13 @@ class ToolSchema(Record):
     name: str
     description: str
     parameters: dict[str, JsonValue]
+    decision: Decision | None = Field(
+        default=None, description="the tool's role, which no model sees; null for a tool from elsewhere"
+    )
 
     def as_openai(self) -> dict[str, Any]:
         """The tool in the form of the OpenAI chat API (also what chat templates read), control tokens escaped."""
-        return {"type": "function", "function": escape_json(self.model_dump())}
+        return {"type": "function", "function": escape_json(self.model_dump(exclude={"decision"}))}
 
 
 class ToolCall(Record):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.episode.environments import LocalEnvironment
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.sandboxes.engine import image_digest
@@ -21,21 +21,16 @@ def a_task(folder: Path) -> Task:
 @pytest.mark.needs("docker")
 def test_a_container_has_the_digest_of_its_image(tmp_path: Path) -> None:
     config = SandboxConfig(kind="docker")
-    environment = LocalEnvironment(DebugEnv(a_task(tmp_path), tools=("eval",), sandbox=config, trusted=True))
-    try:
-        digest = environment.reset(0).image_digest
-    finally:
-        environment.close()
+    with closing(DebugEnv(a_task(tmp_path), tools=("eval",), sandbox=config, trusted=True)) as env:
+        env.reset()
+        digest = env.describe().image_digest
     assert digest is not None
     assert digest.startswith("sha256:")
     assert digest == image_digest(config.image)
 
 
 def test_a_sandbox_without_an_image_has_none(tmp_path: Path) -> None:
-    environment = LocalEnvironment(
-        DebugEnv(a_task(tmp_path), tools=("eval",), sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True)
-    )
-    try:
-        assert environment.reset(0).image_digest is None
-    finally:
-        environment.close()
+    config = SandboxConfig(kind="local", unsafe=True)
+    with closing(DebugEnv(a_task(tmp_path), tools=("eval",), sandbox=config, trusted=True)) as env:
+        env.reset()
+        assert env.describe().image_digest is None

@@ -9,7 +9,7 @@ from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policy_config import PolicyConfig
-from gumshoe.collect.run.rollout import Rollout
+from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Limits, Task, Trajectory, WorkspaceSpec
 
@@ -34,7 +34,7 @@ def play_seeker(task: Task, policy: PolicyConfig, tools: tuple[str, ...] | None 
     """One episode; a seeker has its usual tools unless told otherwise."""
     agent = make_agent(AgentConfig(kind="seeker") if tools is None else AgentConfig(kind="seeker", tools=tools))
     sandbox = SandboxConfig(kind="bubblewrap")
-    return Rollout(EpisodeSpec(task), agent, make_policy(policy, task, None, seed), sandbox=sandbox).run()
+    return play_one(EpisodeSpec(task), agent, make_policy(policy, task, None, seed), sandbox=sandbox)
 
 
 def tools_called(found: Trajectory) -> list[str]:
