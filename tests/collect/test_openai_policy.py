@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
-from gumshoe.collect.policies.providers.retry import parse_retry_after
+from gumshoe.collect.policies.providers.provider import parse_retry_after
 from gumshoe.collect.policy_config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.control_tokens import escape
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
