@@ -1,15 +1,80 @@
-"""A person as a policy: typing calls, looking at turns, editing one, stopping."""
+"""A person who decides, or who looks at each turn of another policy."""
 
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
+import pexpect
 import pytest
 
+from gumshoe.cli import main
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.records import Completion, ToolCall
 from support.collect.conversations import OPENING, converse, schemas
+
+Make = Callable[..., Path]
+
+
+def test_a_person_steps_through_an_episode_and_leaves_it_open(config_file: Make, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "gumshoe", "collect", str(config_file(2)), "--step"]
+    done = subprocess.run(argv, input="\n\nq\n", capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 130, done.stderr
+    assert done.stdout.count("teacher wants") == 3
+    assert "[step 1] " in done.stdout
+    (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
+    assert journal.read_text().count('"completion"') == 2
+
+
+def test_a_person_may_take_the_models_place(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(1)
+    argv = [sys.executable, "-m", "gumshoe", "collect", str(config), "-p", "policy.model=human"]
+    left = subprocess.run(argv, input="eval\nquit\n", capture_output=True, text=True, timeout=120, check=False)
+    assert (left.returncode, left.stderr) == (130, "gumshoe collect: interrupted\n")
+    typed = "[seek 0.5] what else?\nlistdir\nsubmit\n"
+    done = subprocess.run(argv, input=typed, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (found,) = read_trajectories(tmp_path / "run")
+    assert (found.policy.kind, found.stop.value) == ("human", "submitted")
+    assert [step.tool_calls[0].name for step in found.steps] == ["eval", "listdir", "submit"]
+    assert found.steps[1].rationale == "what else?"
+
+
+@pytest.mark.parametrize(
+    ("options", "prompt", "typed"), [(("-p", "policy={kind: human}"), "> ", "eval"), (("--step",), "step> ", "")]
+)
+def test_ctrl_c_at_a_prompt_stops_at_once_and_keeps_the_turns(
+    config_file: Make, tmp_path: Path, options: tuple[str, ...], prompt: str, typed: str
+) -> None:
+    argv = ["-m", "gumshoe", "collect", str(config_file(1)), *options]
+    terminal = pexpect.spawn(sys.executable, argv, encoding="utf-8", timeout=120)
+    terminal.expect_exact(prompt)
+    terminal.sendline(typed)
+    terminal.expect_exact(prompt)
+    terminal.sendintr()
+    terminal.expect_exact("0 of 1 episodes")
+    terminal.expect_exact("run the same command again to resume")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 130
+    (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
+    assert journal.read_text().count('"completion"') == 1
+
+
+@pytest.mark.parametrize("policy", ["{kind: openai, model: m}", "{kind: scripted, script: none.jsonl}"])
+def test_a_policy_that_cannot_play_leaves_no_run_folder(
+    config_file: Make, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    out = tmp_path / "never"
+    assert main(["collect", str(config_file(1)), "-p", f"policy={policy}", "-p", f"out={out}"]) == 2
+    assert capsys.readouterr().err.startswith("gumshoe collect: ")
+    assert not out.exists()
 
 
 def test_a_person_types_calls() -> None:

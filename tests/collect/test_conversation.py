@@ -1,9 +1,15 @@
+"""The conversation: decision lines, and the forms in which servers want it."""
+
+from __future__ import annotations
+
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.collect.episode.conversation import as_text_chat
 from gumshoe.collect.episode.decisions import (
     ParsedDecision,
     describe_turn,
@@ -11,7 +17,7 @@ from gumshoe.collect.episode.decisions import (
     parse_decision,
     turn_with_call,
 )
-from gumshoe.records import Completion, Decision
+from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
 
 
 @pytest.mark.parametrize(
@@ -56,3 +62,23 @@ def test_a_turn_in_a_few_words(tool: str, arguments: dict[str, Any], expected: s
 
 def test_a_turn_without_a_call_in_a_few_words() -> None:
     assert describe_turn(Completion(text="I give up.")) == "no call"
+
+
+def test_text_chat_has_the_layout_of_hermes_templates() -> None:
+    tool = ToolSchema(name="eval", description="Run.", parameters={"type": "object"})
+    call = ToolCall(id="1", name="eval")
+    chat = as_text_chat(
+        [
+            Message(role="system", content="S"),
+            Message(role="user", content="U"),
+            Message(role="assistant", content="[seek] x", tool_calls=(call, call)),
+            Message(role="tool", content="one", tool_call_id="1", name="eval"),
+            Message(role="tool", content="two", tool_call_id="1", name="eval"),
+        ],
+        [tool],
+    )
+    assert [message["role"] for message in chat] == ["system", "user", "assistant", "user"]
+    assert chat[0]["content"].startswith("S\n\n# Tools")
+    assert json.dumps(tool.as_openai()) in chat[0]["content"]
+    assert chat[2]["content"].count("<tool_call>") == 2
+    assert chat[3]["content"] == "<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response>"
