@@ -12,7 +12,7 @@ import anthropic
 from anthropic.types import Message as Answer
 
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.providers.provider import Provider, Transient, priced, reading
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced, reading
 from gumshoe.collect.policy_config import AnthropicConfig, Prices
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
@@ -31,11 +31,10 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 OVERFLOW_STATUS = frozenset({400, 413})
 
 
-class AnthropicPolicy:
+class AnthropicPolicy(ProviderPolicy):
     """One episode's conversation with a model.
 
-    The SDK's own retries are off: ours also cover answers that do not fit the API. The system prompt, the tools and the
-    conversation so far are marked for the provider's cache.
+    The system prompt, the tools and the conversation so far are marked for the provider's cache.
 
     Args:
         config: server, model and sampling.
@@ -45,7 +44,6 @@ class AnthropicPolicy:
     """
 
     kind = "anthropic"
-    trusted = False
 
     def __init__(
         self,
@@ -55,7 +53,6 @@ class AnthropicPolicy:
         environ: Mapping[str, str] = os.environ,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.model = config.model
         self._config = config
         self._thoughts: dict[int, Blocks] = {}
         key = find_key(config, environ)
@@ -66,14 +63,7 @@ class AnthropicPolicy:
             timeout=config.timeout_s,
             max_retries=0,
         )
-        self._provider = Provider(
-            self.model,
-            str(self._client.base_url),
-            key=key,
-            retry=config.retry,
-            seed=seed,
-            pause=pause,
-        )
+        super().__init__(config.model, self._client, key=key, retry=config.retry, seed=seed, pause=pause)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """Asks the model for the next turn.
@@ -93,7 +83,7 @@ class AnthropicPolicy:
                 raise ContextOverflow(f"the conversation no longer fits {self.model}")
             took = time.monotonic() - started
             prices, prefix = self._config.prices, f"call-{turn}"
-            completion = self._provider.stored(
+            completion = self.stored(
                 read_message(
                     answer, model=self.model, duration_s=took, prices=prices, call_prefix=prefix, offered=offered
                 )
@@ -101,11 +91,7 @@ class AnthropicPolicy:
             self._thoughts[turn] = thoughts_of(answer)
             return completion
 
-        return self._provider.request(attempt)
-
-    def close(self) -> None:
-        """Closes the connections. Idempotent."""
-        self._client.close()
+        return self.retried(attempt)
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema], turn: int) -> dict[str, Any]:
         config = self._config
@@ -136,7 +122,7 @@ class AnthropicPolicy:
                     raise Transient("the answer ended before it was complete")
                 return answer
         except anthropic.APIStatusError as error:
-            raise self._provider.refused(error, overflow=OVERFLOW_STATUS) from None
+            raise self.refused(error, overflow=OVERFLOW_STATUS) from None
         except anthropic.APIError as error:
             raise Transient(str(error) or type(error).__name__) from None
 

@@ -20,7 +20,7 @@ from openai.types.completion_usage import CompletionUsage
 
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat, as_text_chat, split_thought
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.providers.provider import Provider, Transient, priced, reading
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced, reading
 from gumshoe.collect.policy_config import OpenAIConfig, Prices
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
@@ -34,11 +34,8 @@ OVERFLOW_STATUS = frozenset({400, 413, 422})
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
-class OpenAIPolicy:
+class OpenAIPolicy(ProviderPolicy):
     """One episode's conversation with a model.
-
-    The SDK's own retries are off: ours also cover answers that do not fit the API. Everything that a provider says is
-    shown without the key.
 
     Args:
         config: server, model and sampling.
@@ -48,7 +45,6 @@ class OpenAIPolicy:
     """
 
     kind = "openai"
-    trusted = False
 
     def __init__(
         self,
@@ -58,20 +54,13 @@ class OpenAIPolicy:
         environ: Mapping[str, str] = os.environ,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.model = config.label or config.model
         self._config = config
         self._seed = seed
         key = find_key(config, environ)
         endpoints = config.endpoints or (config.base_url,)
         self._client = make_client(config, endpoints[seed % len(endpoints)], key)
-        self._provider = Provider(
-            self.model,
-            str(self._client.base_url),
-            key=key,
-            retry=config.retry,
-            seed=seed,
-            pause=pause,
-        )
+        name = config.label or config.model
+        super().__init__(name, self._client, key=key, retry=config.retry, seed=seed, pause=pause)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """Asks the model for the next turn.
@@ -90,15 +79,11 @@ class OpenAIPolicy:
             model = self._config.label or answer.model or self.model
             took = time.monotonic() - started
             prices = self._config.prices
-            return self._provider.stored(
+            return self.stored(
                 read_answer(answer, model=model, duration_s=took, prices=prices, call_prefix=prefix, offered=offered)
             )
 
-        return self._provider.request(attempt)
-
-    def close(self) -> None:
-        """Closes the connections. Idempotent."""
-        self._client.close()
+        return self.retried(attempt)
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
         config = self._config
@@ -135,7 +120,7 @@ class OpenAIPolicy:
                 with create(**request, stream=True, stream_options={"include_usage": True}) as chunks:
                     return read_stream(chunks)
         except openai.APIStatusError as error:
-            raise self._provider.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
+            raise self.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
         except openai.APIError as error:
             raise Transient(str(error) or type(error).__name__) from None
 

@@ -20,7 +20,7 @@ from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Usage
 
 __all__ = [
-    "Provider",
+    "ProviderPolicy",
     "StatusError",
     "Transient",
     "is_overflow",
@@ -31,8 +31,18 @@ __all__ = [
     "with_retries",
 ]
 
+log = logging.getLogger(__name__)
 SHOWN = 500
 READ = 4000
+RETRIED_STATUS = frozenset({408, 409, 425, 429})
+OVERFLOW_SIGNS = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "max_model_len",
+    "too long",
+    "request_too_large",
+)
 T = TypeVar("T")
 
 
@@ -52,41 +62,57 @@ class StatusError(Protocol):
     response: httpx2.Response
 
 
-class Provider:
-    """One server, asked in one episode.
+class Client(Protocol):
+    """An SDK's client for one server."""
+
+    @property
+    def base_url(self) -> object:
+        """The server's address."""
+        ...
+
+    def close(self) -> None:
+        """Closes its connections."""
+        ...
+
+
+class ProviderPolicy:
+    """One episode's conversation with a model behind a server.
+
+    The SDK's own retries are off: ours also cover answers that do not fit the API. Everything that a provider says is
+    shown without the key.
 
     Args:
-        name: the model, for messages.
-        url: the server, for messages.
+        model: its name in traces and messages.
+        client: asks the server.
         key: never shown.
         retry: retries of failed requests.
         seed: chooses the jitter.
         pause: waits the given number of seconds between tries.
     """
 
+    trusted = False
+
     def __init__(
-        self,
-        name: str,
-        url: str,
-        *,
-        key: str,
-        retry: RetryConfig,
-        seed: int,
-        pause: Callable[[float], None] = time.sleep,
+        self, model: str, client: Client, *, key: str, retry: RetryConfig, seed: int, pause: Callable[[float], None]
     ) -> None:
-        self._name = name
-        self._url = url
+        self.model = model
+        self._url = str(client.base_url)
+        self._close = client.close
         self._key = key
         self._retry = retry
         self._rng = random.Random(seed)
         self._pause = pause
 
-    def request(self, attempt: Callable[[], T]) -> T:
+    def close(self) -> None:
+        """Closes the connections. Idempotent."""
+        self._close()
+
+    def retried(self, attempt: Callable[[], T]) -> T:
         """What `attempt` returns, tried again while it raises Transient. Raises PolicyError."""
         return with_retries(
             lambda: self._one_line(attempt),
             self._retry,
-            what=f"a completion of {self._name} at {self._url}",
+            what=f"a completion of {self.model} at {self._url}",
             rng=self._rng,
             pause=self._pause,
         )
@@ -98,8 +124,8 @@ class Provider:
         if is_transient(error.status_code) or error.status_code < 400:
             return Transient(said, parse_retry_after(error.response.headers.get("retry-after")))
         if error.status_code in overflow and is_overflow(f"{code} {said}"):
-            return ContextOverflow(f"the conversation no longer fits {self._name}: {said}")
-        return PolicyError(f"{self._url} refused the request for {self._name}: {said}")
+            return ContextOverflow(f"the conversation no longer fits {self.model}: {said}")
+        return PolicyError(f"{self._url} refused the request for {self.model}: {said}")
 
     def shown(self, text: str) -> str:
         """What a provider said, on one line, shortened, without the key."""
@@ -118,18 +144,6 @@ class Provider:
     def stored(self, completion: Completion) -> Completion:
         """The completion as it may be stored: without the key. Raises ValidationError if JSON cannot carry it."""
         return Completion.model_validate_json(redact_answer(completion.model_dump_json(), self._key))
-
-
-log = logging.getLogger(__name__)
-RETRIED_STATUS = frozenset({408, 409, 425, 429})
-OVERFLOW_SIGNS = (
-    "context_length_exceeded",
-    "maximum context length",
-    "context window",
-    "max_model_len",
-    "too long",
-    "request_too_large",
-)
 
 
 class Transient(Exception):
