@@ -25,12 +25,13 @@ from typing import Any, Protocol, overload
 
 from pydantic import JsonValue
 
+from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
 from gumshoe.tools.schema import CallSignature, read_signature
 from gumshoe.tools.text import TEXT_LIMIT
 
-__all__ = ["BaseTool", "FunctionTool", "ToolEvents", "tool"]
+__all__ = ["BaseTool", "ConfirmTwice", "FunctionTool", "ToolEvents", "tool"]
 
 
 _known_signature = functools.lru_cache(maxsize=256)(read_signature)
@@ -147,6 +148,35 @@ class BaseTool:
 
     def close(self) -> None:
         """Ends what the tool started. Idempotent."""
+
+
+class ConfirmTwice(BaseTool):
+    """A tool that ends an episode, but may send what is handed in back once; handed in again, it is taken as it is.
+
+    Whether it did so is part of the episode.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sent_back = False
+
+    def send_back_once(self, kind: str, message: str) -> None:
+        """Raises ToolFailure the first time."""
+        if not self._sent_back:
+            self._sent_back = True
+            raise ToolFailure(kind, message)
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Nothing was sent back yet."""
+        self._sent_back = False
+
+    def snapshot(self, workspace: Workspace) -> object:
+        """Whether something was sent back."""
+        return self._sent_back
+
+    def restore(self, state: bool, workspace: Workspace) -> None:
+        """As it was."""
+        self._sent_back = state
 
 
 class FunctionTool(BaseTool):

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
+from gumshoe.tools.base import ConfirmTwice
 from gumshoe.tools.probe_checks import check_findings, describe_place
 from gumshoe.tools.probes import with_probes
 from gumshoe.tools.reproductions import reproduction_text
-from gumshoe.tools.sent_back import SendsBackOnce
 from gumshoe.tools.text import plural
 
 __all__ = ["PACK_TOKENS", "Report", "pack_tokens"]
@@ -80,7 +80,7 @@ _RuledOut = Annotated[list[RuledOut], _list(_shape("what:s why:s"))]
 _Frame = Annotated[DebugFrame, WithJsonSchema(_shape("path:s line:i function:s"))]
 
 
-class Report(SendsBackOnce):
+class Report(ConfirmTwice):
     """Makes a ContextPack, with a probe for each finding that can be run again, and what came of running it.
 
     A test that reproduces the issue is handed over, too.

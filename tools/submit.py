@@ -6,9 +6,9 @@ from pydantic import JsonValue
 
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Observation
+from gumshoe.tools.base import ConfirmTwice
 from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.reproductions import run_reproduction
-from gumshoe.tools.sent_back import SendsBackOnce
 
 __all__ = ["STILL_FAILS", "Submit"]
 
@@ -16,7 +16,7 @@ STILL_FAILS = "still_fails"
 """The kind of failure of a patch that is sent back."""
 
 
-class Submit(SendsBackOnce):
+class Submit(ConfirmTwice):
     """Says that the agent is done. The environment ends the episode and judges it.
 
     Where the agent has reproduced an issue, that test is run first, and a patch with which it fails is sent back once.
